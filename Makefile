@@ -1,0 +1,56 @@
+# Everything runs in .venv, made on first use. Another interpreter: make test PYTHON=/path/to/python
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
+PYTEST_FLAGS ?= -n auto --dist loadfile
+BIN := .venv/bin
+# pip's own notices (a newer pip, an unused mirror) are not news for whoever runs `make`.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow constraints clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/.installed ## audit the shipped planted models and print where the report is
+	@$(BIN)/equipoise demo
+
+test: .venv/.installed-test ## lint, format, types, import contract, tests; stops at the first that fails
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest $(PYTEST_FLAGS)
+
+slow: .venv/.installed-test ## the simulations that check what the statistics promise (minutes)
+	$(BIN)/pytest -m slow $(PYTEST_FLAGS)
+
+constraints: ## resolve the dependencies anew and write constraints.txt
+	rm -rf .venv-constraints
+	$(PYTHON) -m venv .venv-constraints
+	.venv-constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	{ sed -n '/^#/p' constraints.txt; \
+	  .venv-constraints/bin/python -m pip freeze --exclude equipoise; \
+	  sed -n '/^torch==/p' constraints.txt; } > constraints.new
+	mv constraints.new constraints.txt
+	rm -rf .venv-constraints
+
+clean: ## remove the environment, the builds and every cache
+	rm -rf .venv .venv-constraints build dist .hypothesis .import_linter_cache .mypy_cache \
+	  .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "equipoise needs Python 3.11 or newer; '$(PYTHON)' is not."; \
+	  echo "Name one: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
+
+# Editable, so that an edit is seen without a reinstall and the second run starts at once. That the
+# wheel itself is whole is checked by .ci/run, which installs it outside this tree.
+.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+.venv/.installed-test: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP_INSTALL) -e '.[test]'
+	@touch $@ .venv/.installed
