@@ -1,0 +1,127 @@
+"""What every test shares: no network, repeatable random examples, skips that are accounted for."""
+
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Under EQUIPOISE_STRICT_SKIPS=1 a skip fails the run unless its reason contains one of these.
+ALLOWED_SKIPS = {
+    "could not import 'torch'": "the train extra is too large for the checks; weights ship ready",
+    "could not import 'onnx'": "part of the train extra, as torch",
+}
+
+settings.register_profile("equipoise", derandomize=True, deadline=None)
+settings.load_profile("equipoise")
+
+_skipped: dict[str, str] = {}
+
+
+@pytest.fixture(scope="session")
+def shared_dir() -> Path:
+    """Real data and golden values that lie beside the checkout, not in it."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("reads ../shared, which is absent")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium, for the tests that open a report as a reader does."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("drives a browser, and chromium is not installed")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a test that reaches past this machine; what it does in a subprocess is its own to check.
+
+    `pytest.fail` raises no `Exception`, so the code under test cannot swallow it.
+    """
+    lookup = socket.getaddrinfo
+
+    def guard(name: str) -> None:
+        send = getattr(socket.socket, name)
+
+        def guarded(self: socket.socket, *args: Any) -> Any:
+            if self.family != socket.AF_UNIX and not _is_loopback(args[-1][0]):
+                pytest.fail(f"a test may not reach the network: socket.{name} to {args[-1]!r}")
+            return send(self, *args)
+
+        monkeypatch.setattr(socket.socket, name, guarded)
+
+    def guarded_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_loopback(host):
+            pytest.fail(f"a test may not reach the network: it looked up {host!r}")
+        return lookup(host, *args, **kwargs)
+
+    for name in ("connect", "connect_ex", "sendto"):
+        guard(name)
+    monkeypatch.setattr(socket, "getaddrinfo", guarded_lookup)
+
+
+def _is_loopback(host: Any) -> bool:
+    if host in (None, "", b"", "localhost", b"localhost"):
+        return True
+    try:
+        return ip_address(host.decode() if isinstance(host, bytes) else host).is_loopback
+    except ValueError:
+        return False
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep each skip of a test; an expected failure is reported as a skip and is none."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skipped[report.nodeid] = _reason(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Keep each skip of a whole module."""
+    if report.skipped:
+        _skipped[report.nodeid] = _reason(report)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+
+
+def _unexpected() -> Iterator[tuple[str, str]]:
+    for nodeid, reason in sorted(_skipped.items()):
+        if not any(part in reason for part in ALLOWED_SKIPS):
+            yield nodeid, reason
+
+
+def _strict() -> bool:
+    return os.environ.get("EQUIPOISE_STRICT_SKIPS") == "1"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a strict run that passed only because it left something out."""
+    if _strict() and session.exitstatus == pytest.ExitCode.OK and any(_unexpected()):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which skips a strict run allowed, and why, and which made it fail."""
+    if not _strict():
+        return
+    unexpected = dict(_unexpected())
+    terminalreporter.section("strict skips")
+    for nodeid in sorted(_skipped.keys() - unexpected.keys()):
+        why = next(why for part, why in ALLOWED_SKIPS.items() if part in _skipped[nodeid])
+        terminalreporter.line(f"allowed: {nodeid}: {_skipped[nodeid]} ({why})")
+    for nodeid, reason in unexpected.items():
+        terminalreporter.line(f"NOT ALLOWED: {nodeid}: {reason}")
+    terminalreporter.line(f"{len(_skipped)} skipped, {len(unexpected)} of them unexpected")

@@ -1,0 +1,63 @@
+"""Importing the package and asking for help stay quick: no heavy library is loaded for either."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {
+    "altair",
+    "daft",
+    "diffusers",
+    "jinja2",
+    "matplotlib",
+    "onnxruntime",
+    "pandas",
+    "polars",
+    "ray",
+    "scipy",
+    "sklearn",
+    "torch",
+    "torchvision",
+    "transformers",
+}
+
+HELP = """
+from equipoise.cli import main
+sys.argv = ["equipoise", "--help"]
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, None), end.code
+"""
+
+
+def heavy_modules_after(code: str, *paths: Path) -> set[str]:
+    """Run code in a fresh interpreter; return which heavy libraries it has loaded by the end."""
+    listing = "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr)"
+    search = [*map(str, paths), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\n{listing}"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, search))},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return HEAVY.intersection(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "code", ["import equipoise", "import equipoise.core", HELP], ids=["package", "core", "help"]
+)
+def test_no_heavy_library_is_loaded(code: str) -> None:
+    assert heavy_modules_after(code) == set()
+
+
+def test_a_heavy_import_would_be_seen(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").touch()
+    (tmp_path / "late.py").write_text("def factory():\n    import torch\n")
+    assert heavy_modules_after("import late", tmp_path) == set()
+    assert heavy_modules_after("import late; late.factory()", tmp_path) == {"torch"}

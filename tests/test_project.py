@@ -1,0 +1,195 @@
+"""The project keeps its own rules: sizes, one version, no trace of the machine it was made on."""
+
+import ast
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import equipoise
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "equipoise"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
+
+MAX_FILE_LINES = 300
+MAX_FUNCTION_LINES = 60
+
+# Someone else's code or text, shipped as it came; its size and its links are not ours.
+VENDORED = re.compile(r"\.min\.js$|/vendor/|/LICENSE|^LICENSE$")
+
+# One letter of each in brackets, so that this file is not what it forbids.
+FORBIDDEN = {
+    "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t]|home/\w+|Users/\w+)/",
+    "a registry host": r"pyp[i]\.org|python[h]osted\.org|npm[j]s\.org|deb\.debia[n]\.org",
+    "talk about who wrote it": r"(?i)\b(?:as an a[i]|co-authored-b[y]"
+    r"|(?:this|previous|last|next|my) sessio[n])\b",
+}
+
+
+@cache
+def project_files() -> tuple[str, ...]:
+    """Paths of the files in git; in a release archive, which has no git, those of its folders."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode == 0:
+        names = listed.stdout.decode().rstrip("\0").split("\0")
+        return tuple(name for name in names if (ROOT / name).is_file())
+    folders = (ROOT / name for name in (".ci", "docs", "src", "tests"))
+    found = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*"))]
+    kept = (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+    return tuple(path.relative_to(ROOT).as_posix() for path in kept)
+
+
+def texts() -> dict[str, str]:
+    """Return every text file of the project that is ours."""
+    found = {}
+    for name in project_files():
+        data = (ROOT / name).read_bytes()
+        if b"\0" not in data and not VENDORED.search(name):
+            found[name] = data.decode("utf-8", errors="replace")
+    return found
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_names(what: str) -> None:
+    pattern = re.compile(FORBIDDEN[what])
+    found = [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in texts().items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("a path of one machine", "open('/roo{}/data.csv')".format("t")),
+        ("a registry host", "https://pyp{}.org/simple".format("i")),
+        ("talk about who wrote it", "as in the previous sessio{}".format("n")),
+    ],
+)
+def test_a_forbidden_line_would_be_seen(what: str, line: str) -> None:
+    assert re.search(FORBIDDEN[what], line)
+
+
+def test_files_are_short() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {str(path): n for path, n in lengths.items() if n > MAX_FILE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1}"
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def test_the_version_is_written_once() -> None:
+    assert "version" in PYPROJECT["project"]["dynamic"]
+    assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/equipoise/__init__.py"
+    headings = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert headings[0] == equipoise.__version__
+
+
+def test_every_room_is_in_the_import_contract() -> None:
+    rooms = {f"equipoise.{path.parent.name}" for path in SOURCE.glob("*/__init__.py")}
+    by_room = {source for contract in CONTRACTS for source in contract["source_modules"]}
+    assert rooms <= by_room
+    core = next(c for c in CONTRACTS if c["source_modules"] == ["equipoise.core"])
+    assert rooms - {"equipoise.core"} <= set(core["forbidden_modules"])
+
+
+def test_a_new_dependency_is_kept_out_of_the_arrays() -> None:
+    import_names = {"pyyaml": "yaml"}
+    needed = [*PYPROJECT["project"]["dependencies"]]
+    needed += PYPROJECT["project"]["optional-dependencies"]["train"]
+    names = {re.match(r"[\w-]+", line)[0] for line in needed}
+    arrays = next(c for c in CONTRACTS if "equipoise.stats" in c["source_modules"][1:])
+    allowed = {"numpy", "pyarrow", "scipy"}
+    assert {import_names.get(n, n) for n in names} - allowed <= set(arrays["forbidden_modules"])
+
+
+def test_constraints_pin_every_dependency_by_version_alone() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert [line for line in pins if not re.fullmatch(r"[\w.-]+==[\w.!+]+", line)] == []
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    needed = [*PYPROJECT["project"]["dependencies"], *extras["test"], *extras["train"]]
+    pinned = {_normal(line.partition("==")[0]) for line in pins}
+    assert {_normal(re.match(r"[\w.-]+", line)[0]) for line in needed} - pinned == set()
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+SKIPPING = """
+import pytest
+
+def test_allowed():
+    pytest.importorskip("torch.not_there", reason="could not import 'torch'")
+
+def test_passes():
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("allowed", SKIPPING, 0),
+        ("test", SKIPPING + "\ndef test_left_out():\n    pytest.skip('no browser')\n", 1),
+        ("module", "import pytest\npytest.skip('no browser', allow_module_level=True)\n", 1),
+    ],
+    ids=["allowed", "test", "module"],
+)
+def test_an_unexpected_skip_fails_a_strict_run(
+    tmp_path: Path, workers: str, name: str, text: str, code: int
+) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_passes.py").write_text("def test_passes():\n    pass\n")
+    (tmp_path / f"test_{name}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "."],
+        cwd=tmp_path,
+        env=os.environ | {"EQUIPOISE_STRICT_SKIPS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout
+    assert ("NOT ALLOWED: test_" in done.stdout) == bool(code)
+    assert ("allowed: test_allowed.py::test_allowed" in done.stdout) == (not code)
+
+
+def test_a_test_cannot_reach_the_network() -> None:
+    with pytest.raises(pytest.fail.Exception, match="may not reach the network"):
+        socket.create_connection(("192.0.2.1", 9), timeout=1)
+    with pytest.raises(pytest.fail.Exception, match="it looked up 'example.org'"):
+        socket.getaddrinfo("example.org", 80)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=1).close()
