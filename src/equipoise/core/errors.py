@@ -1,0 +1,86 @@
+"""The error tree: everything equipoise raises on purpose, said in the user's words."""
+
+from __future__ import annotations
+
+
+class EquipoiseError(Exception):
+    """Base of every error that equipoise raises on purpose.
+
+    The command line prints its message and exits with 2; no traceback reaches a user.
+    """
+
+
+class InputError(EquipoiseError, ValueError):
+    """Arrays or arguments given to a function are not of the documented form."""
+
+
+class ConfigError(EquipoiseError):
+    """The configuration names something unknown or contradicts itself."""
+
+
+class DataError(EquipoiseError):
+    """A file or table cannot be used as given.
+
+    Parameters
+    ----------
+    problem : str
+        What was found.
+    file, column, row : optional
+        Where it was found. Rows count from 1 at the first row of data, without the header.
+    expected : str, optional
+        What was expected there.
+    fix : str, optional
+        What the user can do about it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        column: str | None = None,
+        row: int | None = None,
+        expected: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.problem, self.file, self.column, self.row = problem, file, column, row
+        self.expected, self.fix = expected, fix
+        super().__init__(self._sentence())
+
+    def _sentence(self) -> str:
+        places = [
+            self.file,
+            f"column {self.column!r}" if self.column is not None else None,
+            f"row {self.row}" if self.row is not None else None,
+        ]
+        where = ", ".join(place for place in places if place)
+        parts = [f"{where}: {self.problem}" if where else self.problem]
+        if self.expected:
+            parts.append(f"Expected: {self.expected}.")
+        if self.fix:
+            parts.append(f"To do: {self.fix}.")
+        return ". ".join([parts[0].rstrip("."), " ".join(parts[1:])]).strip().rstrip()
+
+
+class ModelError(EquipoiseError):
+    """A model cannot be loaded or run."""
+
+
+class MissingExtraError(ModelError):
+    """A library that an optional feature needs is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The library that is missing.
+    extra : str
+        The extra of equipoise that installs it.
+    """
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{package} is not installed. To do: pip install 'equipoise[{extra}]'.")
+
+
+class RunError(EquipoiseError):
+    """A run directory cannot be read, or written where it was asked for."""

@@ -1,0 +1,106 @@
+"""The one result of every metric: a number that says how far it can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Harm = Literal["higher", "lower", "either"]
+Ends = Callable[[float], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval for a value: its ends, confidence level and method."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Chance:
+    """The same statistic when groups are exchangeable: its mean and 95 % band."""
+
+    mean: float
+    low: float
+    high: float
+    method: str
+
+
+def _unknown(level: float) -> tuple[float, float]:  # noqa: ARG001 - the Ends signature
+    return math.nan, math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A measured value with its interval, chance level, sample sizes and method.
+
+    Attributes
+    ----------
+    metric : str
+        Public name of the metric.
+    value : float
+        The number; NaN when it cannot be estimated, and `reason` says why.
+    n : mapping of str to int
+        Sample size per group.
+    chance : Chance or None
+        Chance level, or None with `no_chance` saying why there is none.
+    p_value : float or None
+        Against the chance level; `null` names the null hypothesis and how it was drawn.
+    harm : "higher", "lower" or "either"
+        Which side of the chance level is worse.
+    by : pyarrow.Table or None
+        Parts of the value (per class, group, ...), see `equipoise.core.parts`.
+    excluded : mapping of str to int
+        Rows or groups that did not enter, by reason.
+    unit : str
+        What was resampled: "row" or the name of the clustering unit.
+    method : str
+        How the interval was made.
+    params : mapping
+        The parameters that decide the number.
+    reference : str
+        Where the definition comes from.
+    """
+
+    metric: str
+    value: float
+    n: Mapping[str, int]
+    method: str
+    reference: str
+    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    chance: Chance | None = None
+    no_chance: str = ""
+    p_value: float | None = None
+    null: str = ""
+    harm: Harm = "higher"
+    by: pa.Table | None = None
+    excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    unit: str = "row"
+    reason: str = ""
+    ends: Ends = field(default=_unknown, repr=False)
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""
+        low, high = self.ends(level)
+        return Interval(low, high, level, self.method)
+
+    @property
+    def excess(self) -> float:
+        """Value minus the mean of the chance level; NaN when there is no chance level."""
+        return math.nan if self.chance is None else self.value - self.chance.mean
+
+    @property
+    def estimable(self) -> bool:
+        """Whether there is a value at all."""
+        return not math.isnan(self.value)
+
+    def __float__(self) -> float:
+        return self.value

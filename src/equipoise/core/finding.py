@@ -1,0 +1,165 @@
+"""One row of the findings table, the form in which every audit ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+
+class Verdict(StrEnum):
+    """What may be concluded from a finding."""
+
+    DISPARITY = "disparity"
+    BELOW_THRESHOLD = "below threshold"
+    INCONCLUSIVE = "inconclusive"
+    NOT_ESTIMABLE = "not estimable"
+    NONE = "no verdict"
+
+
+class Family(StrEnum):
+    """Which family of tests a finding belongs to."""
+
+    LEAF = "leaf"
+    COMPOSITE = "composite"
+    DESCRIPTIVE = "descriptive"
+
+
+@dataclass(frozen=True)
+class GroupValue:
+    """The number of one group behind a finding, with its interval and sample size."""
+
+    group: str
+    levels: tuple[str, ...]
+    n: int
+    value: float
+    low: float
+    high: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """How many rows or groups did not enter a finding, and why."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A value about a subject and groups, with everything needed to judge it.
+
+    Attributes
+    ----------
+    audit, model, metric, subject, groups, version : str
+        What was measured: the audit's kind, the model, the metric's public name, the class
+        or concept ("" for the whole), the attributes (joined by " × "), and the version of
+        the design choices ("default" when there is one only).
+    value, ci_low, ci_high, level : float
+        The value and its interval.
+    chance, chance_low, chance_high, excess : float
+        The chance level with its 95 % band, and value minus chance; NaN when there is none.
+    p_value, q_value : float
+        Against the chance level, and after the correction within `family`.
+    threshold : float
+        Practical threshold on the excess; NaN when the metric has none.
+    n : int
+        Rows behind the value.
+    by_group : tuple of GroupValue
+        What each group contributes.
+    excluded : tuple of Excluded
+        What did not enter, with reasons.
+    unit, method, null, parameters : str
+        Unit of resampling, how the interval was made, what the null is and how it was drawn,
+        and the parameters as JSON.
+    direction : str
+        Who is worse off, in words.
+    verdict : Verdict
+    reason : str
+        Why there is no value, no chance level or no verdict; or what to know about it.
+    citation : str
+        Where the definition comes from.
+    """
+
+    audit: str
+    model: str
+    metric: str
+    subject: str
+    groups: str
+    version: str
+    family: Family
+    value: float
+    ci_low: float
+    ci_high: float
+    level: float
+    chance: float
+    chance_low: float
+    chance_high: float
+    excess: float
+    p_value: float
+    q_value: float
+    threshold: float
+    n: int
+    by_group: tuple[GroupValue, ...]
+    excluded: tuple[Excluded, ...]
+    unit: str
+    method: str
+    null: str
+    parameters: str
+    direction: str
+    verdict: Verdict
+    reason: str
+    citation: str
+
+
+_GROUP_VALUE = pa.struct(
+    [
+        ("group", pa.string()),
+        ("levels", pa.list_(pa.string())),
+        ("n", pa.int64()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("note", pa.string()),
+    ]
+)
+_SPECIAL = {
+    "n": pa.int64(),
+    "by_group": pa.list_(_GROUP_VALUE),
+    "excluded": pa.list_(pa.struct([("reason", pa.string()), ("count", pa.int64())])),
+}
+
+
+def _arrow_type(name: str, annotation: object) -> pa.DataType:
+    return _SPECIAL.get(name, pa.float64() if annotation == "float" else pa.string())
+
+
+SCHEMA = pa.schema([(f.name, _arrow_type(f.name, f.type)) for f in fields(Finding)])
+
+
+def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
+    """Return findings as an Arrow table of `SCHEMA`, in the order given."""
+    return pa.Table.from_pylist([asdict(finding) for finding in findings], schema=SCHEMA)
+
+
+def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
+    """Rebuild findings from the table that `findings_to_table` makes."""
+    return tuple(_finding(row) for row in table.to_pylist())
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    return Finding(
+        **row
+        | {
+            "family": Family(row["family"]),
+            "verdict": Verdict(row["verdict"]),
+            "by_group": tuple(
+                GroupValue(**part | {"levels": tuple(part["levels"])}) for part in row["by_group"]
+            ),
+            "excluded": tuple(Excluded(**part) for part in row["excluded"]),
+        }
+    )

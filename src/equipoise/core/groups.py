@@ -1,0 +1,121 @@
+"""Groups of rows: one attribute, or the intersections of several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.labels import encode
+
+MAX_INTERSECTIONS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group each row belongs to.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        Names of the attributes whose intersections form the groups.
+    levels : tuple of tuple of str
+        Per group, its label in each attribute. Every combination of observed labels has an
+        entry, so an empty intersection is known by its count of 0.
+    codes : ndarray of int32, shape (n,)
+        Index into `levels`; -1 where an attribute is missing.
+    min_size : int
+        Groups with fewer rows are reported with their counts and left out of comparisons.
+    """
+
+    attributes: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    codes: npt.NDArray[np.int32] = field(repr=False)
+    min_size: int = 1
+
+    @classmethod
+    def of(cls, groups: Any, *, min_size: int = 1) -> Groups:
+        """Build groups from one label array or a mapping of attribute to labels.
+
+        Parameters
+        ----------
+        groups : array-like (n,), mapping of str to array-like (n,), or Groups
+            None, NaN and empty strings mean a missing attribute.
+        min_size : int
+            Smallest group that takes part in comparisons. Ignored for a Groups.
+
+        Raises
+        ------
+        InputError
+            When the mapping is empty, lengths differ, or the intersections are too many.
+        """
+        if isinstance(groups, Groups):
+            return groups
+        columns = groups if isinstance(groups, Mapping) else {"group": groups}
+        if not columns:
+            raise InputError("groups: an empty mapping; expected at least one attribute")
+        encoded = {
+            str(name): encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items()
+        }
+        sizes = {len(codes) for codes, _ in encoded.values()}
+        if len(sizes) > 1:
+            raise InputError(
+                f"groups: attributes of different lengths {sorted(sizes)}; expected one length"
+            )
+        codes, levels = _intersect([*encoded.values()])
+        return cls(tuple(encoded), levels, codes, min_size)
+
+    @property
+    def name(self) -> str:
+        """Names of the attributes, joined for display."""
+        return " × ".join(self.attributes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One display name per group: its labels joined by commas."""
+        return tuple(", ".join(level) for level in self.levels)
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Rows per group, shape (groups,)."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.levels))
+
+    @property
+    def n_missing(self) -> int:
+        """Rows of which an attribute is missing."""
+        return int((self.codes < 0).sum())
+
+    @cached_property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Groups that are not empty and have at least `min_size` rows, shape (groups,)."""
+        return self.counts >= max(self.min_size, 1)
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def take(self, rows: npt.NDArray[Any]) -> Groups:
+        """Return the groups of a selection of rows (indices or a mask); levels are kept."""
+        return Groups(self.attributes, self.levels, self.codes[rows], self.min_size)
+
+
+def _intersect(
+    encoded: list[tuple[npt.NDArray[np.int32], tuple[str, ...]]],
+) -> tuple[npt.NDArray[np.int32], tuple[tuple[str, ...], ...]]:
+    total = int(np.prod([len(names) for _, names in encoded], dtype=np.int64))
+    if total > MAX_INTERSECTIONS:
+        raise InputError(
+            f"groups: {total} intersections; expected at most {MAX_INTERSECTIONS}. "
+            "Use fewer attributes or coarser labels"
+        )
+    codes, names = encoded[0]
+    levels: tuple[tuple[str, ...], ...] = tuple((name,) for name in names)
+    for more, more_names in encoded[1:]:
+        missing = (codes < 0) | (more < 0)
+        codes = np.where(missing, -1, codes * len(more_names) + more).astype(np.int32)
+        levels = tuple((*level, name) for level in levels for name in more_names)
+    return codes.astype(np.int32), levels

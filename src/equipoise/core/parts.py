@@ -1,0 +1,78 @@
+"""Parts of an estimate: one row per class, group or query, in one schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+
+from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
+from equipoise.core.finding import GroupValue
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of an estimate, with its own interval, chance level and sample sizes.
+
+    Attributes
+    ----------
+    metric : str
+        What the number is; differs from the estimate's metric where an estimate has parts of
+        several kinds, such as the gap of every confusion rate.
+    subject : str
+        The class, concept or query.
+    value, low, high : float
+        The number and its interval at the resampling object's level; NaN with `reason`.
+    chance, chance_low, chance_high, p_value : float
+        As in `Estimate`; NaN when there is none.
+    n : int
+        Rows behind the number.
+    by_group : tuple of GroupValue
+    excluded : str
+        What did not enter, in words ("" when everything did).
+    reason : str
+        Why the number cannot be estimated.
+    """
+
+    metric: str
+    subject: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    chance: float = math.nan
+    chance_low: float = math.nan
+    chance_high: float = math.nan
+    p_value: float = math.nan
+    n: int = 0
+    by_group: tuple[GroupValue, ...] = ()
+    excluded: str = ""
+    reason: str = ""
+
+
+_KINDS: dict[str, pa.DataType] = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}
+SCHEMA = pa.schema(
+    [
+        FINDINGS_SCHEMA.field("by_group")
+        if f.name == "by_group"
+        else pa.field(f.name, _KINDS[str(f.type)])
+        for f in fields(Part)
+    ]
+)
+
+
+def parts_to_table(parts: Iterable[Part]) -> pa.Table:
+    """Return parts as an Arrow table of `SCHEMA`, in the order given."""
+    return pa.Table.from_pylist([asdict(part) for part in parts], schema=SCHEMA)
+
+
+def parts_from_table(table: pa.Table) -> tuple[Part, ...]:
+    """Rebuild parts from the table that `parts_to_table` makes."""
+    return tuple(_part(row) for row in table.to_pylist())
+
+
+def _part(row: dict[str, Any]) -> Part:
+    groups = (GroupValue(**value | {"levels": tuple(value["levels"])}) for value in row["by_group"])
+    return Part(**row | {"by_group": tuple(groups)})

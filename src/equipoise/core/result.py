@@ -1,0 +1,69 @@
+"""An audit's outcome: findings, the tables behind them, and how they were reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from equipoise.core.finding import Finding
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """How a run was made, complete enough to repeat it.
+
+    Attributes
+    ----------
+    config, resolved : mapping
+        The configuration as passed, and with every default filled in.
+    versions : mapping
+        equipoise, Python and the libraries that decide numbers.
+    commit, dirty : str, bool
+        Git commit of the working directory ("" outside a repository), and whether it had
+        changes.
+    inputs : mapping
+        Per input file its path as given, SHA-256 and size.
+    counts : mapping
+        Rows read, matched, used and dropped, by reason.
+    seed : int
+    started, seconds, machine : str, float, mapping
+        When, for how long and where the run was made.
+    notes : tuple of str
+        What a reader must know: attributes that determine the target, groups too small, ...
+    """
+
+    config: Mapping[str, Any]
+    resolved: Mapping[str, Any]
+    versions: Mapping[str, str]
+    commit: str
+    dirty: bool
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+    seed: int
+    started: str
+    seconds: float
+    machine: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Findings with the tables a report draws on.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+    manifest : Manifest
+    tables : mapping of str to pyarrow.Table
+        Counts and series behind the findings, by name (see docs/run-directory.md).
+    """
+
+    findings: tuple[Finding, ...]
+    manifest: Manifest
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Metrics: arrays in, an `Estimate` out."""

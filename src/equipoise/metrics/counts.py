@@ -1,0 +1,288 @@
+"""Counts of predictions by true class, predicted label and group.
+
+They are the sufficient statistic of every metric of predictions: rows are encoded once, and all
+classes, groups, intersections, bootstrap replicates and permutations come from one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
+from equipoise.core.labels import Codes, encode
+from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
+from equipoise.stats.streams import unit_keys
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Null = Literal["rows", "class", "prediction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A table of outcomes (true class with predicted label) by group.
+
+    Attributes
+    ----------
+    groups : Groups
+        The groups of the rows that were counted.
+    classes : tuple of str
+        Every label that occurs as truth or prediction, sorted.
+    truth, prediction : ndarray of int64, shape (outcomes,)
+        Indices into `classes`; outcomes are sorted by truth, then prediction.
+    sampler : Sampler
+        Holds the table (outcomes, groups) and draws others like it.
+    excluded : mapping of str to int
+        Rows that were not counted, by reason.
+    unit : str
+        "row", or "unit" where rows are clustered.
+    """
+
+    groups: Groups
+    classes: tuple[str, ...]
+    truth: Indices
+    prediction: Indices
+    sampler: Sampler
+    excluded: Mapping[str, int]
+    unit: str
+
+    @property
+    def table(self) -> Floats:
+        """Weights, shape (outcomes, groups); whole counts for top-1 predictions."""
+        return self.sampler.table
+
+    @property
+    def independent(self) -> bool:
+        """Whether rows are independent and of unit weight."""
+        return isinstance(self.sampler, TableSampler)
+
+    @cached_property
+    def targets(self) -> Indices:
+        """Indices of the classes that occur as truth."""
+        return np.unique(self.truth)
+
+    @cached_property
+    def determines_target(self) -> bool:
+        """Whether every group holds one true class only, and there are several classes."""
+        by_class = self.by_truth(self.table[None])[0] > 0
+        return len(self.targets) > 1 and bool((by_class.sum(axis=0) <= 1).all())
+
+    def strata(self, null: Null) -> Indices:
+        """Stratum of each outcome within which a null hypothesis exchanges groups."""
+        if null == "rows":
+            return np.zeros_like(self.truth)
+        return self.truth if null == "class" else self.prediction
+
+    def by_truth(self, tables: Floats) -> Floats:
+        """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
+        return self._sum(tables, self.truth)
+
+    def by_prediction(self, tables: Floats) -> Floats:
+        """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
+        return self._sum(tables, self.prediction)
+
+    def hits(self, tables: Floats) -> Floats:
+        """Weights of right predictions per class: (r, classes, groups)."""
+        right = np.flatnonzero(self.truth == self.prediction)
+        out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
+        out[:, self.truth[right]] = tables[:, right]
+        return out
+
+    def _sum(self, tables: Floats, codes: Indices) -> Floats:
+        order = np.argsort(codes, kind="stable")
+        present, first = np.unique(codes[order], return_index=True)
+        out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
+        if len(present):
+            out[:, present] = np.add.reduceat(tables[:, order], first, axis=1)
+        return out
+
+
+def count(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    weights: Any = None,
+    units: Any = None,
+) -> Counts:
+    """Count rows by true class, predicted label and group.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True classes. None, NaN and "" are missing.
+    y_pred : array-like, shape (n,) or (n, k)
+        Predicted labels; or the k best labels, each counting 1/k; or, as floats of shape
+        (n, classes), probabilities of the sorted classes of `y_true` (soft counts).
+    groups : array-like (n,), mapping, or Groups
+        See `Groups.of`.
+    weights : array-like, shape (n, k), optional
+        Weight of each of the k predictions of a row; default 1/k.
+    units : array-like, shape (n,), optional
+        Names of the units that repeat (image, person, prompt, ...): rows of a unit are
+        resampled together.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, probabilities are not finite or negative, or nothing is left.
+    """
+    truth, true_names = encode(y_true, what="y_true")
+    grouped = Groups.of(groups)
+    labels, label_names, spread = _predictions(y_pred, weights, true_names)
+    _check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
+    names = tuple(sorted({*true_names, *label_names}, key=_natural))
+    place = {name: index for index, name in enumerate(names)}
+    lookup_truth = np.array([place[name] for name in true_names] + [-1], dtype=np.int64)
+    lookup_label = np.array([place[name] for name in label_names] + [-1], dtype=np.int64)
+    true_codes, label_codes = lookup_truth[truth], lookup_label[labels]
+    kept, excluded = _complete(true_codes, label_codes, grouped)
+    return _tabulate(
+        true_codes[kept],
+        label_codes[kept],
+        grouped.take(kept),
+        names,
+        None if spread is None else spread[kept],
+        _unit_names(units, len(truth), kept),
+        excluded,
+    )
+
+
+def _natural(name: str) -> tuple[int, float, str]:
+    try:
+        return (0, float(name), name)
+    except ValueError:
+        return (1, 0.0, name)
+
+
+def _check_lengths(expected: int, **lengths: int) -> None:
+    for name, length in lengths.items():
+        if length != expected:
+            raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
+
+
+def _predictions(
+    y_pred: Any, weights: Any, true_names: tuple[str, ...]
+) -> tuple[Codes, tuple[str, ...], Floats | None]:
+    """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
+    array = np.asarray(y_pred)
+    if array.ndim == 1 and weights is None:
+        codes, names = encode(array, what="y_pred")
+        return codes[:, None], names, None
+    if array.ndim != 2:
+        raise InputError(f"y_pred: shape {array.shape}; expected (n,), (n, k) with k >= 1")
+    if array.dtype.kind == "f" and weights is None:
+        return _soft(array, true_names)
+    codes, names = encode(array.ravel(), what="y_pred")
+    if weights is None:
+        return codes.reshape(array.shape), names, np.full(array.shape, 1.0 / array.shape[1])
+    spread = np.asarray(weights, dtype=np.float64)
+    if spread.shape != array.shape:
+        raise InputError(f"weights: shape {spread.shape}; expected {array.shape}, as y_pred")
+    return codes.reshape(array.shape), names, _finite(spread, "weights")
+
+
+def _soft(
+    array: npt.NDArray[Any], true_names: tuple[str, ...]
+) -> tuple[Codes, tuple[str, ...], Floats]:
+    if array.shape[1] != len(true_names):
+        raise InputError(
+            f"y_pred: probabilities of {array.shape[1]} classes; expected one column for each of "
+            f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
+        )
+    codes = np.broadcast_to(np.arange(array.shape[1], dtype=np.int32), array.shape)
+    return codes, true_names, _finite(array.astype(np.float64), "y_pred")
+
+
+def _finite(spread: Floats, what: str) -> Floats:
+    bad = np.flatnonzero(~(np.isfinite(spread) & (spread >= 0)).all(axis=1))
+    if len(bad):
+        raise InputError(f"{what}, row {bad[0] + 1}: expected finite numbers of at least 0")
+    return spread
+
+
+def _complete(
+    truth: Indices, labels: Indices, groups: Groups
+) -> tuple[npt.NDArray[np.bool_], Mapping[str, int]]:
+    no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
+    kept = ~(no_truth | no_label | no_group)
+    if not kept.any():
+        raise InputError("no row has a true class, a prediction and a group; expected at least one")
+    reasons = {
+        "missing true class": no_truth,
+        "missing prediction": no_label & ~no_truth,
+        "missing group": no_group & ~no_label & ~no_truth,
+    }
+    return kept, {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
+
+
+def _unit_names(units: Any, n: int, kept: npt.NDArray[np.bool_]) -> tuple[Indices, Any] | None:
+    if units is None:
+        return None
+    codes, names = encode(units, what="units")
+    _check_lengths(n, units=len(codes))
+    # A row without a unit is a unit of its own.
+    alone = np.flatnonzero(codes < 0)
+    every = codes.astype(np.int64)
+    every[alone] = len(names) + np.arange(len(alone))
+    labels = np.array([*names, *(f"\x00{index}" for index in range(len(alone)))], dtype=np.str_)
+    present, inverse = np.unique(every[kept], return_inverse=True)
+    return inverse.astype(np.int64), labels[present]
+
+
+def _tabulate(
+    truth: Indices,
+    labels: Indices,
+    groups: Groups,
+    names: tuple[str, ...],
+    spread: Floats | None,
+    units: tuple[Indices, Any] | None,
+    excluded: Mapping[str, int],
+) -> Counts:
+    packed = truth[:, None] * len(names) + labels
+    keys, outcome = np.unique(packed, return_inverse=True)
+    outcome = outcome.reshape(packed.shape)
+    shape = (len(keys), len(groups))
+    if spread is None and units is None:
+        flat = outcome[:, 0] * shape[1] + groups.codes
+        table = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
+        sampler: Sampler = TableSampler(table.astype(np.float64))
+    else:
+        sampler = _item_sampler(outcome, spread, groups, units, shape)
+    unit = "row" if units is None else "unit"
+    return Counts(groups, names, keys // len(names), keys % len(names), sampler, excluded, unit)
+
+
+def _item_sampler(
+    outcome: Indices,
+    spread: Floats | None,
+    groups: Groups,
+    units: tuple[Indices, Any] | None,
+    shape: tuple[int, int],
+) -> ItemSampler:
+    n, width = outcome.shape
+    weights = np.ones(outcome.shape) if spread is None else spread
+    unit, unit_labels = units if units else (np.zeros(n, np.int64), None)
+    # Rows in an order of their content alone, so that permuted rows give the same draws.
+    columns = [*weights.T[::-1], *outcome.T[::-1], groups.codes, unit]
+    order = np.lexsort(columns)
+    if unit_labels is None:
+        unit, unit_labels = np.arange(n), np.char.mod("%d", np.arange(n))
+    else:
+        unit = unit[order]
+    return ItemSampler(
+        outcome[order].ravel().astype(np.int64),
+        np.repeat(np.arange(n), width),
+        weights[order].ravel(),
+        groups.codes[order].astype(np.int64),
+        unit.astype(np.int64),
+        unit_keys(unit_labels),
+        shape,
+    )

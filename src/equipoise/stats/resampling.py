@@ -1,0 +1,76 @@
+"""Resampling objects: what a metric is asked to do for its interval and chance level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from equipoise.core.errors import InputError
+
+DEFAULT_REPLICATES = 1000
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Intervals by percentile bootstrap where no closed form serves, chance by permutation.
+
+    Attributes
+    ----------
+    replicates : int
+        Bootstrap replicates.
+    permutations : int
+        Draws of the null distribution.
+    level : float
+        Confidence level of the parts in `Estimate.by`; `Estimate.interval` takes any level.
+    """
+
+    replicates: int = DEFAULT_REPLICATES
+    permutations: int = DEFAULT_REPLICATES
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        _check_counts(replicates=self.replicates, permutations=self.permutations)
+        _check_level(self.level)
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """Chance level and p-value by permutation; intervals only where they have a closed form."""
+
+    replicates: int = DEFAULT_REPLICATES
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        _check_counts(replicates=self.replicates)
+        _check_level(self.level)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Chance level and p-value over every rearrangement; an error where there are too many.
+
+    Attributes
+    ----------
+    limit : int
+        The most rearrangements that are enumerated.
+    """
+
+    limit: int = 200_000
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        _check_counts(limit=self.limit)
+        _check_level(self.level)
+
+
+Resampling = Bootstrap | Permutation | Exact
+
+
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"{name}={count}: expected at least 1; pass resampling=None for none")
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level={level}: expected a confidence level between 0 and 1")

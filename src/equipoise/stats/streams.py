@@ -1,0 +1,78 @@
+"""Counter-based random streams: the same numbers for the same names, in any order."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+
+# Multipliers and Weyl constants of Philox4x32 (Salmon et al. 2011, Random123).
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """Return the generator that belongs to a seed and names; equal names, equal numbers."""
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(_digest(seed, names, 16))))
+
+
+def unit_uniforms(
+    seed: int, name: str, units: npt.NDArray[np.uint64], replicates: range
+) -> npt.NDArray[np.float64]:
+    """Return one uniform number per replicate and unit, a function of their names alone.
+
+    Parameters
+    ----------
+    seed, name : int, str
+        Key of the stream.
+    units : ndarray of uint64, shape (units,)
+        Keys of the units, see `unit_keys`.
+    replicates : range
+        Indices of the replicates.
+
+    Returns
+    -------
+    ndarray of float64, shape (replicates, units)
+        In [0, 1). The number of a unit in a replicate does not depend on which other units
+        or replicates are asked for, so subsets, shards and models stay paired.
+    """
+    key = int.from_bytes(_digest(seed, (name,), 8))
+    index = np.asarray(replicates, dtype=np.uint64)[:, None]
+    parts = (units & _LOW, units >> _HALF, index & _LOW, index >> _HALF)
+    counter = list(np.broadcast_arrays(*parts))
+    words = philox(counter, (key & 0xFFFFFFFF, key >> 32))
+    return ((words[0] >> np.uint64(5)) * 67108864.0 + (words[1] >> np.uint64(6))) / 2.0**53
+
+
+def unit_keys(names: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
+    digests = (blake2b(name.encode(), digest_size=8).digest() for name in names.tolist())
+    return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=len(names))
+
+
+def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:
+    """Return the four output words of Philox4x32 with ten rounds, each in [0, 2^32).
+
+    Parameters
+    ----------
+    counter : list of four ndarrays of uint64
+        32-bit words in 64-bit arrays of one shape.
+    key : tuple of two int
+        32-bit words.
+    """
+    c0, c1, c2, c3 = (np.array(word, dtype=np.uint64) for word in counter)
+    k0, k1 = np.uint64(key[0]), np.uint64(key[1])
+    for _ in range(10):
+        p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
+        c0, c1, c2, c3 = (p1 >> _HALF) ^ c1 ^ k0, p1 & _LOW, (p0 >> _HALF) ^ c3 ^ k1, p0 & _LOW
+        k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
+    return [c0, c1, c2, c3]
+
+
+def _digest(seed: int, names: tuple[str | int, ...], size: int) -> bytes:
+    return blake2b(repr((int(seed), *names)).encode(), digest_size=size).digest()
