@@ -18,7 +18,7 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 slow: .venv/.installed-test ## the simulations that check what the statistics promise (minutes)
