@@ -28,9 +28,9 @@ constraints: ## resolve the dependencies anew and write constraints.txt
 	rm -rf .venv-constraints
 	$(PYTHON) -m venv .venv-constraints
 	.venv-constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
-	{ sed -n '/^#/p' constraints.txt; \
-	  .venv-constraints/bin/python -m pip freeze --exclude equipoise; \
-	  sed -n '/^torch==/p' constraints.txt; } > constraints.new
+	{ sed -n '/^#/!q;p' constraints.txt && \
+	  .venv-constraints/bin/python -m pip freeze --exclude equipoise && \
+	  sed -n '/^# train/,$$p' constraints.txt; } > constraints.new
 	mv constraints.new constraints.txt
 	rm -rf .venv-constraints
 
