@@ -1,0 +1,151 @@
+"""The sections `data` and `models`: which tables to read and what their cells mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    Group,
+    Label,
+    Labels,
+    Name,
+    Section,
+    Share,
+    Table,
+    _distinct,
+)
+
+Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
+
+
+class DataConfig(Section):
+    """The table of labels and attributes.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image: CSV, Parquet or JSON lines.
+    id, target : str
+        Columns that name the image and its true class.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list compares the intersections.
+    unit : str, optional
+        Column of the unit that repeats (person, scene); resampled as a whole.
+    map : mapping, optional
+        Label in the table to class.
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    min_group_size : int
+        Smaller groups are reported with their count and left out of comparisons.
+    max_unmatched : float
+        Largest share of rows without a partner in the other table.
+    """
+
+    table: Table
+    id: Name
+    target: Name
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)
+    ]
+    unit: Name | None = None
+    map: Mapped | None = None
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+    min_group_size: Annotated[int, Field(ge=1)] = 30
+    max_unmatched: Share = 0.01
+
+
+class NormalizeConfig(Section):
+    """How free-text predictions become classes; the raw result is kept beside it.
+
+    Attributes
+    ----------
+    case, whitespace, articles, phrases : bool
+        Fold case; collapse white space; drop a leading "a", "an", "the"; drop lead-ins such as
+        "the person is".
+    synonyms : mapping
+        Normalised text to class.
+    """
+
+    case: bool = True
+    whitespace: bool = True
+    articles: bool = True
+    phrases: bool = True
+    synonyms: Mapping[Label, Label] = Field(default_factory=dict)
+
+
+class ModelConfig(Section):
+    """One model's predictions.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image, or with `rank` one row per image and rank.
+    prediction, top, probabilities
+        One of: the column of the predicted class; the columns of rank 1, 2, ...; class to the
+        column of its probability. Probabilities may stand beside `prediction`.
+    rank : str, optional
+        Column of the rank, from 1, where each image has several rows.
+    id : str, optional
+        Column that names the image; `data.id` unless given.
+    map, maps : mapping, optional
+        Predicted label to class; or several such mappings by name, measured side by side.
+    missing, unknown, refused : list of str
+        Cell texts that mean no prediction, "do not know", and a refusal.
+    open_vocabulary : bool
+        Predictions may be any text; otherwise a label that is no class is an error.
+    normalize : mapping, optional
+        How free text becomes classes.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table
+    prediction: Name | None = None
+    top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)] = ()
+    probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
+    rank: Name | None = None
+    id: Name | None = None
+    map: Mapped | None = None
+    maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
+    missing: Labels = ("",)
+    unknown: Labels = ()
+    refused: Labels = ()
+    open_vocabulary: bool = False
+    normalize: NormalizeConfig | None = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> ModelConfig:
+        if not (self.prediction or self.top or self.probabilities):
+            raise ValueError(
+                "no prediction. To do: name its column under 'prediction', the columns of rank "
+                "1, 2, ... under 'top', or class to column under 'probabilities'"
+            )
+        if self.prediction and self.top:
+            raise ValueError("'prediction' and 'top' are both given; expected one of them")
+        if self.rank and not self.prediction:
+            raise ValueError("'rank' is given without 'prediction', the column it ranks")
+        if self.map and self.maps:
+            raise ValueError("'map' and 'maps' are both given; expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_state(self) -> ModelConfig:
+        texts = [*self.missing, *self.unknown, *self.refused]
+        twice = sorted({text for text in texts if texts.count(text) > 1})
+        if twice:
+            raise ValueError(
+                f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
+                "'unknown' and 'refused'"
+            )
+        return self

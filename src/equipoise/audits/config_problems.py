@@ -1,0 +1,142 @@
+"""What is wrong with a configuration, said in its own words."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from reprlib import Repr
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from equipoise.audits.config_yaml import line_of
+
+_MAX_PROBLEMS = 20
+_SHORT = Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
+_SHORT.maxstring = _SHORT.maxother = 60
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "mapping_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_type": "text (in quotes where it looks like a number, true, false or null)",
+    "too_short": "more entries",
+    "tuple_type": "a list",
+}
+"""What each kind of pydantic error asks for, in the words of a configuration."""
+
+
+def nearest(given: object, allowed: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the allowed word most like what was given, or ""."""
+    match = get_close_matches(str(given)[:100], [*allowed], n=1, cutoff=0.5)
+    return f"; did you mean {match[0]!r}?" if match else ""
+
+
+def explain(error: ValidationError, model: type[BaseModel], source: str, node: Any) -> str:
+    """Say every problem of a configuration in one message.
+
+    Parameters
+    ----------
+    error : ValidationError
+    model : type of BaseModel
+        The schema it was checked against.
+    source : str
+        Name of the file.
+    node : yaml.Node or None
+        The document, for line numbers.
+    """
+    problems = [_problem(details, model, node) for details in error.errors(include_url=False)]
+    if len(problems) == 1:
+        line, text = problems[0]
+        return f"{source}{f', line {line}' if line else ''}: {text}"
+    shown = [
+        f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems[:_MAX_PROBLEMS]
+    ]
+    if len(problems) > _MAX_PROBLEMS:
+        shown.append(f"  and {len(problems) - _MAX_PROBLEMS} more")
+    return "\n".join([f"{source}: {len(problems)} problems", *shown])
+
+
+def _problem(details: ErrorDetails, model: type[BaseModel], node: Any) -> tuple[int | None, str]:
+    path = [step for step in details["loc"] if step != "[key]"]
+    text = _sentence(details, allowed_keys(model, path[:-1]), path)
+    key = dotted(path)
+    return line_of(node, path), f"{key}: {text}" if key else text
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as `models.clip.map` or `gate[0].metric`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{_bare(step)}" if text else _bare(step)
+    return text
+
+
+def _bare(step: str) -> str:
+    return step if len(step) <= 60 else step[:60] + "…"
+
+
+def _sentence(details: ErrorDetails, allowed: list[str], path: list[str | int]) -> str:
+    kind, given = details["type"], details["input"]
+    if kind == "extra_forbidden":
+        if not allowed:
+            return "unknown key. This takes no options"
+        return f"unknown key. Allowed here: {', '.join(allowed)}{nearest(path[-1], allowed)}"
+    if kind == "missing":
+        return "required, and missing"
+    if kind == "value_error":
+        return _own(details, given)
+    expected = _EXPECTED.get(kind) or details["msg"].replace("Input should be", "").strip()
+    near = nearest(given, _choices(details)) if kind == "literal_error" else ""
+    return f"given {_SHORT.repr(given)}; expected {expected}{near}"
+
+
+def _own(details: ErrorDetails, given: object) -> str:
+    text = details["msg"].removeprefix("Value error, ")
+    return f"given {_SHORT.repr(given)}; {text}" if text.startswith("expected") else text
+
+
+def _choices(details: ErrorDetails) -> list[str]:
+    expected = str(details.get("ctx", {}).get("expected", ""))
+    return [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+
+
+def allowed_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+    """Return the keys that a configuration may have at `path`, in the order of the schema."""
+    kind: Any = model
+    for step in path:
+        kind = _member(_plain(kind), step)
+    kind = _plain(kind)
+    return [*kind.model_fields] if _is_model(kind) else []
+
+
+def _member(kind: Any, step: str | int) -> Any:
+    if _is_model(kind):
+        field = kind.model_fields.get(step)
+        return None if field is None else field.annotation
+    arguments = get_args(kind)
+    if get_origin(kind) is tuple or not arguments:
+        return arguments[0] if arguments else None
+    return arguments[-1]
+
+
+def _plain(kind: Any) -> Any:
+    """Strip what stands around a type: annotations and the alternative None."""
+    if get_origin(kind) is Annotated:
+        return _plain(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        return _plain(next(part for part in get_args(kind) if part is not type(None)))
+    return kind
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

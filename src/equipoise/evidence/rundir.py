@@ -1,0 +1,134 @@
+"""Run directories that are whole or not there at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from equipoise.core.errors import RunError
+
+_TROUBLE = {
+    errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",
+    errno.EDQUOT: "the disk quota is used up. To do: free space, or choose another --out",
+    errno.EACCES: "no permission to write there. To do: choose another --out",
+    errno.EPERM: "no permission to write there. To do: choose another --out",
+    errno.EROFS: "the disk is read-only. To do: choose another --out",
+    errno.ENAMETOOLONG: "the name is too long. To do: choose a shorter --out",
+    errno.ENOTDIR: "a part of the path is a file. To do: choose another --out",
+    errno.EIO: "the disk reports an error. To do: choose another --out",
+}
+
+
+def is_run(path: Path) -> bool:
+    """Whether a directory holds a run of equipoise."""
+    return (path / "manifest.json").is_file() and (path / "findings.parquet").is_file()
+
+
+@contextmanager
+def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Make a run directory that appears when it is whole, and only then.
+
+    Yields a hidden directory beside `out` to write into. It becomes `out` when the block ends,
+    and is removed when the block fails or is interrupted.
+
+    Parameters
+    ----------
+    out : str or Path
+        Where the run is to lie; missing parents are made. An empty directory may be there.
+    overwrite : bool
+        Replace a run that lies there. Anything else is never touched.
+
+    Raises
+    ------
+    RunError
+        When `out` is taken or cannot be written; says what to do.
+    """
+    target = _resolved(Path(out))
+    _refuse(target, out, overwrite)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with _translated(out):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial.mkdir()
+            yield partial
+            _flush(partial)
+            _refuse(target, out, overwrite)
+            _replace(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _resolved(out: Path) -> Path:
+    try:
+        return out.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None
+
+
+@contextmanager
+def _translated(out: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        trouble = _TROUBLE.get(_number(error) or 0)
+        if trouble is None:
+            raise
+        raise RunError(f"{out}: {trouble}") from error
+
+
+def _number(error: OSError) -> int | None:
+    """Find the error number; pyarrow has it in the text only."""
+    if error.errno is not None:
+        return error.errno
+    return next((number for number in _TROUBLE if f"errno {number}]" in str(error).lower()), None)
+
+
+def _refuse(target: Path, out: str | Path, overwrite: bool) -> None:
+    try:
+        if not target.exists():
+            return
+        problem = _occupied(target, overwrite)
+    except OSError as error:
+        raise RunError(f"{out}: {_TROUBLE.get(error.errno or 0, str(error))}") from None
+    if problem:
+        raise RunError(f"{out}: {problem}")
+
+
+def _occupied(target: Path, overwrite: bool) -> str:
+    if not target.is_dir():
+        return "a file has this name. To do: choose another --out"
+    if target in (Path.cwd(), *Path.cwd().parents):
+        return "this is the folder you work in. To do: choose a folder inside it with --out"
+    if is_run(target):
+        taken = "holds another run. To do: choose another --out or pass --overwrite"
+        return "" if overwrite else taken
+    if any(target.iterdir()):
+        return "holds files that are no run of equipoise. To do: choose another --out"
+    return ""
+
+
+def _flush(directory: Path) -> None:
+    """Bring the files to the disk, so that a crash right after cannot leave empty ones."""
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _replace(partial: Path, target: Path) -> None:
+    if not is_run(target):
+        partial.rename(target)
+        return
+    old = partial.with_suffix(".old")
+    target.rename(old)
+    try:
+        partial.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
