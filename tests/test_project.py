@@ -157,24 +157,23 @@ def test_passes():
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+LEFT_OUT = SKIPPING + "\ndef test_left_out():\n    pytest.skip('no browser')\n"
+MODULE = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "code"),
-    [
-        ("allowed", SKIPPING, 0),
-        ("test", SKIPPING + "\ndef test_left_out():\n    pytest.skip('no browser')\n", 1),
-        ("module", "import pytest\npytest.skip('no browser', allow_module_level=True)\n", 1),
-    ],
-    ids=["allowed", "test", "module"],
+    ("text", "workers", "code"),
+    [(SKIPPING, 0, 0), (LEFT_OUT, 0, 1), (LEFT_OUT, 1, 1), (MODULE, 1, 1)],
+    ids=["allowed", "test", "test-worker", "module-worker"],
 )
 def test_an_unexpected_skip_fails_a_strict_run(
-    tmp_path: Path, workers: str, name: str, text: str, code: int
+    tmp_path: Path, text: str, workers: int, code: int
 ) -> None:
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_passes.py").write_text("def test_passes():\n    pass\n")
-    (tmp_path / f"test_{name}.py").write_text(text)
+    (tmp_path / "test_skips.py").write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", workers, "."],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(workers), "."],
         cwd=tmp_path,
         env=os.environ | {"EQUIPOISE_STRICT_SKIPS": "1"},
         capture_output=True,
@@ -183,7 +182,7 @@ def test_an_unexpected_skip_fails_a_strict_run(
     )
     assert done.returncode == code, done.stdout
     assert ("NOT ALLOWED: test_" in done.stdout) == bool(code)
-    assert ("allowed: test_allowed.py::test_allowed" in done.stdout) == (not code)
+    assert ("\nallowed: test_skips.py::test_allowed" in done.stdout) == (text != MODULE)
 
 
 def test_a_test_cannot_reach_the_network() -> None:
