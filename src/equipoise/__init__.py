@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise import metrics, stats
+    import equipoise.metrics as metrics
+    import equipoise.stats as stats
     from equipoise.core import Estimate, Groups
 
 __version__ = "0.1.0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,29 @@ from equipoise.core.errors import InputError
 Codes = npt.NDArray[np.int32]
 
 
+@runtime_checkable
+class Encoded(Protocol):
+    """Labels that are codes into a vocabulary already; -1 is missing."""
+
+    @property
+    def codes(self) -> Codes:
+        """Index into `vocabulary`, shape (n,)."""
+        ...
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Distinct labels, used or not."""
+        ...
+
+
 def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]]:
     """Turn labels into codes and their sorted names.
 
     Parameters
     ----------
     labels : array-like, shape (n,)
-        Strings, integers, booleans or whole floats. None, NaN and "" are missing.
+        Strings, integers, booleans or whole floats. None, NaN and "" are missing. Or labels
+        that are `Encoded` already.
     what : str
         Name of the argument, for errors.
 
@@ -35,6 +51,8 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     InputError
         When `labels` is not one-dimensional.
     """
+    if isinstance(labels, Encoded):
+        return _compress(labels)
     array = np.asarray(labels)
     if array.ndim != 1:
         raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
@@ -43,6 +61,17 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     if array.dtype.kind == "f":
         return _encode_floats(array)
     return _encode_objects(array)
+
+
+def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:
+    """Keep the labels that are used, sorted."""
+    codes = labels.codes
+    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(labels.vocabulary)))
+    names = np.array([labels.vocabulary[index] for index in used.tolist()], dtype=np.str_)
+    order = np.argsort(names, kind="stable")
+    place = np.full(len(labels.vocabulary) + 1, -1, dtype=np.int32)
+    place[used[order]] = np.arange(len(used), dtype=np.int32)
+    return place[codes], tuple(names[order].tolist())
 
 
 def _encode_numbers(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:

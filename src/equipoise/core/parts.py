@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import GroupValue
+from equipoise.core.finding import Excluded, GroupValue
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Part:
     n : int
         Rows behind the number.
     by_group : tuple of GroupValue
-    excluded : str
-        What did not enter, in words ("" when everything did).
+    excluded : tuple of Excluded
+        What did not enter, with counts.
     reason : str
         Why the number cannot be estimated.
     """
@@ -48,15 +48,15 @@ class Part:
     p_value: float = math.nan
     n: int = 0
     by_group: tuple[GroupValue, ...] = ()
-    excluded: str = ""
+    excluded: tuple[Excluded, ...] = ()
     reason: str = ""
 
 
 _KINDS: dict[str, pa.DataType] = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}
 SCHEMA = pa.schema(
     [
-        FINDINGS_SCHEMA.field("by_group")
-        if f.name == "by_group"
+        FINDINGS_SCHEMA.field(f.name)
+        if f.name in ("by_group", "excluded")
         else pa.field(f.name, _KINDS[str(f.type)])
         for f in fields(Part)
     ]
@@ -75,4 +75,5 @@ def parts_from_table(table: pa.Table) -> tuple[Part, ...]:
 
 def _part(row: dict[str, Any]) -> Part:
     groups = (GroupValue(**value | {"levels": tuple(value["levels"])}) for value in row["by_group"])
-    return Part(**row | {"by_group": tuple(groups)})
+    excluded = (Excluded(**one) for one in row["excluded"])
+    return Part(**row | {"by_group": tuple(groups), "excluded": tuple(excluded)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,12 +14,17 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.counts import Counts, Null
 from equipoise.stats.exact import exact_tables
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 
 Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Counts, Floats], Floats]
 
+NullDraws = tuple[Floats | None, Floats | None]
+
 DEFAULT: Resampling = Bootstrap()
+
+# Cells that permutations beyond those asked for may draw: some seconds of work.
+MAX_DRAWN_CELLS = 20_000_000
 
 NULLS: dict[Null, str] = {
     "rows": "groups are exchangeable over all rows",
@@ -45,6 +51,8 @@ class Draws:
         Confidence level of parts.
     null_text : str
         The null hypothesis and how it was drawn.
+    resolution : float
+        The finest p-value that matters; 0 where draws are not approximated.
     """
 
     observed: Floats
@@ -53,6 +61,7 @@ class Draws:
     weights: Floats | None = None
     level: float = 0.95
     null_text: str = ""
+    resolution: float = 0.0
 
 
 class Measure(Protocol):
@@ -105,11 +114,22 @@ def measure(
     boots = _bootstrap(counts, measures, resampling, rng)
     nulls = _null(counts, measures, resampling, rng)
     return [
-        one.estimate(
-            counts, Draws(seen, boot, null, weights, resampling.level, _null_text(one, resampling))
-        )
-        for one, seen, boot, (null, weights) in zip(measures, observed, boots, nulls, strict=True)
+        one.estimate(counts, _draws(one, seen, boot, null, resampling))
+        for one, seen, boot, null in zip(measures, observed, boots, nulls, strict=True)
     ]
+
+
+def _draws(
+    one: Measure, seen: Floats, boot: Floats | None, null: NullDraws, resampling: Resampling
+) -> Draws:
+    drawn, weights = null
+    if one.null is None or drawn is None:
+        return Draws(seen, boot, level=resampling.level)
+    exact = weights is not None
+    how = "every rearrangement enumerated" if exact else f"{len(drawn)} permutations"
+    finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
+    text = f"{NULLS[one.null]}; {how}"
+    return Draws(seen, boot, drawn, weights, resampling.level, text, finest)
 
 
 def _bootstrap(
@@ -123,8 +143,8 @@ def _bootstrap(
 
 def _null(
     counts: Counts, measures: Sequence[Measure], resampling: Resampling, rng: int
-) -> list[tuple[Floats | None, Floats | None]]:
-    found: list[tuple[Floats | None, Floats | None]] = [(None, None)] * len(measures)
+) -> list[NullDraws]:
+    found: list[NullDraws] = [(None, None)] * len(measures)
     for null in NULLS:
         wanted = [one if one.null == null else None for one in measures]
         if not any(wanted):
@@ -143,8 +163,14 @@ def _null_tables(
     if isinstance(resampling, Exact):
         tables, weights = exact_tables(_whole(counts), strata, limit=resampling.limit)
         return [tables], weights
-    many = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    return counts.sampler.permute(strata, many, rng), None
+    return counts.sampler.permute(strata, permutations(counts, resampling), rng), None
+
+
+def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
+    """Return how many permutations are drawn: enough to resolve p, within the budget."""
+    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
+    affordable = max(least, MAX_DRAWN_CELLS // max(counts.table.size, 1))
+    return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
 
 
 def _whole(counts: Counts) -> Floats:
@@ -165,12 +191,3 @@ def _evaluate(
             if one is not None:
                 values.append(one(counts, tables))
     return [np.concatenate(values) if values else None for values in found]
-
-
-def _null_text(one: Measure, resampling: Resampling) -> str:
-    if one.null is None:
-        return ""
-    if isinstance(resampling, Exact):
-        return f"{NULLS[one.null]}; every rearrangement enumerated"
-    many = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    return f"{NULLS[one.null]}; {many} permutations"

@@ -18,14 +18,18 @@ class Bootstrap:
     replicates : int
         Bootstrap replicates.
     permutations : int
-        Draws of the null distribution.
+        Draws of the null distribution, at least.
     level : float
         Confidence level of the parts in `Estimate.by`; `Estimate.interval` takes any level.
+    resolution : float
+        The finest p-value that matters, such as alpha / (10 tests): permutations grow until
+        they resolve it, within a budget; beyond that the tail is fitted, and said so.
     """
 
     replicates: int = DEFAULT_REPLICATES
     permutations: int = DEFAULT_REPLICATES
     level: float = 0.95
+    resolution: float = 0.005
 
     def __post_init__(self) -> None:
         _check_counts(replicates=self.replicates, permutations=self.permutations)
@@ -34,10 +38,14 @@ class Bootstrap:
 
 @dataclass(frozen=True)
 class Permutation:
-    """Chance level and p-value by permutation; intervals only where they have a closed form."""
+    """Chance level and p-value by permutation; intervals only where they have a closed form.
+
+    `resolution` is the finest p-value that matters, see `Bootstrap`.
+    """
 
     replicates: int = DEFAULT_REPLICATES
     level: float = 0.95
+    resolution: float = 0.005
 
     def __post_init__(self) -> None:
         _check_counts(replicates=self.replicates)

@@ -1,0 +1,265 @@
+"""Accuracy, the worst group's accuracy and the gap between them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.estimate import Ends, Estimate, Harm
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import (
+    Against,
+    Closed,
+    against_chance,
+    excluded_of,
+    group_values,
+    no_ends,
+    part,
+    replicates_of,
+    sizes,
+)
+from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
+from equipoise.stats.resampling import Resampling
+
+Floats = npt.NDArray[np.float64]
+Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
+
+REFERENCE = "Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)"
+_NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
+_HARM: dict[Kind, Harm] = {
+    "accuracy": "lower",
+    "worst_group_accuracy": "lower",
+    "accuracy_gap": "higher",
+}
+
+
+def accuracy(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of rows whose prediction is the true class.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units. No chance level.
+        `.by` has one row whose `by_group` are the groups' accuracies.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("accuracy", None)], resampling, rng)[0]
+
+
+def worst_group_accuracy(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    null: Null = "rows",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Lowest accuracy over groups.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`; groups may be intersections of attributes.
+    null : "rows" or "class"
+        Whether chance permutes groups over all rows or within each true class.
+    resampling, rng
+        As in `accuracy`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups, or
+        bootstrap over units. Chance: the same minimum when groups are exchangeable.
+        NaN when fewer than two groups have rows enough.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+
+    References
+    ----------
+    Sagawa et al. 2020, "Distributionally Robust Neural Networks".
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("worst_group_accuracy", null)], resampling, rng)[0]
+
+
+def accuracy_gap(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    null: Null = "rows",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Accuracy over all grouped rows minus the worst group's accuracy (GAP).
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, null, weights, units, resampling, rng
+        As in `worst_group_accuracy`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: simultaneous Newcombe intervals of each group
+        against the rest, or bootstrap over units.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+
+    References
+    ----------
+    Albuquerque et al. 2024, "SkewSize", section 4.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("accuracy_gap", null)], resampling, rng)[0]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The measure behind `accuracy`, `worst_group_accuracy` and `accuracy_gap`.
+
+    Attributes
+    ----------
+    kind : str
+        Public name of the metric.
+    null : "rows", "class" or None
+        What chance exchanges; None for accuracy itself.
+    """
+
+    kind: Kind
+    null: Null | None
+
+    def replicated(self, counts: Counts) -> bool:
+        """Independent rows have closed-form intervals."""
+        return not counts.independent
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
+        right, total = _right_and_total(counts, tables)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = right / total
+            overall = right.sum(axis=1) / total.sum(axis=1)
+        number = {
+            "accuracy": lambda: overall,
+            "worst_group_accuracy": lambda: _worst(counts, shares),
+            "accuracy_gap": lambda: overall - _worst(counts, shares),
+        }[self.kind]()
+        return np.concatenate([number[:, None], shares], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the number into the estimate."""
+        value = float(draws.observed[0])
+        against = against_chance(draws, 0, _HARM[self.kind])
+        ends = replicates_of(draws, 0) or self._closed_form(counts)
+        return Estimate(
+            metric=self.kind,
+            value=value,
+            n=sizes(counts.groups),
+            method=_method(counts, self.kind, draws),
+            reference=REFERENCE,
+            params={} if self.null is None else {"null": self.null},
+            chance=against.chance,
+            no_chance=_NO_CHANCE if self.null is None else "",
+            p_value=against.p_value,
+            null=against.null,
+            harm=_HARM[self.kind],
+            by=parts_to_table([_part(self.kind, counts, draws, ends, against)]),
+            excluded=excluded_of(counts.groups, dict(counts.excluded)),
+            unit=counts.unit,
+            reason="fewer than two groups have rows enough" if math.isnan(value) else "",
+            ends=ends,
+        )
+
+    def _closed_form(self, counts: Counts) -> Ends:
+        if not counts.independent:
+            return no_ends
+        right, total = (values[0] for values in _right_and_total(counts, counts.table[None]))
+        if self.kind == "accuracy":
+            return Closed(wilson, (right.sum(), total.sum()))
+        if counts.groups.usable.sum() < 2:
+            return no_ends
+        if self.kind == "worst_group_accuracy":
+            usable = counts.groups.usable
+            return Closed(simultaneous_minimum, (right[usable], total[usable]))
+        return Closed(simultaneous_shortfall, (right, total))
+
+
+def _right_and_total(counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
+    """Return weights of right predictions and of all rows, each (r, groups)."""
+    right = counts.truth == counts.prediction
+    return tables[:, right].sum(axis=1), tables.sum(axis=1)
+
+
+def _worst(counts: Counts, shares: Floats) -> Floats:
+    usable = counts.groups.usable
+    if usable.sum() < 2:
+        return np.full(len(shares), np.nan)
+    # A replicate may leave a small group empty; the others still have a minimum.
+    return np.nanmin(shares[:, usable], axis=1)
+
+
+def _method(counts: Counts, kind: Kind, draws: Draws) -> str:
+    if draws.boot is not None:
+        return f"percentile bootstrap over {counts.unit}s, {len(draws.boot)} replicates"
+    if not counts.independent:
+        return "none: rows are not independent; use Bootstrap()"
+    return {
+        "accuracy": "Wilson interval",
+        "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
+        "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
+    }[kind]
+
+
+def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, against: Against) -> Part:
+    right, total = (values[0] for values in _right_and_total(counts, counts.table[None]))
+    boot = None if draws.boot is None else draws.boot[:, 1:]
+    return part(
+        kind,
+        "",
+        draws,
+        0,
+        ends=ends,
+        against=against,
+        n=round(total.sum()),
+        by_group=group_values(counts.groups, right, total, draws.level, boot=boot),
+    )
