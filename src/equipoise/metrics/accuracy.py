@@ -13,7 +13,6 @@ from equipoise.core.estimate import Ends, Estimate, Harm
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
-    Closed,
     against_chance,
     excluded_of,
     group_values,
@@ -24,7 +23,12 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.measure import DEFAULT, Draws, measure
-from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
+from equipoise.stats.intervals import (
+    ClosedForm,
+    simultaneous_minimum,
+    simultaneous_shortfall,
+    wilson,
+)
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -128,7 +132,7 @@ def accuracy_gap(
     resampling: Resampling | None = DEFAULT,
     rng: int = 0,
 ) -> Estimate:
-    """Accuracy over all grouped rows minus the worst group's accuracy (GAP).
+    """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
 
     Parameters
     ----------
@@ -178,13 +182,21 @@ class Accuracy:
         right, total = _right_and_total(counts, tables)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = right / total
-            overall = right.sum(axis=1) / total.sum(axis=1)
-        number = {
-            "accuracy": lambda: overall,
-            "worst_group_accuracy": lambda: _worst(counts, shares),
-            "accuracy_gap": lambda: overall - _worst(counts, shares),
-        }[self.kind]()
+            number = self._number(counts.groups.usable, right, total, shares)
         return np.concatenate([number[:, None], shares], axis=1)
+
+    def _number(
+        self, usable: npt.NDArray[np.bool_], right: Floats, total: Floats, shares: Floats
+    ) -> Floats:
+        if self.kind == "accuracy":
+            return right.sum(axis=1) / total.sum(axis=1)
+        if usable.sum() < 2:
+            return np.full(len(shares), np.nan)
+        # A replicate may leave a small group empty; the others still have a minimum.
+        worst = np.nanmin(shares[:, usable], axis=1)
+        if self.kind == "worst_group_accuracy":
+            return worst
+        return right[:, usable].sum(axis=1) / total[:, usable].sum(axis=1) - worst
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
@@ -215,27 +227,19 @@ class Accuracy:
             return no_ends
         right, total = (values[0] for values in _right_and_total(counts, counts.table[None]))
         if self.kind == "accuracy":
-            return Closed(wilson, (right.sum(), total.sum()))
+            return ClosedForm(wilson, (right.sum(), total.sum()))
         if counts.groups.usable.sum() < 2:
             return no_ends
-        if self.kind == "worst_group_accuracy":
-            usable = counts.groups.usable
-            return Closed(simultaneous_minimum, (right[usable], total[usable]))
-        return Closed(simultaneous_shortfall, (right, total))
+        usable = counts.groups.usable
+        worst = self.kind == "worst_group_accuracy"
+        function = simultaneous_minimum if worst else simultaneous_shortfall
+        return ClosedForm(function, (right[usable], total[usable]))
 
 
 def _right_and_total(counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
     """Return weights of right predictions and of all rows, each (r, groups)."""
     right = counts.truth == counts.prediction
     return tables[:, right].sum(axis=1), tables.sum(axis=1)
-
-
-def _worst(counts: Counts, shares: Floats) -> Floats:
-    usable = counts.groups.usable
-    if usable.sum() < 2:
-        return np.full(len(shares), np.nan)
-    # A replicate may leave a small group empty; the others still have a minimum.
-    return np.nanmin(shares[:, usable], axis=1)
 
 
 def _method(counts: Counts, kind: Kind, draws: Draws) -> str:

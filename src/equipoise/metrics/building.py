@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,20 +64,7 @@ class Percentile:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the lower and upper end."""
-        low, high = percentile(self.replicates, level)
-        return float(low), float(high)
-
-
-@dataclass(frozen=True, eq=False)
-class Closed:
-    """Ends of a closed-form interval: a function of counts and a level, with the counts."""
-
-    function: Callable[..., tuple[Any, Any]]
-    arguments: tuple[Any, ...]
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        low, high = self.function(*self.arguments, level=level)
+        low, high, _ = percentile(self.replicates, level)
         return float(low), float(high)
 
 
@@ -151,7 +137,7 @@ def group_values(
     nothing : str
         What to note where a group's total is 0.
     """
-    low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)
+    low, high = wilson(successes, totals, level) if boot is None else percentile(boot, level)[:2]
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = _notes(groups, totals, nothing)
