@@ -19,6 +19,7 @@ from equipoise.audits.config_fields import (
     Table,
     _distinct,
 )
+from equipoise.data.normalize import Normalization
 
 Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
 
@@ -63,22 +64,29 @@ class DataConfig(Section):
     max_unmatched: Share = 0.01
 
 
+_STEPS = Normalization()
+
+
 class NormalizeConfig(Section):
     """How free-text predictions become classes; the raw result is kept beside it.
 
     Attributes
     ----------
-    case, whitespace, articles, phrases : bool
-        Fold case; collapse white space; drop a leading "a", "an", "the"; drop lead-ins such as
-        "the person is".
+    case_fold, whitespace : bool
+        Compare without case; take any run of white space as one space.
+    punctuation : str
+        Characters taken off both ends.
+    articles, leading_phrases : list of str
+        Words and phrases taken off the start.
     synonyms : mapping
-        Normalised text to class.
+        Normalised text to class, applied last.
     """
 
-    case: bool = True
-    whitespace: bool = True
-    articles: bool = True
-    phrases: bool = True
+    case_fold: bool = _STEPS.case_fold
+    whitespace: bool = _STEPS.whitespace
+    punctuation: str = _STEPS.punctuation
+    articles: Labels = _STEPS.articles
+    leading_phrases: Labels = _STEPS.leading_phrases
     synonyms: Mapping[Label, Label] = Field(default_factory=dict)
 
 
@@ -133,8 +141,8 @@ class ModelConfig(Section):
             )
         if self.prediction and self.top:
             raise ValueError("'prediction' and 'top' are both given; expected one of them")
-        if self.rank and not self.prediction:
-            raise ValueError("'rank' is given without 'prediction', the column it ranks")
+        if self.rank and (not self.prediction or self.probabilities):
+            raise ValueError("'rank' goes with 'prediction' alone: one row per image and rank")
         if self.map and self.maps:
             raise ValueError("'map' and 'maps' are both given; expected one of them")
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import yaml
 
@@ -65,6 +65,11 @@ def _scalar(convert: Callable[[str], Any], kind: str) -> Callable[[_Loader, yaml
     return construct
 
 
+def _unknown_tag(_: _Loader, node: yaml.Node) -> NoReturn:
+    problem = f"the tag {_short(node.tag)} is not allowed; expected plain YAML"
+    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
 def _number(text: str) -> float:
     return float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
 
@@ -82,7 +87,7 @@ _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
 }
 for _tag, _build in _CONSTRUCTORS.items():
     _Loader.add_constructor(_PLAIN + _tag, _build)
-_Loader.add_constructor(None, _Loader.construct_undefined)
+_Loader.add_constructor(None, _unknown_tag)
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,100 @@
+"""`equipoise compare`: differences between models, paired, with their certainty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
+
+if TYPE_CHECKING:
+    from equipoise.audits.config import Config
+    from equipoise.core import AuditResult
+    from equipoise.data import PredictionData
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to write the comparison [default: runs/compare].",
+)
+@click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+@json_option
+def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: bool) -> None:
+    """Compare models, paired by image.
+
+    The models are those of one RUN, or of several runs about the same images.
+
+    Paired differences with intervals and tests, a ranking with its uncertainty, and the metrics
+    that disagree about who is better.
+    """
+    from equipoise import audits, report
+    from equipoise.cli.summary import facts
+    from equipoise.evidence import new_run
+
+    target = out or Path("runs", "compare")
+    with new_run(target, overwrite=overwrite) as folder:
+        with Steps() as progress:
+            result = audits.compare(_read_all(runs), progress=progress)
+        report.write(result, folder)
+    if as_json:
+        say_json(facts(result, target) | _tables(result))
+    else:
+        _show(result, target)
+
+
+def _read_all(runs: tuple[Path, ...]) -> dict[str, tuple[Config, PredictionData]]:
+    from equipoise.audits.config import parse_config
+    from equipoise.core.errors import RunError
+    from equipoise.evidence import read_predictions
+    from equipoise.report import read
+
+    names = [
+        path.name if [p.name for p in runs].count(path.name) == 1 else str(path) for path in runs
+    ]
+    if len(set(names)) < len(names):
+        raise RunError("the same run is given twice; expected different runs")
+    resolved = [read(path).manifest.resolved for path in runs]
+    return {
+        name: (parse_config(values, source=str(path / "manifest.json")), read_predictions(path))
+        for name, path, values in zip(names, runs, resolved, strict=True)
+    }
+
+
+_SHOWN = {
+    "ranking": ("groups", "metric", "rank", "model", "value", "rank_low", "rank_high"),
+    "differences": (
+        "metric",
+        "subject",
+        "groups",
+        "model_a",
+        "model_b",
+        "difference",
+        "low",
+        "high",
+        "verdict",
+    ),
+}
+
+
+def _tables(result: AuditResult) -> dict[str, object]:
+    names = (*_SHOWN, "disagreements")
+    return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
+
+
+def _show(result: AuditResult, run: Path) -> None:
+    from equipoise.cli.commands.plan import cell
+
+    for name, columns in _SHOWN.items():
+        rows = [row for row in result.tables[name].to_pylist() if not row.get("subject")]
+        say(f"{name}:")
+        say_table(columns, [[cell(row[column]) for column in columns] for row in rows])
+        say()
+    for row in result.tables["disagreements"].to_pylist():
+        say(f"- {row['sentence']}")
+    say(f"report: {run / 'report.html'}")

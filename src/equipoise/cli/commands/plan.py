@@ -1,0 +1,62 @@
+"""`equipoise plan`: what an audit would do, and what it could find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from equipoise.cli.terminal import json_option, say, say_json, say_table
+
+
+@click.command("plan")
+@click.argument("config", type=click.Path(path_type=Path))
+@json_option
+def command(config: Path, as_json: bool) -> None:
+    """Say what an audit would do and could find.
+
+    Nothing is measured and no model is loaded.
+    Counts of rows and groups, groups that are too small, the smallest effects that the data could
+    show, the number of tests, and about how long it takes.
+    """
+    from equipoise import audits
+    from equipoise.audits.config import load_config
+
+    planned = asdict(audits.plan(load_config(config), base=config.parent))
+    if as_json:
+        say_json(planned)
+    else:
+        show_values(planned)
+
+
+def show_values(values: Mapping[str, Any]) -> None:
+    """Print named values: plain ones on a line each, lists of records as tables."""
+    for name, value in values.items():
+        title = name.replace("_", " ")
+        if _is_table(value):
+            say(f"\n{title}:")
+            say_table([*value[0]], [[cell(cell) for cell in row.values()] for row in value])
+        else:
+            say(f"{title}: {cell(value)}")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+
+
+def cell(value: Any) -> str:
+    """Return a value for a cell of a table."""
+    from equipoise.report.text import number
+
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {cell(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(cell, value)) or "none"
+    return "–" if value is None else str(value)

@@ -1,0 +1,93 @@
+"""A result on the terminal: what was found, the numbers, and where to read on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.cli.terminal import say, say_table
+
+if TYPE_CHECKING:
+    from equipoise.core import AuditResult, Finding
+
+_LISTED = 5
+
+
+def facts(result: AuditResult, run: Path) -> dict[str, Any]:
+    """Return what `--json` prints about a run."""
+    return {
+        "run": run,
+        "report": run / "report.html",
+        "verdicts": _verdicts(result),
+        "findings": [_fact(finding) for finding in _overall(result)],
+        "notes": result.manifest.notes,
+    }
+
+
+def _fact(finding: Finding) -> dict[str, Any]:
+    names = ("model", "metric", "groups", "version", "null", "value", "ci_low", "ci_high", "chance")
+    rest = ("excess", "p_value", "q_value", "n", "direction", "verdict", "reason")
+    return {name: getattr(finding, name) for name in (*names, *rest)}
+
+
+def show(result: AuditResult, run: Path) -> None:
+    """Print a result for a reader at the terminal."""
+    _show_disparities(result)
+    _show_numbers(result)
+    for text in result.manifest.notes:
+        say(f"note: {text}")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in _verdicts(result).items())
+    say(f"\nverdicts: {counted or 'no findings'}")
+    say(f"report: {run / 'report.html'}")
+
+
+def _overall(result: AuditResult) -> list[Finding]:
+    return [finding for finding in result.findings if not finding.subject]
+
+
+def _verdicts(result: AuditResult) -> dict[str, int]:
+    return dict(Counter(str(finding.verdict) for finding in result.findings).most_common())
+
+
+def _show_disparities(result: AuditResult) -> None:
+    found = [finding for finding in _overall(result) if finding.verdict == "disparity"]
+    ranked = sorted(found, key=_weight, reverse=True)
+    sentences = [*dict.fromkeys(finding.direction for finding in ranked if finding.direction)]
+    for sentence in sentences[:_LISTED]:
+        say(f"- {sentence}")
+    if len(sentences) > _LISTED:
+        say(f"  and {len(sentences) - _LISTED} more in the report")
+    if sentences:
+        say()
+
+
+def _weight(finding: Finding) -> float:
+    """How far beyond what matters a finding is: its excess in units of its threshold."""
+    weight = finding.excess / finding.threshold if finding.threshold > 0 else finding.excess
+    return -math.inf if math.isnan(weight) else weight
+
+
+def _show_numbers(result: AuditResult) -> None:
+    rows = [*_rows(_overall(result))]
+    if rows:
+        say_table(("model", "groups", "metric", "value", "interval", "chance", "verdict"), rows)
+        say()
+
+
+def _rows(findings: Iterable[Finding]) -> Iterable[tuple[str, ...]]:
+    from equipoise.report.text import interval, number
+
+    for finding in findings:
+        version = "" if finding.version == "default" else f" ({finding.version})"
+        yield (
+            finding.model,
+            finding.groups,
+            f"{finding.metric}{version}",
+            number(finding.value),
+            interval(finding.ci_low, finding.ci_high),
+            number(finding.chance),
+            str(finding.verdict),
+        )
