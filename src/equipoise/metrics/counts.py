@@ -96,12 +96,17 @@ class Counts:
         return out
 
     def _sum(self, tables: Floats, codes: Indices) -> Floats:
-        order = np.argsort(codes, kind="stable")
-        present, first = np.unique(codes[order], return_index=True)
-        out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
-        if len(present):
-            out[:, present] = np.add.reduceat(tables[:, order], first, axis=1)
-        return out
+        return sum_by(tables, codes, len(self.classes))
+
+
+def sum_by(tables: Floats, codes: Indices, size: int) -> Floats:
+    """Sum tables (r, outcomes, groups) over outcomes of one code: (r, size, groups)."""
+    order = np.argsort(codes, kind="stable")
+    present, first = np.unique(codes[order], return_index=True)
+    out = np.zeros((len(tables), size, tables.shape[2]))
+    if len(present):
+        out[:, present] = np.add.reduceat(tables[:, order], first, axis=1)
+    return out
 
 
 def count(

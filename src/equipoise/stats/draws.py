@@ -67,7 +67,7 @@ class TableSampler:
         flat = self.table[:, self._order].ravel()
         cells = np.flatnonzero(flat)
         total = int(flat.sum())
-        for start, size in _blocks(replicates, self.table.size):
+        for start, size in block_sizes(replicates, self.table.size):
             draws = np.zeros((size, flat.size))
             rng = stream(seed, "bootstrap", start)
             draws[:, cells] = rng.multinomial(total, flat[cells] / total, size=size)
@@ -76,7 +76,7 @@ class TableSampler:
     def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
         table = self.table[:, self._order].astype(np.int64)
-        for start, size in _blocks(replicates, self.table.size):
+        for start, size in block_sizes(replicates, self.table.size):
             rng = stream(seed, "permutation", start)
             yield self._restore(_fixed_margins(table, strata, rng, size).astype(np.float64))
 
@@ -118,7 +118,7 @@ class ItemSampler:
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
-        for start, size in _blocks(replicates, max(int(np.prod(self.shape)), len(self.keys))):
+        for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.keys))):
             uniforms = unit_uniforms(seed, "bootstrap", self.keys, range(start, start + size))
             times = poisson.ppf(uniforms, 1.0)[:, self.unit[self.item]]
             yield np.stack([self._count(self.group, self.weight * row) for row in times])
@@ -129,8 +129,8 @@ class ItemSampler:
         Within a stratum, units of one group exchange their groups; the rows of a unit that has
         several groups exchange theirs among themselves.
         """
-        blocks = self._exchange_blocks(strata)
-        for start, size in _blocks(replicates, max(int(np.prod(self.shape)), len(self.group))):
+        blocks = self._exchange(strata)
+        for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.group))):
             rngs = (stream(seed, "permutation", start + step) for step in range(size))
             groups = (blocks.shuffle(self.group, rng) for rng in rngs)
             yield np.stack([self._count(group, self.weight) for group in groups])
@@ -140,7 +140,7 @@ class ItemSampler:
         counted = np.bincount(flat, weight, minlength=int(np.prod(self.shape)))
         return counted.astype(np.float64).reshape(self.shape)
 
-    def _exchange_blocks(self, strata: Indices) -> Exchange:
+    def _exchange(self, strata: Indices) -> Exchange:
         first = np.zeros(len(self.group), dtype=np.int64)
         first[self.item[::-1]] = self.outcome[::-1]
         return Exchange.of(self.group, self.unit, strata[first])
@@ -187,7 +187,8 @@ class Exchange:
         return exchanged[self.carrier].astype(group.dtype)
 
 
-def _blocks(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
+def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and size of blocks of replicates that bound the memory of drawn tables."""
     size = max(1, min(_MAX_BLOCK, _BLOCK_CELLS // max(cells, 1)))
     for start in range(0, replicates, size):
         yield start, min(size, replicates - start)
