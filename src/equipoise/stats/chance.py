@@ -1,0 +1,190 @@
+"""Chance levels and p-values from draws of the null distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Chance, Harm
+
+Floats = npt.NDArray[np.float64]
+
+# Differences that are rounding only: relative to the largest number of the comparison.
+_TIE = 1e-12
+# With this many draws at least as extreme as the observed value, their share is precise enough.
+_ENOUGH = 10
+_FEWEST = 100
+
+
+@dataclass(frozen=True)
+class PValue:
+    """A p-value in (0, 1], NaN when there is none, and how it was reached."""
+
+    value: float
+    method: str
+
+
+def band(
+    null_draws: npt.ArrayLike, *, method: str = "", weights: npt.ArrayLike | None = None
+) -> Chance:
+    """Return the chance level: mean and 95 % band of a statistic under its null.
+
+    Parameters
+    ----------
+    null_draws : array-like, shape (m,)
+        The statistic on rearranged data; NaN where it could not be computed: ignored.
+    method : str
+        How the draws were made.
+    weights : array-like, shape (m,), optional
+        Probabilities of the draws where all rearrangements were enumerated.
+
+    Returns
+    -------
+    Chance
+        NaN throughout when every draw is NaN.
+
+    Raises
+    ------
+    InputError
+        When `null_draws` is not one-dimensional or `weights` has another shape.
+    """
+    draws, mass = _draws(null_draws, weights)
+    if not len(draws):
+        return Chance(np.nan, np.nan, np.nan, method)
+    order = np.argsort(draws, kind="stable")
+    draws, share = draws[order], mass[order] / mass.sum()
+    reached = np.cumsum(share) + _TIE
+    low, high = (draws[np.searchsorted(reached, edge)] for edge in (0.025, 0.975))
+    return Chance(float((draws * share).sum()), float(low), float(high), method)
+
+
+def p_value(
+    null_draws: npt.ArrayLike,
+    observed: float,
+    harm: Harm = "higher",
+    *,
+    weights: npt.ArrayLike | None = None,
+    resolution: float = 0.0,
+    scale: float | None = None,
+) -> PValue:
+    """Return the p-value of an observed statistic against draws of its null.
+
+    Sampled draws give (1 + #{T* >= T}) / (1 + m), which is valid for any m. Enumerated
+    rearrangements, among which is the observed one, give their probability of T* >= T. Where
+    either direction is harm, the smaller one-sided p-value is doubled.
+
+    Parameters
+    ----------
+    null_draws : array-like, shape (m,)
+        The statistic on rearranged data; NaN where it could not be computed: ignored.
+    observed : float
+    harm : "higher", "lower" or "either"
+        Which direction counts as more extreme.
+    weights : array-like, shape (m,), optional
+        Probabilities of all rearrangements, when they were enumerated.
+    resolution : float
+        The finest p-value that matters. Where sampled draws are too few for it and hardly any
+        is as extreme as the observed value, the p-value comes from `tail`; 0: never.
+    scale : float, optional
+        Differences of up to 1e-12 of it count as ties. Default: the largest absolute number.
+
+    Raises
+    ------
+    InputError
+        When `null_draws` is not one-dimensional or `weights` has another shape.
+
+    References
+    ----------
+    Phipson & Smyth 2010, Statistical Applications in Genetics 9, 39.
+    """
+    draws, mass = _draws(null_draws, weights)
+    if np.isnan(observed) or not len(draws):
+        return PValue(np.nan, "no p-value: nothing to compare")
+    signs = {"higher": (1.0,), "lower": (-1.0,), "either": (1.0, -1.0)}[harm]
+    if scale is None:
+        finite = np.abs(np.append(draws, observed))
+        scale = float(finite[np.isfinite(finite)].max(initial=0.0))
+    extreme = min(
+        float(mass[sign * draws >= sign * observed - _TIE * scale].sum()) for sign in signs
+    )
+    if weights is not None:
+        return PValue(min(1.0, len(signs) * extreme / float(mass.sum())), "exact")
+    plain = (1.0 + extreme) / (1.0 + len(draws))
+    if extreme < _ENOUGH and plain * len(signs) > resolution > 0.0:
+        fitted = min((tail(sign * draws, sign * observed) for sign in signs), key=_value)
+        if fitted.value < plain:
+            return PValue(len(signs) * fitted.value, fitted.method)
+    return PValue(min(1.0, len(signs) * plain), "permutation")
+
+
+def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
+    """Return an approximate right-tail p-value, finer than the number of draws allows.
+
+    A Pearson type III (shifted gamma) distribution is matched to the mean, variance and
+    skewness of the draws.
+
+    Parameters
+    ----------
+    null_draws : array-like, shape (m,)
+        At least 100 numbers that are not NaN.
+    observed : float
+
+    Returns
+    -------
+    PValue
+        NaN with fewer draws, or when they are all equal.
+
+    References
+    ----------
+    Mielke & Berry 2007, Permutation Methods, section 2.3 (Pearson type III).
+    """
+    draws, _ = _draws(null_draws, None)
+    spread = float(draws.std()) if len(draws) >= _FEWEST and np.isfinite(draws).all() else 0.0
+    if spread == 0.0:
+        return PValue(np.nan, "no tail: too few draws, or all equal")
+    standard = (draws - draws.mean()) / spread
+    skewness = max(float((standard**3).mean()), 0.0)
+    z = (observed - float(draws.mean())) / spread
+    return PValue(float(stats.pearson3.sf(z, skewness)), "Pearson type III tail")
+
+
+def chi2_mean(n: npt.ArrayLike, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
+    """Return the exact mean of Pearson's statistic over all tables with the same margins.
+
+    Parameters
+    ----------
+    n, rows, columns : array-like
+        The table's total and its numbers of non-empty rows and columns, broadcast together.
+
+    Returns
+    -------
+    ndarray
+        n / (n - 1) (rows - 1)(columns - 1); NaN where `n` is below 2.
+
+    References
+    ----------
+    Haldane 1940, Biometrika 31, 346-355.
+    """
+    total = np.asarray(n, np.float64)
+    known = np.where(total >= 2, total, np.nan)
+    freedom = (np.asarray(rows, np.float64) - 1.0) * (np.asarray(columns, np.float64) - 1.0)
+    return np.asarray(known / (known - 1.0) * freedom)
+
+
+def _value(p: PValue) -> float:
+    return p.value if not np.isnan(p.value) else np.inf
+
+
+def _draws(null_draws: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+    draws = np.asarray(null_draws, np.float64)
+    if draws.ndim != 1:
+        raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")
+    mass = np.ones(len(draws)) if weights is None else np.asarray(weights, np.float64)
+    if mass.shape != draws.shape:
+        raise InputError(f"weights: shape {mass.shape}; expected {draws.shape}, as null_draws")
+    known = ~np.isnan(draws) & (mass > 0)
+    return draws[known], mass[known]

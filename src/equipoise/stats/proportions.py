@@ -1,0 +1,247 @@
+"""Closed-form intervals of proportions, of their differences and of their extremes.
+
+Counts may be fractions (soft counts). Where `n` is 0 both ends are NaN. Every function is
+vectorised and returns two arrays (low, high) of the broadcast shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from equipoise.core.errors import InputError
+from equipoise.stats.critical import Floats, by_count, normal, studentized_range, where
+
+Pair = tuple[Floats, Floats]
+
+
+def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+    """Score interval of a proportion.
+
+    Parameters
+    ----------
+    successes, n : array-like
+        Counts, broadcast together.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray
+        In [0, 1]; NaN where `n` is 0.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1) or a count lies outside [0, n].
+
+    References
+    ----------
+    Wilson 1927, JASA 22, 209-212.
+    """
+    counts = _counts(successes, n)
+    return _score(*counts, normal(level))
+
+
+def newcombe(
+    s1: npt.ArrayLike,
+    n1: npt.ArrayLike,
+    s2: npt.ArrayLike,
+    n2: npt.ArrayLike,
+    level: float = 0.95,
+) -> Pair:
+    """Hybrid score interval of a difference of two independent proportions, p1 - p2.
+
+    Parameters
+    ----------
+    s1, n1, s2, n2 : array-like
+        Successes and trials of both samples, broadcast together.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray
+        In [-1, 1]; NaN where `n1` or `n2` is 0.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1) or a count lies outside [0, n].
+
+    References
+    ----------
+    Newcombe 1998, Statistics in Medicine 17, 873-890, method 10.
+    """
+    first, second, z = _counts(s1, n1), _counts(s2, n2), normal(level)
+    return _hybrid(_Scored.of(*first, z), _Scored.of(*second, z))
+
+
+def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+    """Interval of the largest minus the smallest of several proportions, max p - min p.
+
+    The low end is the largest low end of all pairwise Newcombe intervals at the critical value
+    of the studentized range, so that it exceeds 0 by chance at the stated rate only, whatever
+    the number of groups. The high end is the largest high end of the pairwise intervals at the
+    normal critical value: it can be too low only when the interval of the one pair of groups
+    that are truly farthest apart is, so it pays no price for the number of pairs.
+
+    Parameters
+    ----------
+    successes, n : array-like, shape (..., groups)
+        Counts; a group with n = 0 is ignored.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray, shape (...)
+        In [0, 1]; NaN with fewer than two groups.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1) or a count lies outside [0, n].
+
+    References
+    ----------
+    Agresti, Bini, Bertaccini & Ryu 2008, Biometrics 64, 1270-1275 (pairwise intervals from
+    scores and the studentized range); Newcombe 1998.
+    """
+    s, n = _counts(successes, n)
+    groups = (n > 0).sum(axis=-1)
+    wide = _Scored.of(s, n, by_count(studentized_range, groups, level)[..., None])
+    narrow = _Scored.of(s, n, normal(level))
+    low, high = np.zeros(groups.shape), np.zeros(groups.shape)
+    for group in range(n.shape[-1]):
+        others = np.arange(n.shape[-1]) != group
+        lows, _ = _hybrid(wide.take([group]), wide.take(others))
+        _, highs = _hybrid(narrow.take([group]), narrow.take(others))
+        low = np.fmax(low, np.fmax.reduce(lows, axis=-1, initial=0.0))
+        high = np.fmax(high, np.fmax.reduce(highs, axis=-1, initial=0.0))
+    return where(groups >= 2, low, high)
+
+
+def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+    """Interval of how far the worst group falls short of the whole: overall - min p.
+
+    The whole is the average with the groups' shares w of the rows held fixed, so that group g
+    falls short by (1 - w)(p of the others - p of g): a Newcombe interval, scaled. The low end
+    is corrected for the number of groups (Bonferroni), the high end needs no correction, as in
+    `simultaneous_gap`.
+
+    Parameters
+    ----------
+    successes, n : array-like, shape (..., groups)
+        Counts; a group with n = 0 is ignored.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray, shape (...)
+        In [0, 1]; NaN with fewer than two groups.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1) or a count lies outside [0, n].
+    """
+    s, n = _counts(successes, n)
+    groups = (n > 0).sum(axis=-1)
+    all_s = np.nansum(s, axis=-1, keepdims=True)
+    all_n = n.sum(axis=-1, keepdims=True)
+    rest = _counts(np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0), all_n - n)
+    z = special.ndtri(1.0 - (1.0 - level) / np.maximum(groups, 2))[..., None]
+    lows, _ = _hybrid(_Scored.of(*rest, z), _Scored.of(s, n, z))
+    z = normal(level)
+    _, highs = _hybrid(_Scored.of(*rest, z), _Scored.of(s, n, z))
+    share = 1.0 - n / np.maximum(all_n, 1.0)
+    low = np.fmax.reduce(share * lows, axis=-1, initial=0.0)
+    high = np.fmax.reduce(share * highs, axis=-1, initial=0.0)
+    return where(groups >= 2, low, high)
+
+
+def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
+    """Interval of the smallest of several proportions, min p.
+
+    The smallest observed rate is biased downward, more so with more groups. The high end is the
+    smallest of the groups' Wilson ends corrected for their number (Šidák); the low end, the
+    smallest of the uncorrected ones, can be too high only when that of the truly worst group is.
+
+    Parameters
+    ----------
+    successes, n : array-like, shape (..., groups)
+        Counts; a group with n = 0 is ignored.
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray, shape (...)
+        In [0, 1]; NaN without a group.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1) or a count lies outside [0, n].
+    """
+    s, n = _counts(successes, n)
+    groups = (n > 0).sum(axis=-1)
+    lows, _ = _score(s, n, normal(level))
+    above = np.minimum(1.0 - level ** (1.0 / np.maximum(groups, 1)), (1.0 - level) / 2.0)
+    _, highs = _score(s, n, special.ndtri(1.0 - above)[..., None])
+    low = np.fmin.reduce(lows, axis=-1, initial=1.0)
+    high = np.fmin.reduce(highs, axis=-1, initial=1.0)
+    return where(groups >= 1, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Proportions with their Wilson ends."""
+
+    p: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, s: Floats, n: Floats, z: Floats) -> _Scored:
+        return cls(_rate(s, n), *_score(s, n, z))
+
+    def take(self, groups: npt.NDArray[np.bool_] | list[int]) -> _Scored:
+        return _Scored(self.p[..., groups], self.low[..., groups], self.high[..., groups])
+
+
+def _hybrid(first: _Scored, second: _Scored) -> Pair:
+    difference = first.p - second.p
+    below = np.hypot(first.p - first.low, second.high - second.p)
+    above = np.hypot(first.high - first.p, second.p - second.low)
+    return np.maximum(difference - below, -1.0), np.minimum(difference + above, 1.0)
+
+
+def _score(s: Floats, n: Floats, z: Floats) -> Pair:
+    p, size = _rate(s, n), np.where(n > 0, n, 1.0)
+    spread = z * np.sqrt(p * (1.0 - p) / size + z * z / (4.0 * size * size))
+    centre, scale = p + z * z / (2.0 * size), 1.0 + z * z / size
+    # Rounding must not move the ends that are 0 and 1 by definition.
+    low = np.where(s <= 0.0, 0.0, np.maximum((centre - spread) / scale, 0.0))
+    high = np.where(s >= n, 1.0, np.minimum((centre + spread) / scale, 1.0))
+    return where(~np.isnan(p), low, high)
+
+
+def _rate(s: Floats, n: Floats) -> Floats:
+    return np.where(n > 0, s / np.where(n > 0, n, 1.0), np.nan)
+
+
+def _counts(successes: npt.ArrayLike, n: npt.ArrayLike) -> Pair:
+    s, trials = np.broadcast_arrays(
+        np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    )
+    # Sums of soft counts may exceed their total by rounding.
+    slack = 1e-9 * np.maximum(trials, 1.0)
+    if (s < -slack).any() or (s > trials + slack).any():
+        raise InputError("successes: expected counts between 0 and n")
+    return np.clip(s, 0.0, np.maximum(trials, 0.0)), trials
