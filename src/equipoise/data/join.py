@@ -1,0 +1,111 @@
+"""Ids: checked to be there and different, and matched in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from equipoise.core import DataError
+from equipoise.data.problems import listed, show
+
+Positions = npt.NDArray[np.int64]
+EXAMPLES = 3
+
+
+def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
+    """Raise on the first empty id, and on the first two rows of one id unless told otherwise."""
+    empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
+    if len(empty):
+        raise DataError(
+            f"{len(empty)} id{'s are' if len(empty) > 1 else ' is'} empty",
+            file=file,
+            column=ids.name,
+            row=int(empty[0]) + 1,
+            expected="an id in every row",
+            fix="fill the ids in, or remove the rows",
+        )
+    if unique and ids.n_unique() < len(ids):
+        raise _repeated(ids, file)
+
+
+def _repeated(ids: pl.Series, file: str) -> DataError:
+    repeats = (~ids.is_first_distinct()).arg_true()
+    second = int(repeats[0])
+    first = int((ids == ids[second]).arg_true()[0])
+    return DataError(
+        f"the id {show(ids[second])} is in rows {first + 1} and {second + 1} "
+        f"({len(repeats)} rows repeat an id)",
+        file=file,
+        column=ids.name,
+        expected="every id once",
+        fix="remove the repeated rows; for one row per rank give `rank:`; for repeated "
+        "measurements give each row its own id and name the repeating column as `unit:`",
+    )
+
+
+def match(ids: pl.Series, among: pl.Series) -> Positions:
+    """Return the position of each id among others, -1 where it is not among them."""
+    left = ids.alias("id").to_frame().with_row_index("row")
+    right = among.alias("id").to_frame().with_row_index("position")
+    joined = left.join(right, on="id", how="inner")
+    positions = np.full(len(ids), -1, dtype=np.int64)
+    # Scattered by row number, so the order in which a join returns rows does not matter.
+    positions[joined["row"].to_numpy()] = joined["position"].to_numpy()
+    return positions
+
+
+def check_matches(
+    labels: tuple[pl.Series, str],
+    predictions: tuple[pl.Series, str],
+    positions: Positions,
+    max_unmatched: float,
+) -> None:
+    """Raise when no id matches, or too large a share of either side stays alone.
+
+    Parameters
+    ----------
+    labels, predictions : (ids, file)
+        Ids in sorted order for labels, in any order for predictions.
+    positions : ndarray, shape (predictions,)
+        Of each prediction among the labels, -1 where it has none.
+    max_unmatched : float in [0, 1]
+    """
+    found = positions >= 0
+    label_ids, label_file = labels
+    ids, file = predictions
+    if not found.any():
+        raise DataError(
+            f"no id matches an id in {label_file}: here {_examples(ids)}, "
+            f"there {_examples(label_ids)}",
+            file=file,
+            column=ids.name,
+            expected="the same ids in both",
+            fix="name the columns that hold the same ids, or write ids the same way in both",
+        )
+    answered = np.zeros(len(label_ids), dtype=bool)
+    answered[positions[found]] = True
+    _check_share(ids, ~found, file, f"have no label in {label_file}", max_unmatched)
+    _check_share(label_ids, ~answered, label_file, f"have no prediction in {file}", max_unmatched)
+
+
+def _check_share(
+    ids: pl.Series, alone: npt.NDArray[Any], file: str, problem: str, limit: float
+) -> None:
+    count = int(alone.sum())
+    if count <= limit * len(ids):
+        return
+    raise DataError(
+        f"{count} of {len(ids)} ids ({count / len(ids):.1%}) {problem}, for example "
+        f"{_examples(ids.filter(pl.Series(alone)))}",
+        file=file,
+        column=ids.name,
+        expected=f"at most {limit:.1%} without a partner",
+        fix="check that both tables are of the same images, or raise `max_unmatched:`",
+    )
+
+
+def _examples(ids: pl.Series) -> str:
+    return listed(ids.head(EXAMPLES).to_list())

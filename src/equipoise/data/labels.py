@@ -1,0 +1,134 @@
+"""The labels table: ids in sorted order, the true class, attributes and the unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from equipoise.core import DataError
+from equipoise.data.coded import Coded
+from equipoise.data.join import check_ids
+from equipoise.data.problems import listed, show
+from equipoise.data.sources import LabelSource
+from equipoise.data.tables import read_table
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRows:
+    """Labels in the order of their ids, so that permuted rows give the same.
+
+    Attributes
+    ----------
+    file : str
+    ids : polars.Series
+    target : Coded
+        Its vocabulary is the classes.
+    attributes : mapping of str to Coded
+    unit : Coded or None
+    digest, counts : mapping
+    """
+
+    file: str
+    ids: pl.Series
+    target: Coded
+    attributes: Mapping[str, Coded]
+    unit: Coded | None
+    digest: Mapping[str, Any]
+    counts: Mapping[str, Any]
+
+
+def read_labels(source: LabelSource) -> LabelRows:
+    """Read and check the labels.
+
+    Raises
+    ------
+    DataError
+        When ids are empty or repeat, the target has fewer than two classes, an attribute is
+        missing everywhere, or no attribute has two values.
+    """
+    table = read_table(
+        source.table,
+        texts=source.columns,
+        role="labels",
+        encoding=source.encoding,
+        delimiter=source.delimiter,
+    )
+    check_ids(table.texts[source.id], table.name)
+    order = table.texts[source.id].arg_sort()
+    texts = {name: column.gather(order) for name, column in table.texts.items()}
+    columns = {name: without(Coded.of(texts[name]), source.missing) for name in source.labelled}
+    raw, mapping = columns[source.target], dict(source.map or {})
+    target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
+    attributes = {name: columns[name] for name in source.attributes}
+    _check_target(target, table.name, source)
+    counts = {
+        "rows": table.rows,
+        "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
+        "mapped": _mapped(raw, mapping),
+        "map_unused": sorted(set(mapping) - set(raw.vocabulary)),
+        "single_valued": _check_attributes(attributes, table.name, source),
+    }
+    unit = None if source.unit is None else columns[source.unit]
+    return LabelRows(table.name, texts[source.id], target, attributes, unit, table.digest, counts)
+
+
+def without(column: Coded, missing: tuple[str, ...]) -> Coded:
+    """Return a column where the empty cell and the texts listed are missing."""
+    none = {"", *missing}
+    return column.relabel([None if text in none else text for text in column.vocabulary])
+
+
+def _mapped(raw: Coded, mapping: Mapping[str, str]) -> int:
+    """Rows whose label the mapping changes."""
+    pairs = zip(raw.vocabulary, raw.counts.tolist(), strict=True)
+    return sum(count for label, count in pairs if mapping.get(label, label) != label)
+
+
+def _check_target(target: Coded, file: str, source: LabelSource) -> None:
+    if len(target.vocabulary) > 1:
+        return
+    if not target.vocabulary:
+        raise _all_missing(file, source.target, source)
+    raise DataError(
+        f"every row has the one class {show(target.vocabulary[0])}",
+        file=file,
+        column=source.target,
+        expected="two or more classes",
+        fix="name the column of the true class as `target:`"
+        + (", and look at `map:`" if source.map else ""),
+    )
+
+
+def _check_attributes(attributes: Mapping[str, Coded], file: str, source: LabelSource) -> list[str]:
+    """Return the attributes of one value; raise where that leaves nothing to compare.
+
+    One constant attribute beside another that varies does no harm: the audit says so and
+    compares along the other.
+    """
+    for name, column in attributes.items():
+        if not column.vocabulary:
+            raise _all_missing(file, name, source)
+    single = [name for name, column in attributes.items() if len(column.vocabulary) == 1]
+    if single and len(single) == len(attributes):
+        value = attributes[single[0]].vocabulary[0]
+        raise DataError(
+            f"every row has the one value {show(value)}, which leaves no groups to compare",
+            file=file,
+            column=single[0],
+            expected="an attribute with two or more values",
+            fix="name another column under `groups:`",
+        )
+    return single
+
+
+def _all_missing(file: str, column: str, source: LabelSource) -> DataError:
+    return DataError(
+        "every cell is missing",
+        file=file,
+        column=column,
+        expected="a value in at least some rows",
+        fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
+    )

@@ -1,0 +1,70 @@
+"""Words that the errors of this room share: what there is, what is nearest, a few examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from equipoise.core import DataError
+
+MAX_LISTED = 20
+MAX_SHOWN = 60
+
+
+def show(text: object) -> str:
+    """Return a cell as quoted text that is short and safe to print."""
+    whole = str(text)
+    return repr(whole if len(whole) <= MAX_SHOWN else whole[: MAX_SHOWN - 1] + "…")
+
+
+def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
+    """Return the first few of some texts, quoted, and how many more there are."""
+    every = [*texts]
+    shown = ", ".join(show(text) for text in every[:limit])
+    return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
+
+
+def nearest(text: str, among: Iterable[str]) -> str | None:
+    """Return the most similar of some texts, or None when nothing is similar."""
+    folded = {other.casefold(): other for other in reversed([*among])}
+    close = get_close_matches(text.casefold(), folded, n=1)
+    return folded[close[0]] if close else None
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text can be stored: JSON and Python can hold half of a surrogate pair."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def check_columns(
+    available: Sequence[str], wanted: Iterable[str], file: str, hint: str = ""
+) -> None:
+    """Raise where a wanted column does not exist, or exists twice.
+
+    Two columns of one name that nobody asked for do no harm and pass.
+    """
+    times = Counter(available)
+    for column in wanted:
+        if times[column] == 0:
+            _no_column(available, column, file, hint)
+        if times[column] > 1:
+            raise DataError(
+                f"{times[column]} columns have this name",
+                file=file,
+                column=column,
+                expected="different column names",
+                fix="rename all but one of them",
+            )
+
+
+def _no_column(available: Sequence[str], column: str, file: str, hint: str) -> None:
+    similar = nearest(column, available)
+    raise DataError(
+        "there is no such column",
+        file=file,
+        column=column,
+        expected=f"one of {listed(available)}",
+        fix=hint
+        or (f"write {show(similar)} if that was meant" if similar else "name one of these columns"),
+    )

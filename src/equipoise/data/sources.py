@@ -1,0 +1,143 @@
+"""Where labels and predictions are, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from equipoise.core import InputError
+from equipoise.data.normalize import Normalization
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """A table with one row per image: its id, its true class and its group attributes.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, or any data frame.
+    id, target : str
+        Columns of the id (different in every row) and of the true class.
+    attributes : tuple of str
+        Columns of group attributes; the target may be one of them.
+    unit : str or None
+        Column of the unit that repeats (person, prompt, ...), for clustered resampling.
+    map : mapping of str to str, or None
+        Label in the table to class; labels that it does not name stay as they are.
+    missing : tuple of str
+        Texts that mean "missing", beside the empty cell. They do not apply to ids.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
+    """
+
+    table: Path | Any
+    id: str
+    target: str
+    attributes: tuple[str, ...]
+    unit: str | None = None
+    map: Mapping[str, str] | None = None
+    missing: tuple[str, ...] = ("",)
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that is read, each once."""
+        return tuple(dict.fromkeys((self.id, *self.labelled)))
+
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """The columns that say something of an image, each once."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((self.target, *self.attributes, *unit)))
+
+
+@dataclass(frozen=True)
+class PredictionSource:
+    """A table of what one model predicted.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image; or several, told apart by `rank`.
+    prediction : str or None
+        Column of the predicted label; None when `top` or `probabilities` say it.
+    top : tuple of str
+        Columns of the labels of rank 1, 2, ..., k.
+    rank : str or None
+        Column of ranks 1, 2, ..., k for tables with one row per image and rank.
+    probabilities : mapping of str to str, or None
+        Class to the column of its probability. Every class of the target needs one.
+    id : str or None
+        Column of the id; None: named as in the labels.
+    maps : mapping of str to mapping
+        Alternative class mappings (predicted label to class) by name, each of which makes one
+        version of the predictions. Labels that a mapping does not name stay as they are.
+    missing, unknown, refused : tuple of str
+        Texts that mean "no answer", "the model does not know" and "the model declined".
+        The empty cell is always missing.
+    open_vocabulary : bool
+        Whether labels that are no class of the target are allowed.
+    normalize : Normalization or None
+        How free text is brought to labels; makes the versions "raw" and "normalised".
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
+
+    Raises
+    ------
+    InputError
+        When nothing says what was predicted, or two options contradict each other.
+    """
+
+    table: Path | Any
+    prediction: str | None = None
+    top: tuple[str, ...] = ()
+    probabilities: Mapping[str, str] | None = None
+    id: str | None = None
+    rank: str | None = None
+    maps: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    missing: tuple[str, ...] = ("",)
+    unknown: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    open_vocabulary: bool = False
+    normalize: Normalization | None = None
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.prediction is None and not self.top and not self.probabilities:
+            raise InputError(
+                "nothing says what the model predicted; give prediction, top or probabilities"
+            )
+        if self.rank is not None and (self.prediction is None or self.top or self.probabilities):
+            raise InputError(
+                "rank goes with prediction alone: one row per id and rank, without top or "
+                "probabilities"
+            )
+        if self.top and self.prediction not in (None, self.top[0]):
+            raise InputError(
+                f"prediction is {self.prediction!r} and top starts with {self.top[0]!r}; both name "
+                "the column of rank 1, so give the same or leave prediction out"
+            )
+        self._check_states()
+
+    def _check_states(self) -> None:
+        seen: dict[str, str] = {}
+        for state in ("missing", "unknown", "refused"):
+            for text in getattr(self, state):
+                if seen.setdefault(text, state) != state:
+                    raise InputError(
+                        f"{text!r} is listed as {seen[text]} and as {state}; list it once"
+                    )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The columns of predicted labels: ranks 1 to k, or the prediction alone."""
+        if self.top:
+            return self.top
+        return () if self.prediction is None else (self.prediction,)

@@ -1,0 +1,177 @@
+"""One way in for every table: CSV, Parquet, JSON lines and data frames."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from equipoise.core import DataError
+from equipoise.data.cells import as_numbers, as_text
+from equipoise.data.csv_file import read_csv
+from equipoise.data.frames import read_frame
+from equipoise.data.json_lines import read_json_lines
+from equipoise.data.parquet_file import read_parquet
+from equipoise.data.problems import nearest, show
+
+Columns = dict[str, pa.ChunkedArray]
+FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The columns of a table that were asked for.
+
+    Attributes
+    ----------
+    name : str
+        The path as given, or what the data frame is for; errors and `inputs` use it.
+    texts : mapping of str to polars.Series
+        Text columns; null is missing.
+    numbers : mapping of str to polars.Series
+        Float columns; null is missing.
+    rows : int
+    digest : mapping
+        "sha256" and "bytes" of the file (for a data frame: of the Arrow stream of the columns
+        used), and "rows".
+    """
+
+    name: str
+    texts: Mapping[str, pl.Series]
+    numbers: Mapping[str, pl.Series]
+    rows: int
+    digest: Mapping[str, Any]
+
+
+def read_table(
+    source: Any,
+    *,
+    texts: Iterable[str],
+    numbers: Iterable[str] = (),
+    role: str = "table",
+    encoding: str = "utf-8",
+    delimiter: str = ",",
+) -> Table:
+    """Read some columns of a file or data frame.
+
+    Parameters
+    ----------
+    source : path or data frame
+        A CSV, Parquet or JSON lines file, told by its extension; or any data frame that
+        narwhals knows (pandas, polars, pyarrow, ...).
+    texts, numbers : iterable of str
+        Columns to read as text and as numbers.
+    role : str
+        What the table is for; stands for the file name where the source is a data frame.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, lacks a column, has no row, or a cell is of a wrong type.
+    """
+    text_names, number_names = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(numbers))
+    wanted = tuple(dict.fromkeys((*text_names, *number_names)))
+    if isinstance(source, str | os.PathLike):
+        name, content = str(source), _content(Path(source))
+        columns = _parse(Path(source), content, wanted, encoding, delimiter)
+        digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    else:
+        name, columns, digest = f"{role} (data frame)", read_frame(source, wanted, role), {}
+    rows = len(next(iter(columns.values())))
+    if rows == 0:
+        raise DataError(
+            "there are no rows below the header" if digest else "the table has no rows",
+            file=name,
+            expected="at least one row of data",
+            fix="check that the table was written completely",
+        )
+    as_texts = {column: as_text(columns[column], name, column) for column in text_names}
+    as_floats = {column: as_numbers(columns[column], name, column) for column in number_names}
+    digest = digest or _frame_digest([*as_texts.values(), *as_floats.values()])
+    return Table(name, as_texts, as_floats, rows, digest | {"rows": rows})
+
+
+def _content(path: Path) -> bytes:
+    """Read the whole file once, so that the hash is of the very bytes that are parsed."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise _no_file(path) from None
+    except IsADirectoryError:
+        raise DataError(
+            "this is a directory",
+            file=str(path),
+            expected=f"a file ending in {FORMATS}",
+            fix="name the file inside it",
+        ) from None
+    except PermissionError:
+        raise DataError(
+            "the file may not be read",
+            file=str(path),
+            expected="a file with read permission",
+            fix="give yourself read permission",
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"the file cannot be read ({reason})", file=str(path)) from None
+    if not content.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise DataError(
+            "the file is empty",
+            file=str(path),
+            expected="a header and at least one row of data",
+            fix="check that the table was written completely",
+        )
+    return content
+
+
+def _no_file(path: Path) -> DataError:
+    try:
+        similar = nearest(path.name, (other.name for other in path.parent.iterdir()))
+    except OSError:
+        similar = None
+    return DataError(
+        "the file does not exist",
+        file=str(path),
+        fix=f"write {show(similar)} if that was meant" if similar else "check the path",
+    )
+
+
+def _parse(
+    path: Path, content: bytes, wanted: tuple[str, ...], encoding: str, delimiter: str
+) -> Columns:
+    name, extension = str(path), path.suffix.lower()
+    # A .tsv that is separated by commas is rarer than a user who names no delimiter.
+    separator = "\t" if extension == ".tsv" and delimiter == "," else delimiter
+    readers: dict[tuple[str, ...], Callable[[], Columns]] = {
+        (".csv", ".tsv"): lambda: read_csv(content, wanted, name, encoding, separator),
+        (".parquet", ".pq"): lambda: read_parquet(content, wanted, name),
+        (".jsonl", ".ndjson"): lambda: read_json_lines(content, wanted, name, encoding),
+    }
+    for extensions, reader in readers.items():
+        if extension in extensions:
+            return reader()
+    raise DataError(
+        f"the extension {show(extension)} names no known format",
+        file=name,
+        expected=FORMATS,
+        fix="convert the file, or rename it if it is one of these",
+    )
+
+
+def _frame_digest(columns: list[pl.Series]) -> dict[str, Any]:
+    """Hash the columns used in one form, so that equal data hash equally in any frame library."""
+    frame = pl.DataFrame(columns).rechunk()
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    content = sink.getvalue()
+    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": content.size}

@@ -1,0 +1,178 @@
+"""States of answers, and the versions that mappings and normalisation make of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError
+from equipoise.data.coded import Coded
+from equipoise.data.normalize import Normalization
+from equipoise.data.problems import listed, show
+from equipoise.data.sources import PredictionSource
+
+STATES = ("answered", "missing", "unknown", "refused", "unmatched")
+ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))
+MAX_OUTSIDE = 5
+MAX_PAIRS = 5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How raw texts become labels in one version.
+
+    Attributes
+    ----------
+    name : str
+    mapping : mapping of str to str
+    normalize : Normalization or None
+    classes : tuple of str
+        Of the target: a normalised text that equals a normalised class becomes that class.
+    """
+
+    name: str
+    mapping: Mapping[str, str]
+    normalize: Normalization | None
+    classes: tuple[str, ...] = field(repr=False)
+
+    def __call__(self, text: str) -> str:
+        """Return the label of a text."""
+        if self.normalize is None:
+            return self.mapping.get(text, text)
+        label = self.normalize(text)
+        label = self._forms.get(self.normalize.form(label), label)
+        return self._class_forms.get(self.normalize.form(label), label)
+
+    @cached_property
+    def _forms(self) -> dict[str, str]:
+        normalize = self.normalize or Normalization()
+        return {normalize.form(text): label for text, label in self.mapping.items()}
+
+    @cached_property
+    def _class_forms(self) -> dict[str, str]:
+        normalize = self.normalize or Normalization()
+        return {normalize.form(name): name for name in self.classes}
+
+    @property
+    def scale(self) -> str:
+        """What this version does, in words."""
+        steps = [
+            self.normalize.describe() if self.normalize else "",
+            _describe_map(self.name, self.mapping) if self.mapping else "",
+        ]
+        return "; then ".join(step for step in steps if step) or "labels as given"
+
+
+def _describe_map(name: str, mapping: Mapping[str, str]) -> str:
+    content = json.dumps(dict(mapping), sort_keys=True).encode()
+    pairs = [f"{show(text)} → {show(label)}" for text, label in sorted(mapping.items())]
+    more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
+    version = hashlib.sha256(content).hexdigest()[:8]
+    return f"mapping {name} ({version}): {', '.join(pairs[:MAX_PAIRS])}{more}"
+
+
+def recipes(source: PredictionSource, classes: tuple[str, ...], file: str) -> list[Recipe]:
+    """Return the versions that a source asks for; see `PredictionSource`.
+
+    Raises
+    ------
+    DataError
+        When normalisation makes two classes of the target one.
+    """
+    maps = dict(source.maps) or {"default": {}}
+    if source.normalize is None:
+        return [Recipe(name, mapping, None, classes) for name, mapping in maps.items()]
+    _check_forms(source.normalize, classes, file)
+    made = []
+    for name, mapping in maps.items():
+        prefix = f"{name}, " if len(maps) > 1 else ""
+        made.append(Recipe(f"{prefix}raw", mapping, None, classes))
+        made.append(Recipe(f"{prefix}normalised", mapping, source.normalize, classes))
+    return made
+
+
+def _check_forms(normalize: Normalization, classes: tuple[str, ...], file: str) -> None:
+    seen: dict[str, str] = {}
+    for name in classes:
+        other = seen.setdefault(normalize.form(name), name)
+        if other != name:
+            raise DataError(
+                f"normalisation makes the classes {show(other)} and {show(name)} one",
+                file=file,
+                expected="classes that stay different",
+                fix="map them to one class in `data: map:`, or turn a step of `normalize:` off",
+            )
+
+
+def text_states(
+    source: PredictionSource, vocabulary: Sequence[str], classes: tuple[str, ...], file: str
+) -> npt.NDArray[np.int8]:
+    """Return the state of each text of a vocabulary.
+
+    Raises
+    ------
+    DataError
+        When a class of the target is listed as missing, unknown or refused.
+    """
+    form = source.normalize.form if source.normalize else str
+    states = {
+        form(text): state
+        for state, name in ((REFUSED, "refused"), (UNKNOWN, "unknown"), (MISSING, "missing"))
+        for text in getattr(source, name)
+    } | {"": MISSING}
+    for name in classes:
+        if form(name) in states:
+            state = STATES[states[form(name)]]
+            raise DataError(
+                f"{show(name)} is a class of the target and is listed under `{state}:`",
+                file=file,
+                fix=f"take it out of `{state}:`, or map the class to another name",
+            )
+    return np.array([states.get(form(text), ANSWERED) for text in vocabulary], dtype=np.int8)
+
+
+def check_vocabulary(
+    labels: Coded, allowed: int, file: str, column: str, row: int | None, name: str
+) -> None:
+    """Raise where labels lie outside the classes, the first `allowed` of the vocabulary."""
+    outside = labels.vocabulary[allowed:]
+    if not outside:
+        return
+    counts = labels.counts[allowed:].tolist()
+    # The most frequent first; equally frequent ones by name, so that the message is stable.
+    ranked = sorted(zip(outside, counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
+    some = ", ".join(f"{show(label)} ({count} times)" for label, count in ranked[:MAX_OUTSIDE])
+    more = f" and {len(ranked) - MAX_OUTSIDE} more" if len(ranked) > MAX_OUTSIDE else ""
+    version = "" if name == "default" else f" in the version {show(name)}"
+    raise DataError(
+        f"{len(ranked)} predicted label{'s are' if len(ranked) > 1 else ' is'} no class of the "
+        f"target{version}: {some}{more}",
+        file=file,
+        column=column,
+        row=row,
+        expected=f"one of {listed(labels.vocabulary[:allowed])}",
+        fix="add them to `map:`, or set `open_vocabulary: true`",
+    )
+
+
+def count_version(raw: Coded, made: Coded, recipe: Recipe, allowed: int) -> dict[str, Any]:
+    """Return what a recipe changed, counted over first ranks of answered rows."""
+    before, after = raw.codes[:, 0], made.codes[:, 0]
+    used = np.unique(before[before >= 0])
+    pairs = {code: raw.vocabulary[code] for code in used.tolist()}
+    different = [code for code, text in pairs.items() if recipe(text) != text]
+    unused = set(recipe.mapping) - set(raw.vocabulary)
+    return {
+        "labels_before": len(used),
+        "labels_after": len(np.unique(after[after >= 0])),
+        "rows_changed": int(np.isin(before, different).sum()),
+        "rows_outside_classes": int((after >= allowed).sum()),
+        "map_unused": sorted(unused) if recipe.normalize is None else [],
+    }
