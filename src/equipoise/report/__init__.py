@@ -1,0 +1,7 @@
+"""Results as files and as a page; the gate."""
+
+from equipoise.report.gate import GateCheck, GateResult, GateRule, gate, junit
+from equipoise.report.page import render
+from equipoise.report.store import read, write
+
+__all__ = ["GateCheck", "GateResult", "GateRule", "gate", "junit", "read", "render", "write"]

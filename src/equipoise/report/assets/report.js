@@ -1,0 +1,89 @@
+"use strict";
+(() => {
+  const page = JSON.parse(document.getElementById("page-data").textContent);
+  const unpacked = new Map();
+
+  function rows(index) {
+    if (!unpacked.has(index)) {
+      const { fields, rows: packed } = page.data[index];
+      unpacked.set(index, packed.map((row) => Object.fromEntries(fields.map((f, i) => [f, row[i]]))));
+    }
+    return unpacked.get(index);
+  }
+
+  function draw(element) {
+    if (element.dataset.drawn) return;
+    element.dataset.drawn = "yes";
+    const chart = page.charts[Number(element.dataset.chart)];
+    const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
+    const spec = structuredClone(page.specs[chart.spec]);
+    spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
+    vegaEmbed(element, spec, {
+      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, logLevel: 1,
+      config: page.config, tooltip: { disableDefaultStyle: true },
+    }).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+  }
+
+  const waiting = [...document.querySelectorAll("[data-chart]")];
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) { observer.unobserve(entry.target); draw(entry.target); }
+    }
+  }, { rootMargin: "600px" });
+  waiting.forEach((element) => observer.observe(element));
+  const shown = (element) => element.getClientRects().length > 0;
+  addEventListener("beforeprint", () => waiting.filter(shown).forEach(draw));
+
+  function sortKey(cell) {
+    const text = cell.textContent.trim();
+    const digits = text.replace(/−/g, "-").replace(/[\u202f\u00a0%<[\s]/g, "");
+    const parsed = Number.parseFloat(digits);
+    return Number.isNaN(parsed) ? -Infinity : parsed;
+  }
+
+  function sortable(table) {
+    const body = table.tBodies[0];
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") !== "descending";
+        const numeric = head.classList.contains("n");
+        const sign = down ? -1 : 1;
+        for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const keyed = [...body.rows].map((row) => [row, numeric ? sortKey(row.cells[column]) : row.cells[column].textContent]);
+        keyed.sort(([, a], [, b]) => sign * (numeric ? (a > b) - (a < b) : a.localeCompare(b)));
+        body.append(...keyed.map(([row]) => row));
+      });
+    });
+  }
+
+  function filterable(table) {
+    const body = table.tBodies[0];
+    const label = document.createElement("label");
+    label.className = "filter";
+    const input = Object.assign(document.createElement("input"), { type: "search", autocomplete: "off" });
+    const status = document.createElement("span");
+    status.setAttribute("role", "status");
+    label.append("Filter rows", input, status);
+    table.parentNode.before(label);
+    input.addEventListener("input", () => {
+      const wanted = input.value.toLocaleLowerCase();
+      let left = 0;
+      for (const row of body.rows) {
+        row.hidden = !row.textContent.toLocaleLowerCase().includes(wanted);
+        left += row.hidden ? 0 : 1;
+      }
+      status.textContent = wanted ? left + " of " + body.rows.length + " rows" : "";
+    });
+  }
+
+  for (const table of document.querySelectorAll("main table")) {
+    const long = table.tBodies[0].rows.length;
+    if (long > 2) sortable(table);
+    if (long > 15) filterable(table);
+  }
+})();

@@ -1,0 +1,204 @@
+"""What a page is made of: sections of words, charts and tables, without any HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from equipoise.core import Verdict
+
+MAX_ROWS = 200
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A verdict in a table cell or beside a sentence: always a word and a symbol."""
+
+    verdict: Verdict
+
+    @property
+    def symbol(self) -> str:
+        """The verdict's symbol; no two verdicts share one."""
+        return SYMBOLS[self.verdict]
+
+    @property
+    def slug(self) -> str:
+        """The verdict as a class name."""
+        return self.verdict.value.replace(" ", "-")
+
+    def __str__(self) -> str:
+        return f"{self.symbol} {self.verdict.value}"
+
+
+SYMBOLS: Mapping[Verdict, str] = {
+    Verdict.DISPARITY: "▲",
+    Verdict.INCONCLUSIVE: "◆",
+    Verdict.BELOW_THRESHOLD: "▽",
+    Verdict.NOT_ESTIMABLE: "○",
+    Verdict.NONE: "–",
+}
+
+Cell = str | Badge
+
+
+@dataclass(frozen=True)
+class Column:
+    """A table's column; numeric ones are aligned and sorted as numbers."""
+
+    title: str
+    numeric: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, cut where it would be too long for a page.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of Column
+    rows : tuple of tuple of Cell
+        The first cell of a row is its header.
+    total : int
+        Rows there were before the cut.
+    source : str
+        The file of the run that has them all.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int
+    source: str = ""
+    kind: Literal["table"] = "table"
+
+    @classmethod
+    def of(
+        cls,
+        caption: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        source: str = "",
+        limit: int = MAX_ROWS,
+    ) -> Table:
+        """Build a table from titles, numeric ones marked by a leading "#", and rows."""
+        titles = tuple(Column(title.removeprefix("#"), title.startswith("#")) for title in columns)
+        return cls(caption, titles, tuple(map(tuple, rows[:limit])), len(rows), source)
+
+    @property
+    def cut(self) -> bool:
+        """Whether rows are left out."""
+        return self.total > len(self.rows)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Vega-Lite chart with the words and numbers that stand in for it.
+
+    Attributes
+    ----------
+    label : str
+        What the chart shows, for those who do not see it.
+    spec : mapping
+        Vega-Lite specification whose data have a name, without the rows.
+    data : mapping of str to rows
+        The rows per name; equal rows are kept once a page.
+    table : Table or None
+        The same numbers; None where a neighbouring table has them.
+    title : str
+    """
+
+    label: str
+    spec: Mapping[str, Any]
+    data: Mapping[str, Rows]
+    table: Table | None = None
+    title: str = ""
+    kind: Literal["chart"] = "chart"
+
+
+@dataclass(frozen=True)
+class Words:
+    """Paragraphs, or list items."""
+
+    items: tuple[str, ...]
+    style: Literal["paragraphs", "list", "note", "steps"] = "paragraphs"
+    kind: Literal["words"] = "words"
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading one level below the section's."""
+
+    text: str
+    kind: Literal["heading"] = "heading"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Pairs of a name and what is known under it."""
+
+    pairs: tuple[tuple[str, str], ...]
+    kind: Literal["facts"] = "facts"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines kept as they are, folded away under a summary."""
+
+    summary: str
+    lines: tuple[str, ...]
+    kind: Literal["code"] = "code"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A statement that unfolds into its evidence.
+
+    Attributes
+    ----------
+    badge : Badge or None
+    sentence : str
+    figures : str
+        The numbers behind the sentence, on one line.
+    blocks : tuple of Block
+        What unfolds.
+    """
+
+    badge: Badge | None
+    sentence: str
+    figures: str
+    blocks: tuple[Block, ...] = ()
+    kind: Literal["card"] = "card"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Charts side by side where the page is wide enough."""
+
+    charts: tuple[Chart, ...]
+    kind: Literal["grid"] = "grid"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks behind a summary."""
+
+    summary: str
+    blocks: tuple[Block, ...]
+    kind: Literal["fold"] = "fold"
+
+
+Block = Table | Chart | Words | Heading | Facts | Code | Card | Grid | Fold
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page, with the identifier that docs/report.md explains."""
+
+    id: str
+    title: str
+    blocks: tuple[Block, ...] = field(default_factory=tuple)

@@ -1,0 +1,203 @@
+"""The gate: rules on findings that a build passes or fails, and their JUnit form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree as ET
+
+from equipoise.core import AuditResult, ConfigError, Finding
+from equipoise.report.text import number, visible
+
+On = Literal["value", "lower", "upper"]
+Outcome = Literal["passed", "breached", "not estimable", "no match"]
+_COLUMN = {"value": "value", "lower": "ci_low", "upper": "ci_high"}
+_NAMES = {"value": "", "lower": "lower end of ", "upper": "upper end of "}
+
+
+@dataclass(frozen=True)
+class GateRule:
+    """A bound on a metric.
+
+    Attributes
+    ----------
+    metric : str
+        Public name of the metric.
+    min, max : float or None
+        Smallest and largest number that passes; at least one is given.
+    on : "value", "lower" or "upper"
+        Whether the value or an end of its interval is held against the bounds.
+    model, groups, subject : str or None
+        Which findings the rule is about; None: all models, all groups. Without a subject the
+        rule is about the findings for the whole and, where the metric has none of these, about
+        every subject.
+
+    Raises
+    ------
+    ConfigError
+        When no bound is given, the bounds cross, or `on` is unknown.
+    """
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    on: On = "value"
+    model: str | None = None
+    groups: str | None = None
+    subject: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.min is None and self.max is None:
+            raise ConfigError(f"gate rule on {self.metric}: no bound. To do: give min or max.")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ConfigError(
+                f"gate rule on {self.metric}: min {self.min} is above max {self.max}, "
+                "so nothing can pass."
+            )
+        if self.on not in _COLUMN:
+            raise ConfigError(
+                f"gate rule on {self.metric}: on: {self.on!r}; expected value, lower or upper."
+            )
+
+    def __str__(self) -> str:
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in (("≥", self.min), ("≤", self.max))
+            if bound is not None
+        ]
+        where = [part for part in (self.model, self.subject, self.groups) if part]
+        scope = f" ({', '.join(map(visible, where))})" if where else ""
+        return f"{_NAMES[self.on]}{visible(self.metric)} {' and '.join(bounds)}{scope}"
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """One rule held against one finding, or against none when nothing matched.
+
+    Attributes
+    ----------
+    rule : GateRule
+    finding : Finding or None
+    outcome : "passed", "breached", "not estimable" or "no match"
+    sentence : str
+        The outcome in words.
+    """
+
+    rule: GateRule
+    finding: Finding | None
+    outcome: Outcome
+    sentence: str
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Every check of every rule, in the order of the rules and findings."""
+
+    checks: tuple[GateCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule was checked and held; a gate without rules passes."""
+        return all(check.outcome == "passed" for check in self.checks)
+
+    @property
+    def breaches(self) -> tuple[GateCheck, ...]:
+        """Checks whose number is out of bounds."""
+        return tuple(check for check in self.checks if check.outcome == "breached")
+
+    @property
+    def unchecked(self) -> tuple[GateCheck, ...]:
+        """Rules that matched nothing or met a number that cannot be estimated."""
+        return tuple(c for c in self.checks if c.outcome in ("not estimable", "no match"))
+
+    @property
+    def exit_code(self) -> int:
+        """1 on a breach, else 2 where something could not be checked, else 0."""
+        return 1 if self.breaches else 2 if self.unchecked else 0
+
+
+def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
+    """Hold rules against every finding they match.
+
+    A rule that matches no finding, or meets NaN, never passes: such a check is "no match" or
+    "not estimable", apart from "breached".
+
+    Parameters
+    ----------
+    result : AuditResult
+    rules : iterable of GateRule
+
+    Returns
+    -------
+    GateResult
+    """
+    return GateResult(tuple(check for rule in rules for check in _checks(result.findings, rule)))
+
+
+def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
+    matching = [finding for finding in findings if _matches(finding, rule)]
+    whole = [finding for finding in matching if not finding.subject]
+    if rule.subject is None and whole:
+        matching = whole
+    if not matching:
+        return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
+    return [_check(rule, finding) for finding in matching]
+
+
+def _matches(finding: Finding, rule: GateRule) -> bool:
+    wanted = (
+        (rule.metric, finding.metric),
+        (rule.model, finding.model),
+        (rule.groups, finding.groups),
+        (rule.subject, finding.subject),
+    )
+    return all(want is None or want == has for want, has in wanted)
+
+
+def _check(rule: GateRule, finding: Finding) -> GateCheck:
+    got: float = getattr(finding, _COLUMN[rule.on])
+    parts = (finding.model, finding.subject, finding.groups, _version(finding))
+    name = ", ".join(visible(part) for part in parts if part)
+    if math.isnan(got):
+        why = visible(finding.reason) or "it has no such number"
+        return GateCheck(rule, finding, "not estimable", f"{rule}: {name}: not estimable: {why}.")
+    low = rule.min is not None and got < rule.min
+    high = rule.max is not None and got > rule.max
+    outcome: Outcome = "breached" if low or high else "passed"
+    return GateCheck(rule, finding, outcome, f"{rule}: {name}: {outcome} with {number(got, 4)}.")
+
+
+def _version(finding: Finding) -> str:
+    return "" if finding.version == "default" else finding.version
+
+
+def junit(result: GateResult) -> str:
+    """Return a gate's outcome as JUnit XML.
+
+    A breach is a `failure`; a rule that could not be checked is an `error`.
+    """
+    suite = ET.Element(
+        "testsuite",
+        name="equipoise gate",
+        tests=str(len(result.checks)),
+        failures=str(len(result.breaches)),
+        errors=str(len(result.unchecked)),
+    )
+    for check in result.checks:
+        about = check.sentence.rsplit(": ", 1)[0] if check.finding is None else _case(check)
+        case = ET.SubElement(suite, "testcase", classname=visible(check.rule.metric), name=about)
+        if check.outcome != "passed":
+            kind = "failure" if check.outcome == "breached" else "error"
+            element = ET.SubElement(case, kind, message=check.sentence, type=check.outcome)
+            element.text = check.sentence
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(check: GateCheck) -> str:
+    finding = check.finding
+    assert finding is not None  # noqa: S101 - the caller has checked; this tells the type checker
+    parts = (finding.model, finding.subject, finding.groups, _version(finding))
+    return f"{check.rule}: {', '.join(visible(part) for part in parts if part)}"

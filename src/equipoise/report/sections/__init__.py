@@ -1,0 +1,1 @@
+"""The sections of the page: each looks at a result and gives blocks, or None without data."""

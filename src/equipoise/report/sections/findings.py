@@ -1,0 +1,216 @@
+"""The findings in words, ranked; each unfolds into its plot and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.report import charts
+from equipoise.report.blocks import (
+    Badge,
+    Block,
+    Card,
+    Chart,
+    Facts,
+    Fold,
+    Grid,
+    Heading,
+    Section,
+    Table,
+    Words,
+)
+from equipoise.report.contrast import contrast
+from equipoise.report.sections.tables import scope
+from equipoise.report.text import count, interval, number, p_value, plural
+from equipoise.report.words import figures, heading, ranked, sentence, title
+
+SHOWN, MOST = 8, 60
+LEAVES_IN_OVERVIEW = 12
+
+_LEADS = {
+    Verdict.DISPARITY: "Disparities",
+    Verdict.INCONCLUSIVE: "Inconclusive",
+    Verdict.BELOW_THRESHOLD: "Below the threshold",
+    Verdict.NOT_ESTIMABLE: "Not estimable",
+    Verdict.NONE: "Described without a verdict",
+}
+
+
+def findings(result: AuditResult) -> Section | None:
+    """Every finding in words, disparities first, largest excess first."""
+    if not result.findings:
+        return None
+    blocks: list[Block] = [Words((_summary(result.findings),))]
+    ordered = ranked(result.findings)
+    for verdict, lead in _LEADS.items():
+        found = [finding for finding in ordered if finding.verdict == verdict]
+        if found:
+            blocks += [Heading(f"{lead} ({count(len(found))})"), *_cards(found)]
+    return Section("findings", "What was found", tuple(blocks))
+
+
+def _summary(found: Sequence[Finding]) -> str:
+    tested = [f for f in found if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
+    disparities = sum(f.verdict == Verdict.DISPARITY for f in found)
+    open_ones = sum(f.verdict == Verdict.INCONCLUSIVE for f in found)
+    return (
+        f"Of {plural(len(tested), 'finding')} with a verdict, "
+        f"{plural(disparities, 'is a disparity', 'are disparities')} and "
+        f"{plural(open_ones, 'is', 'are')} inconclusive. The largest excess over chance, "
+        "in units of its threshold, comes first. Open a finding for its plot and numbers."
+    )
+
+
+def _cards(found: list[Finding]) -> list[Block]:
+    first_open = found[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE)
+    shown = SHOWN if first_open else 0
+    blocks: list[Block] = [_card(finding) for finding in found[:shown]]
+    more = tuple(_card(finding) for finding in found[shown:MOST])
+    if more:
+        blocks.append(Fold(f"Show {plural(len(more), 'more finding')}", more))
+    if len(found) > MOST:
+        left = len(found) - MOST
+        blocks.append(
+            Words(
+                (f"{plural(left, 'further finding')} of this kind: see findings.parquet.",), "note"
+            )
+        )
+    return blocks
+
+
+def _card(finding: Finding) -> Card:
+    blocks: list[Block] = []
+    if not math.isnan(finding.value) and not math.isnan(finding.ci_low):
+        blocks.append(_estimate_chart([finding], bool(math.isnan(finding.chance))))
+    if any(not math.isnan(part.value) for part in finding.by_group):
+        blocks.append(_groups_chart(finding))
+    elif finding.by_group:
+        blocks.append(_groups_table(finding))
+    blocks.append(Facts(_facts(finding)))
+    return Card(Badge(finding.verdict), sentence(finding), figures(finding), tuple(blocks))
+
+
+def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
+    left = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
+    pairs = (
+        ("About", heading(finding)),
+        ("Images behind it", count(finding.n)),
+        ("Left out", left),
+        ("p, q", f"{p_value(finding.p_value)}, {p_value(finding.q_value)}"),
+        ("Interval", finding.method),
+        ("Null hypothesis", finding.null),
+        ("Unit of resampling", finding.unit),
+        ("Who is worse off", finding.direction),
+        ("To know", finding.reason),
+        ("Parameters", finding.parameters),
+        ("Definition", finding.citation),
+    )
+    return tuple((name, text) for name, text in pairs if text)
+
+
+def _estimate_row(finding: Finding, label: str) -> dict[str, Any]:
+    return {
+        "label": label,
+        "value": finding.value,
+        "low": finding.ci_low,
+        "high": finding.ci_high,
+        "chance_low": finding.chance_low,
+        "chance_high": finding.chance_high,
+        "line": finding.chance + finding.threshold,
+        "verdict": finding.verdict.value,
+        "tip": f"{finding.verdict.value}: {figures(finding)}",
+    }
+
+
+def _estimate_chart(
+    found: Sequence[Finding], plain: bool = False, *, name: str = "", table: Table | None = None
+) -> Chart:
+    spec = charts.estimates("rows", list(dict.fromkeys(f.verdict.value for f in found)))
+    data = [_estimate_row(f, _label(f)) for f in found]
+    key = "" if plain else " Grey bar: what chance gives; tick: where the threshold begins."
+    label = f"{name or heading(found[0])}. Point: value; line: interval.{key}"
+    return Chart(label, spec, {"rows": data}, table, name)
+
+
+def _label(finding: Finding) -> str:
+    return (
+        f"{title(finding.metric)}, {finding.subject}" if finding.subject else title(finding.metric)
+    )
+
+
+def _groups_chart(finding: Finding) -> Chart:
+    parts = sorted(
+        (part for part in finding.by_group if not math.isnan(part.value)), key=lambda p: p.value
+    )
+    found = contrast(finding.by_group, "lower")
+    share = all(0 <= part.value <= 1 for part in parts)
+    data = [
+        {
+            "group": f"{part.group} (n = {part.n})", "value": part.value, "low": part.low,
+            "high": part.high, "role": "worst" if found and part == found.worst else "other",
+            "tip": f"{part.group}: {number(part.value)} {interval(part.low, part.high)}, "
+            f"n = {part.n}",
+        }
+        for part in parts
+    ]  # fmt: skip
+    label = f"By group: {heading(finding)}"
+    spec = charts.groups("rows", "per group", share=share)
+    return Chart(label, spec, {"rows": data}, _groups_table(finding), "By group")
+
+
+def _groups_table(finding: Finding) -> Table:
+    cells = [
+        (part.group, count(part.n), number(part.value), interval(part.low, part.high), part.note)
+        for part in finding.by_group
+    ]
+    columns = ["Group", "#Images", "#Value", "#Interval", "Note"]
+    return Table.of(f"By group: {heading(finding)}", columns, cells, source="findings")
+
+
+def evidence(result: AuditResult) -> Section | None:
+    """Every finding as a plot per model and groups, and all of them in one table."""
+    if not result.findings:
+        return None
+    panels: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in result.findings:
+        panels.setdefault((finding.model, finding.groups, finding.version), []).append(finding)
+    plots = [plot for key, found in panels.items() if (plot := _panel(key, found))]
+    blocks: list[Block] = []
+    if plots:
+        blocks += [Words((_KEY,), "note"), Grid(tuple(plots))]
+    blocks.append(_findings_table(result.findings))
+    return Section("evidence", "Every finding with its interval and chance level", tuple(blocks))
+
+
+_KEY = (
+    "Point: the value, with the verdict as shape and colour. Line: its interval. Grey bar: what "
+    "chance gives. Tick: where the threshold begins."
+)
+
+
+def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
+    tested = [f for f in found if not math.isnan(f.chance) and not math.isnan(f.value)]
+    leaves = ranked(f for f in tested if f.family == Family.LEAF)[:LEAVES_IN_OVERVIEW]
+    shown = [f for f in tested if f.family != Family.LEAF] + leaves
+    if not shown:
+        return None
+    model, groups, version = key
+    return _estimate_chart(shown, name=f"{model}, {scope(groups, version)}")
+
+
+def _findings_table(found: Sequence[Finding]) -> Table:
+    columns = [
+        "Metric", "Class", "Model", "Groups", "Version", "#Value", "#Interval", "#Chance",
+        "#Chance band", "#Excess", "#q", "#Images", "Verdict", "Reason",
+    ]  # fmt: skip
+    cells = [
+        (
+            title(f.metric), f.subject, f.model, f.groups, f.version, number(f.value),
+            interval(f.ci_low, f.ci_high), number(f.chance), interval(f.chance_low, f.chance_high),
+            number(f.excess), p_value(f.q_value), count(f.n), Badge(f.verdict), f.reason,
+        )
+        for f in ranked(found)
+    ]  # fmt: skip
+    return Table.of("All findings", columns, cells, source="findings")

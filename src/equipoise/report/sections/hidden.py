@@ -1,0 +1,131 @@
+"""Classes that are answered well on average, and yet wrongly in another way for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Block, Card, Section, Table, Words
+from equipoise.report.sections.tables import Key, has, panels, scope
+from equipoise.report.sections.tables import rows as table_rows
+from equipoise.report.text import count, number, percent
+from equipoise.report.words import band
+
+MEDIUM = 0.3
+SHOWN = 8
+TOP = 3
+
+
+def hidden(result: AuditResult) -> Section | None:
+    """Classes whose accuracy and effect size are both high, with wrong predictions per group.
+
+    High means: accuracy at or above the median of the model's classes, effect size at least
+    medium (0.3); at most eight classes a model and grouping, largest effect size first.
+    """
+    found = table_rows(result, "classes")
+    chosen = [
+        row
+        for panel in panels(found, "model", "groups", "version").values()
+        for row in _both_high(panel)
+    ]
+    if not chosen:
+        return None
+    wrong = _wrong(result, chosen)
+    note = (
+        "Accuracy at or above the median of the model's classes, and a medium or large effect "
+        "size: here a good average hides that groups are mistaken for different things."
+    )
+    cards: list[Block] = [_card(row, wrong.get(_key(row), [])) for row in chosen]
+    return Section(
+        "hidden", "Accurate on average, unequal in its mistakes", (Words((note,), "note"), *cards)
+    )
+
+
+def _both_high(panel: Sequence[Any]) -> list[Any]:
+    accuracies = [row["accuracy"] for row in panel if has(row["accuracy"])]
+    if not accuracies:
+        return []
+    middle = median(accuracies)
+    high = [
+        row
+        for row in panel
+        if has(row["effect_size"]) and row["effect_size"] >= MEDIUM and row["accuracy"] >= middle
+    ]
+    return sorted(high, key=lambda row: -row["effect_size"])[:SHOWN]
+
+
+def _key(row: Any) -> Key:
+    return tuple(str(row[name]) for name in ("model", "groups", "version", "class"))
+
+
+def _wrong(result: AuditResult, chosen: Sequence[Any]) -> dict[Key, list[Any]]:
+    """Wrong predictions of the chosen classes only: the table may have millions of rows."""
+    table = result.tables.get("confusions")
+    if table is None:
+        return {}
+    names = pa.array(sorted({row["class"] for row in chosen}), table.schema.field("class").type)
+    mask = pc.and_(
+        pc.is_in(table["class"], value_set=names), pc.not_equal(table["prediction"], table["class"])
+    )
+    return panels(table.filter(mask).to_pylist(), "model", "groups", "version", "class")
+
+
+def _card(row: Any, wrong: Sequence[Any]) -> Card:
+    size = number(row["effect_size"], 2)
+    where = scope(row["groups"], row["version"])
+    sentence = (
+        f"{row['model']} is right on {percent(row['accuracy'])} of the images of “{row['class']}”, "
+        f"yet what it answers instead depends on {where} (effect size {size}, "
+        f"{band(row['effect_size'])}).{_typical(wrong)}"
+    )
+    figures = f"GAP {number(row['gap'])} · worst group {row['worst_group']}"
+    table = _table(row, wrong)
+    return Card(None, sentence, figures, (table,) if table else ())
+
+
+def _typical(wrong: Sequence[Any]) -> str:
+    """Name the two groups with the largest shares of one wrong answer, if they differ in it."""
+    first = sorted(wrong, key=lambda r: (-r["count"] / max(r["n"], 1), r["group"], r["prediction"]))
+    if not first:
+        return ""
+    a = first[0]
+    b = next(
+        (r for r in first if r["prediction"] != a["prediction"] and r["group"] != a["group"]), None
+    )
+    text = f" Images labelled {a['group']} are taken for “{a['prediction']}” {_of(a)}"
+    if b is None:
+        return f"{text}."
+    return f"{text}, those labelled {b['group']} for “{b['prediction']}” {_of(b)}."
+
+
+def _of(row: Any) -> str:
+    return f"({row['count']} of {row['n']})"
+
+
+def _table(row: Any, wrong: Sequence[Any]) -> Table | None:
+    if not wrong:
+        return None
+    cells = []
+    for (group,), found in panels(wrong, "group").items():
+        top = sorted(found, key=lambda r: (-r["count"], r["prediction"]))[:TOP]
+        n = found[0]["n"]
+        total = sum(r["count"] for r in found)
+        named = "; ".join(f"{r['prediction']} ({r['count']})" for r in top)
+        cells.append(
+            (total / max(n, 1), (group, count(n), count(total), percent(total / max(n, 1)), named))
+        )
+    cells.sort(key=lambda pair: (-pair[0], pair[1][0]))
+    columns = [
+        "Group",
+        "#Images",
+        "#Wrong",
+        "#Share wrong",
+        f"Most frequent wrong answers (up to {TOP})",
+    ]
+    caption = f"Wrong answers for “{row['class']}” by group, {row['model']}"
+    return Table.of(caption, columns, [cell for _, cell in cells], source="confusions")

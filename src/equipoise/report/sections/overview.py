@@ -1,0 +1,175 @@
+"""What was asked and of what data; what the data cannot show; how to read the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from equipoise.core import AuditResult, Family
+from equipoise.report.blocks import Block, Facts, Section, Table, Words
+from equipoise.report.sections.tables import distinct, panels, rows
+from equipoise.report.text import count, plural
+
+
+def asked(result: AuditResult) -> Section:
+    """What was asked, of which models and images, and what became of every row."""
+    blocks: list[Block] = [Words((_question(result),)), Facts(_facts(result))]
+    states = [row for row in rows(result, "states") if not row["group"]]
+    if states:
+        blocks.append(_states_table(states))
+    sizes = rows(result, "group_sizes")
+    if sizes:
+        blocks.append(_sizes_table(sizes))
+    return Section("asked", "What was asked, and of what data", tuple(blocks))
+
+
+def models_of(result: AuditResult) -> list[str]:
+    """Return the models in order of first appearance in the findings."""
+    return list(dict.fromkeys(finding.model for finding in result.findings))
+
+
+def groups_of(result: AuditResult) -> list[str]:
+    """Return the group attributes in order of first appearance in the findings."""
+    return list(dict.fromkeys(finding.groups for finding in result.findings))
+
+
+def _data(result: AuditResult) -> Mapping[str, Any]:
+    config = result.manifest.resolved or result.manifest.config
+    data = config.get("data", {})
+    return data if isinstance(data, Mapping) else {}
+
+
+def _listed(names: list[str], limit: int = 6) -> str:
+    shown = names[:limit]
+    if len(names) > limit:
+        return f"{', '.join(shown)} and {len(names) - limit} more"
+    return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
+
+
+def _question(result: AuditResult) -> str:
+    models, groups = models_of(result), groups_of(result)
+    if not models:
+        return "This audit has no findings."
+    target = _data(result).get("target")
+    task = f" when the answer asked for is {target}" if target else ""
+    verb = "Does" if len(models) == 1 else "Do"
+    return f"{verb} {_listed(models)} treat images of different {_listed(groups)} alike{task}?"
+
+
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data, manifest = _data(result), result.manifest
+    families = [finding.family for finding in result.findings]
+    n = max((finding.n for finding in result.findings), default=0)
+    tested = (
+        f"{plural(families.count(Family.LEAF), 'test')} of single classes, "
+        f"{plural(families.count(Family.COMPOSITE), 'test')} over all classes; "
+        "q-values are corrected within each of the two"
+    )
+    pairs = [
+        ("Images", f"{count(n)}, from {data.get('table', 'the table given')}"),
+        ("Target", str(data.get("target", ""))),
+        ("Models", _listed(models_of(result), 12)),
+        ("Groups", _groups_text(result)),
+        ("Tests", tested),
+        ("Made", f"{manifest.started}, seed {manifest.seed}"),
+    ]
+    return tuple((name, text) for name, text in pairs if text)
+
+
+def _groups_text(result: AuditResult) -> str:
+    sizes = panels(rows(result, "group_sizes"), "groups")
+    parts = []
+    for name in groups_of(result):
+        counted = sizes.get((name,), [])
+        usable = sum(bool(row["usable"]) for row in counted)
+        rest = len(counted) - usable
+        left = f", {rest} of them too small or empty" if rest else ""
+        parts.append(f"{name} ({plural(len(counted), 'group')}{left})" if counted else name)
+    return "; ".join(parts)
+
+
+def _states_table(states: list[dict[str, Any]]) -> Table:
+    names = distinct(states, "state")
+    cells = []
+    for (model,), found in panels(states, "model").items():
+        by_state = {row["state"]: row["count"] for row in found}
+        cells.append((model, *(count(by_state.get(name, 0)) for name in names)))
+    caption = "What became of every row of the predictions"
+    return Table.of(caption, ["Model", *(f"#{name}" for name in names)], cells, source="states")
+
+
+def _sizes_table(sizes: list[dict[str, Any]]) -> Table:
+    cells = [
+        (row["group"], row["groups"], count(row["n"]), "yes" if row["usable"] else "no",
+         row["note"] or "")
+        for row in sizes
+    ]  # fmt: skip
+    columns = ["Group", "Attributes", "#Images", "Compared", "Note"]
+    return Table.of("Groups and their sizes", columns, cells, source="group_sizes", limit=60)
+
+
+def limits(result: AuditResult) -> Section:
+    """What the data cannot show."""
+    sizes = rows(result, "group_sizes")
+    items = [
+        "Groups are perceived: they come from the labels in the data given, not from the people "
+        "shown. A different labelling gives different groups.",
+        *_binary(sizes),
+        *_absent(sizes),
+        *_missing_classes(result),
+        *result.manifest.notes,
+        "A disparity that was not found may still exist: it may be smaller than these data can "
+        "show, or concern groups that are not labelled.",
+    ]
+    return Section("limits", "What these data cannot show", (Words(tuple(items), "list"),))
+
+
+def _binary(sizes: list[dict[str, Any]]) -> list[str]:
+    levels: dict[str, dict[str, None]] = {}
+    for row in sizes:
+        for attribute, level in zip(row["groups"].split(" × "), row["levels"], strict=False):
+            levels.setdefault(attribute, {})[level] = None
+    return [
+        f"The data know {attribute} only as {' or '.join(found)}. People outside these two "
+        "labels are in no number here."
+        for attribute, found in levels.items()
+        if len(found) == 2
+    ]
+
+
+def _absent(sizes: list[dict[str, Any]]) -> list[str]:
+    left = [row for row in sizes if not row["usable"]]
+    if not left:
+        return []
+    named = _listed([f"{row['group']} (n = {row['n']})" for row in left], 12)
+    return [f"Too small or absent, so counted but not compared: {named}."]
+
+
+def _missing_classes(result: AuditResult) -> list[str]:
+    items = []
+    for (model, groups), found in panels(rows(result, "classes"), "model", "groups").items():
+        lost = [row for row in found if row["reason"]]
+        if lost:
+            items.append(
+                f"{model}, {groups}: the effect size of {plural(len(lost), 'class', 'classes')} "
+                f"of {len(found)} cannot be estimated ({_listed(distinct(lost, 'reason'), 3)})."
+            )
+    return items
+
+
+def reading(result: AuditResult) -> Section:  # noqa: ARG001 - every section takes the result
+    """How to read the numbers, in five sentences."""
+    items = (
+        "An interval is the range of values that fit the data at its level, usually 95 %: the "
+        "wider it is, the less the value is known.",
+        "The chance level is what the same number comes to when groups make no difference; it is "
+        "rarely 0, because the worst of many small groups is always somewhat worse.",
+        "The excess is the value minus the chance level, and the threshold says how large an "
+        "excess must be to matter in practice; it can be set in the configuration.",
+        "q is the share of false alarms to expect among all findings with a q as small as this "
+        "one, so that many tests at once do not make disparities out of noise.",
+        "The verdict is ▲ disparity where q is small and the excess reaches the threshold, ▽ below "
+        "threshold where even the upper end of the interval stays under it, ◆ inconclusive "
+        "otherwise, and ○ not estimable where there is no number, with the reason.",
+    )
+    return Section("reading", "How to read the numbers", (Words(items, "steps"),))

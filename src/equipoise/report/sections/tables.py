@@ -1,0 +1,47 @@
+"""Reading a result's tables for the sections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from equipoise.core import AuditResult
+
+Row = Mapping[str, Any]
+Key = tuple[str, ...]
+
+
+def rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
+    """Return a table's rows, none when the result lacks it; unknown numbers are NaN."""
+    table = result.tables.get(name)
+    if table is None:
+        return []
+    floats = {f.name for f in table.schema if str(f.type) in ("double", "float")}
+    found: list[dict[str, Any]] = table.to_pylist()
+    for row in found:
+        row.update({key: math.nan for key in floats if row[key] is None})
+    return found
+
+
+def panels(found: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
+    """Split rows by the values of columns, in order of first appearance."""
+    split: dict[Key, list[Row]] = {}
+    for row in found:
+        split.setdefault(tuple(str(row[key]) for key in keys), []).append(row)
+    return split
+
+
+def distinct(found: Iterable[Row], key: str) -> list[str]:
+    """Return a column's values in order of first appearance."""
+    return list(dict.fromkeys(str(row[key]) for row in found))
+
+
+def scope(groups: str, version: str) -> str:
+    """Return the name of a panel: its groups, and the version unless it is the only one."""
+    return groups if version == "default" else f"{groups} ({version})"
+
+
+def has(value: float | None) -> bool:
+    """Whether there is a number."""
+    return value is not None and not math.isnan(value)

@@ -1,0 +1,145 @@
+"""A result on disk: findings and tables as Parquet, a JSON twin, the manifest, the page."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from equipoise.core import AuditResult, Finding, Manifest, RunError
+from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
+from equipoise.core.result import SCHEMA_VERSION
+
+_FIELDS = {f.name for f in fields(Manifest)}
+
+
+def write(result: AuditResult, directory: Path | str) -> None:
+    """Write a result into an existing, empty directory.
+
+    Writes `findings.parquet` (the truth), `findings.json` (its twin), `manifest.json`,
+    `tables/<name>.parquet` and `report.html`. Equal findings give equal bytes. The caller
+    passes a temporary directory and renames it when whole.
+
+    Parameters
+    ----------
+    result : AuditResult
+    directory : path
+        Must exist.
+
+    Raises
+    ------
+    RunError
+        When a file cannot be written.
+    """
+    from equipoise.report.page import render
+
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such directory. To do: create it before writing a run.")
+    try:
+        pq.write_table(findings_to_table(result.findings), folder / "findings.parquet")
+        _write_text(folder / "findings.json", findings_json(result.findings))
+        _write_text(folder / "manifest.json", _json(asdict(result.manifest)))
+        if result.tables:
+            (folder / "tables").mkdir(exist_ok=True)
+        for name, table in result.tables.items():
+            pq.write_table(table, folder / "tables" / f"{name}.parquet")
+        _write_text(folder / "report.html", render(result))
+    except OSError as error:
+        raise RunError(
+            f"{error.filename or folder}: cannot be written: {error.strerror or error}. "
+            "To do: check the permissions and the free space there."
+        ) from error
+
+
+def findings_json(findings: tuple[Finding, ...]) -> str:
+    """Return findings as JSON text; NaN and infinities are strings, with `reason` beside them."""
+    return _json([asdict(finding) for finding in findings])
+
+
+def read(directory: Path | str) -> AuditResult:
+    """Read a run that `write` wrote.
+
+    Parameters
+    ----------
+    directory : path
+        A run directory.
+
+    Returns
+    -------
+    AuditResult
+
+    Raises
+    ------
+    RunError
+        When it is not a run, cannot be read, or was written by another version.
+    """
+    folder = Path(directory)
+    manifest = _read_manifest(folder)
+    findings = _read_table(folder / "findings.parquet")
+    if findings.schema.names != SCHEMA.names:
+        raise RunError(
+            f"{folder / 'findings.parquet'}: its columns are not those of findings. "
+            "To do: run the audit again."
+        )
+    tables = {
+        path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))
+    }
+    return AuditResult(findings_from_table(findings), manifest, tables)
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise RunError(
+            f"{folder}: not a run; it has no manifest.json. "
+            "To do: give the directory that `equipoise audit --out` wrote."
+        )
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
+    version = content.get("schema_version") if isinstance(content, dict) else None
+    if version != SCHEMA_VERSION:
+        raise RunError(
+            f"{path}: schema version {version}; this equipoise reads version {SCHEMA_VERSION}. "
+            "To do: run the audit again, or use the equipoise that wrote it."
+        )
+    if set(content) != _FIELDS:
+        strange = ", ".join(sorted(set(content) ^ _FIELDS))
+        raise RunError(f"{path}: keys missing or unknown: {strange}. To do: run the audit again.")
+    return Manifest(**content | {"notes": tuple(content["notes"])})
+
+
+def _read_table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except FileNotFoundError as error:
+        raise RunError(f"{path}: missing from the run. To do: run the audit again.") from error
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Make a value of JSON's types; numbers that JSON lacks become strings."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

@@ -1,0 +1,71 @@
+"""Numbers and untrusted labels as text that is safe and plain to read."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+_JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def visible(text: object) -> str:
+    r"""Return text with control, bidirectional and other invisible characters spelled out.
+
+    A label may hold anything. Invisible characters can reorder a line or end a document, so they
+    are shown as their escapes (a right-to-left override as `\u202e`). HTML is not escaped here.
+    """
+    return "".join(_shown(character) for character in str(text))
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table: fixed decimals, "–" where there is none.
+
+    Magnitudes below half the last digit keep their first significant digit instead of
+    becoming 0.
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and abs(value) < 0.5 * 10**-digits:
+        return f"{value:.1g}".replace("-", "−")
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def count(value: float | None) -> str:
+    """Return a whole number with thin spaces between thousands."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{int(value):,}".replace(",", "\u202f").replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """Return a share in [0, 1] as a percentage with one decimal."""
+    return f"{100 * share:.1f}\u00a0%"
+
+
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """Return an interval as "[low, high]", or "–" when an end is unknown."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def p_value(value: float) -> str:
+    """Return a p- or q-value with two significant digits, bounded below at 0.0001."""
+    if math.isnan(value):
+        return "–"
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun: "1 class", "3 classes"."""
+    return f"{count(n)} {one if n == 1 else many or one + 's'}"

@@ -1,0 +1,197 @@
+"""Findings in words: names of metrics, who is worse off, and the numbers in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from equipoise.core import Finding, GroupValue, Verdict
+from equipoise.report.contrast import Worse, contrast
+from equipoise.report.text import interval, number, p_value, percent
+
+TITLES = {
+    "accuracy": "Accuracy",
+    "worst_group_accuracy": "Worst-group accuracy",
+    "accuracy_gap": "Accuracy gap (GAP)",
+    "gap": "Accuracy gap (GAP)",
+    "demographic_parity": "Demographic parity",
+    "equalized_odds": "Equalized odds",
+    "effect_size": "Effect size",
+    "effect_size_mean": "Mean effect size",
+    "skewsize": "SkewSize",
+    "unanswered_rate": "Share without an answer",
+    "hit_rate": "Hit rate",
+    "cramers_v": "Cramér's V",
+    "phi": "Phi",
+    "tschuprows_t": "Tschuprow's T",
+}
+EFFECT_SIZES = ("cramers_v", "phi", "tschuprows_t")
+BANDS = (("negligible", 0.1), ("small", 0.3), ("medium", 0.5), ("large", math.inf))
+
+# What a group's number says, by metric: the model's deed, and its object for a class {s}.
+_DEEDS = {
+    "accuracy": ("is right on", "the images labelled"),
+    "worst_group_accuracy": ("is right on", "the images labelled"),
+    "accuracy_gap": ("is right on", "the images labelled"),
+    "hit_rate": ("has a true class among its first answers on", "the images labelled"),
+    "unanswered_rate": ("gives no answer on", "the images labelled"),
+}
+_CLASS_DEEDS = {
+    "accuracy": ("tells “{s}” from the rest rightly on", "the images labelled"),
+    "demographic_parity": ("says “{s}” on", "the images labelled"),
+    "selection_rate": ("says “{s}” on", "the images labelled"),
+    "true_positive_rate": ("recognises “{s}” on", "its images labelled"),
+    "false_negative_rate": ("misses “{s}” on", "its images labelled"),
+    "false_positive_rate": ("wrongly says “{s}” on", "the images of other classes labelled"),
+    "true_negative_rate": ("rightly does not say “{s}” on", "the images of other classes labelled"),
+    "precision": ("is right in saying “{s}” on", "such answers for images labelled"),
+}
+_WORSE_WHEN_HIGHER = frozenset({"unanswered_rate", "false_positive_rate", "false_negative_rate"})
+_SUFFIXES = ("_difference", "_ratio", "_gap")
+
+
+def title(metric: str) -> str:
+    """Return a metric's name for display."""
+    return TITLES.get(metric, metric.replace("_", " ").capitalize())
+
+
+def heading(finding: Finding) -> str:
+    """Return what a finding is about: metric, class, model, groups and version."""
+    subject = f" of “{finding.subject}”" if finding.subject else ""
+    version = "" if finding.version == "default" else f", {finding.version}"
+    return f"{title(finding.metric)}{subject}: {finding.model}, {finding.groups}{version}"
+
+
+def band(value: float) -> str:
+    """Return the band of an effect size, "" for NaN."""
+    if math.isnan(value):
+        return ""
+    return next(name for name, upper in BANDS if value < upper)
+
+
+def sentence(finding: Finding) -> str:
+    """Say what a finding means for the groups, in a sentence or two.
+
+    Parameters
+    ----------
+    finding : Finding
+
+    Returns
+    -------
+    str
+        For metrics whose groups have shares: who is worse off, against whom. Otherwise the
+        value and its direction. Without a value: that there is none, and why.
+    """
+    if finding.verdict == Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
+        reason = finding.reason or "no reason was recorded"
+        return f"{heading(finding)} cannot be estimated: {reason}."
+    if finding.metric in EFFECT_SIZES:
+        return _effect_sentence(finding)
+    return _share_sentence(finding) or _plain_sentence(finding)
+
+
+def _effect_sentence(finding: Finding) -> str:
+    size = f"{title(finding.metric)} {number(finding.value)}, {band(finding.value)}"
+    what = f"images of “{finding.subject}”" if finding.subject else "an image"
+    verb = {
+        Verdict.DISPARITY: "depends on",
+        Verdict.BELOW_THRESHOLD: "hardly depends on",
+    }.get(finding.verdict, "may depend on")
+    return _with_direction(
+        f"What {finding.model} answers for {what} {verb} {finding.groups} ({size}).", finding
+    )
+
+
+def _deed(finding: Finding) -> tuple[str, str] | None:
+    metric = finding.metric
+    names = (metric, *(metric.removesuffix(s) for s in _SUFFIXES if metric.endswith(s)))
+    deeds = _CLASS_DEEDS if finding.subject else _DEEDS
+    found = next((deeds[name] for name in names if name in deeds), None)
+    return found and (found[0].replace("{s}", finding.subject), found[1])
+
+
+def _share_sentence(finding: Finding) -> str | None:
+    deed = _deed(finding)
+    found = contrast(finding.by_group, _worse(finding.metric))
+    if deed is None or found is None or not _are_shares(finding.by_group):
+        return None
+    verb, objects = deed
+    worst, other = found.worst, found.counterpart
+    text = (
+        f"{finding.model} {verb} {_share(worst)} of {objects} {worst.group}, "
+        f"against {percent(other.value)} of those labelled {other.group}."
+    )
+    if found.best.group == other.group:
+        return text
+    end = "lowest" if _worse(finding.metric) == "higher" else "highest"
+    return f"{text} The {end} share is {percent(found.best.value)}, for {found.best.group}."
+
+
+def _worse(metric: str) -> Worse:
+    names = (metric, *(metric.removesuffix(suffix) for suffix in _SUFFIXES))
+    return "higher" if _WORSE_WHEN_HIGHER.intersection(names) else "lower"
+
+
+def _are_shares(by_group: Sequence[GroupValue]) -> bool:
+    return all(math.isnan(part.value) or 0 <= part.value <= 1 for part in by_group)
+
+
+def _share(part: GroupValue) -> str:
+    successes = round(part.value * part.n)
+    exact = abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1)
+    counted = f"{successes} of {part.n}" if exact else f"n = {part.n}"
+    return f"{percent(part.value)} ({counted})"
+
+
+def _plain_sentence(finding: Finding) -> str:
+    return _with_direction(f"{heading(finding)} is {number(finding.value)}.", finding)
+
+
+def _with_direction(text: str, finding: Finding) -> str:
+    direction = finding.direction.strip().rstrip(".")
+    return f"{text} {direction[0].upper()}{direction[1:]}." if direction else text
+
+
+def figures(finding: Finding) -> str:
+    """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
+    parts = [f"{title(finding.metric)} {number(finding.value)}"]
+    if not math.isnan(finding.ci_low):
+        level = f"{100 * finding.level:g} % interval"
+        parts.append(f"{level} {interval(finding.ci_low, finding.ci_high)}")
+    if not math.isnan(finding.chance):
+        band_text = interval(finding.chance_low, finding.chance_high)
+        parts.append(f"by chance {number(finding.chance)} {band_text}")
+    if not math.isnan(finding.threshold):
+        parts.append(f"threshold {number(finding.threshold)} above chance")
+    if not math.isnan(finding.q_value):
+        parts.append(f"q {p_value(finding.q_value)}")
+    return " · ".join(parts)
+
+
+_ORDER = (
+    Verdict.DISPARITY,
+    Verdict.INCONCLUSIVE,
+    Verdict.BELOW_THRESHOLD,
+    Verdict.NOT_ESTIMABLE,
+    Verdict.NONE,
+)
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """Order findings by verdict, then by excess in units of the threshold, largest first.
+
+    In units of the threshold, a gap of accuracies and an effect size can stand in one list.
+    Without a threshold the excess itself counts; equal ones keep the order given.
+    """
+    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -_weight(f)))
+
+
+def _weight(finding: Finding) -> float:
+    if math.isnan(finding.excess):
+        return -math.inf
+    return finding.excess / finding.threshold if finding.threshold > 0 else finding.excess
+
+
+def names_groups(finding: Finding) -> bool:
+    """Whether a finding's sentence says which group is worse off than which."""
+    return _share_sentence(finding) is not None

@@ -1,0 +1,172 @@
+"""The larger synthetic results: many classes, a planted demo, a comparison."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.core import AuditResult, Family, Finding
+from report.synthetic import (
+    CLASSES,
+    CONFUSIONS,
+    RACES,
+    class_rows,
+    correlations,
+    described,
+    faces,
+    group_values,
+    manifest,
+    measured,
+    sweep,
+    table,
+)
+
+
+def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> AuditResult:
+    """A recognition audit: many classes, many groups, two models."""
+    models = ("resnet50", "vit_b_16")
+    names = [f"class {i:04d}" for i in range(classes)]
+    group_names = [f"group {i:02d}" for i in range(groups)]
+    rows, wrong = class_rows(models, names, group_names, seed)
+    per_class = table(CLASSES, rows)
+    tables = {
+        "classes": per_class,
+        "confusions": table(CONFUSIONS, wrong),
+        "correlations": correlations(models, classes),
+        "mev_sweep": sweep(models, classes),
+        "bands": _bands(per_class),
+        "group_sizes": table(
+            "groups group levels n usable note",
+            [("perceived race", g, [g], 50 * classes, True, "") for g in group_names],
+        ),
+    }
+    found = [*_composites(models, group_names, seed), *_leaves(per_class, group_names, seed)]
+    return AuditResult(tuple(found), manifest(notes=()), tables)
+
+
+def _bands(per_class: pa.Table) -> pa.Table:
+    keys = ["model", "groups", "version", "band"]
+    counted = per_class.group_by(keys, use_threads=False).aggregate([("class", "count")])
+    return counted.rename_columns([*keys, "classes"])
+
+
+def _composites(models: tuple[str, ...], groups: list[str], seed: int) -> list[Finding]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for model in models:
+        cells = {(g,): (int(rng.integers(600, 900)), 1000) for g in groups}
+        common = {"model": model, "groups": "perceived race", "by_group": group_values(cells)}
+        found.append(described("accuracy", 0.78, 0.01, **common))
+        found.append(described("worst_group_accuracy", 0.61, 0.01, **common))
+        found.append(measured("accuracy_gap", 0.17, 0.01, 0.03, 0.05, **common))
+        found.append(measured("equalized_odds", 0.8, 0.05, 0.3, 0.1, **common))
+        found.append(described("effect_size_mean", 0.24, 0.01, **common))
+        found.append(described("skewsize", 0.77 if model == "vit_b_16" else 0.52, 0.1, **common))
+    return found
+
+
+def _leaves(per_class: pa.Table, groups: list[str], seed: int) -> list[Finding]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for row in per_class.to_pylist():
+        cells = {(g,): (int(rng.integers(20, 50)), 50) for g in groups}
+        value = row["effect_size"]
+        found.append(
+            measured(
+                "cramers_v", value, 0.04, 0.08, 0.1, model=row["model"], subject=row["class"],
+                groups="perceived race", family=Family.LEAF, by_group=group_values(cells), n=1150,
+                reason=row["reason"],
+            )
+        )  # fmt: skip
+    return found
+
+
+PLANTED = (
+    "model removed strength class planted found_effect_size low high paper_effect_size accuracy"
+    " worst_group_accuracy gap demographic_parity equalized_odds paper_accuracy"
+    " paper_worst_group_accuracy paper_gap"
+)
+
+
+def planted_demo() -> AuditResult:
+    """The colour world: three shapes, green removed from one of them at three strengths."""
+    shapes = ("square", "ellipse", "heart")
+    runs = [("unbiased", -1, "none", 0.02)]
+    runs += [(f"no green {shape}", k, "strong", 0.7) for k, shape in enumerate(shapes)]
+    runs += [("little green ellipse", 1, "medium", 0.49), ("some green ellipse", 1, "mild", 0.25)]
+    rows = []
+    for model, removed, strength, v in runs:
+        for k, shape in enumerate(shapes):
+            hit = k == removed
+            value = v if hit else 0.011 + 0.004 * k
+            gap = v / 3
+            rows.append(
+                (model, "" if removed < 0 else shapes[removed], strength, shape, hit, value,
+                 max(value - 0.02, 0), value + 0.02, value * 1.01, 1 - v / 6, 1 - v / 2, gap,
+                 v / 2.6 if hit else v / 5, v / 3.5, 0.998 - v / 6, 0.996 - v / 2, gap * 0.97)
+            )  # fmt: skip
+    models = tuple(run[0] for run in runs)
+    per_class, wrong = class_rows(models, shapes, ("red", "green", "blue"), 5)
+    base = faces()
+    found = tuple(
+        replace(f, model=models[i % len(models)], groups="colour")
+        for i, f in enumerate(base.findings[:12])
+    )
+    tables = {
+        "planted": table(PLANTED, rows),
+        "classes": table(CLASSES, per_class),
+        "confusions": table(CONFUSIONS, wrong),
+    }
+    return AuditResult(found, manifest(notes=("these data are planted",)), tables)
+
+
+def comparison() -> AuditResult:
+    """Two models compared on the same images."""
+    base = faces()
+    pairs = [
+        ("accuracy", 0.6848, 0.8829, -0.1981, 0.01, "disparity"),
+        ("worst_group_accuracy", 0.1296, 0.6083, -0.4787, 0.03, "disparity"),
+        ("accuracy_gap", 0.5552, 0.2746, 0.2806, 0.03, "disparity"),
+        ("demographic_parity", 0.451, 0.448, 0.003, 0.03, "inconclusive"),
+        ("skewsize", math.nan, math.nan, math.nan, math.nan, "not estimable"),
+    ]
+    differences = [
+        (metric, "", "race × gender", "default", "deepface", "facellm", a, b, d, d - 2 * s,
+         d + 2 * s, 0.001 if abs(d) > 0.1 else 0.7, 0.002 if abs(d) > 0.1 else 0.8, 2998, said,
+         "only 2 classes" if math.isnan(d) else "")
+        for metric, a, b, d, s, said in pairs
+    ]  # fmt: skip
+    ranks = [
+        ("accuracy_gap", "race × gender", model, value, rank, rank, rank, share)
+        for model, value, rank, share in (("facellm", 0.27, 1, 1.0), ("deepface", 0.55, 2, 0.0))
+    ] + [
+        ("demographic_parity", "race × gender", model, value, rank, 1, 2, share)
+        for model, value, rank, share in (("facellm", 0.448, 1, 0.6), ("deepface", 0.451, 2, 0.4))
+    ]
+    sentence = "accuracy prefers facellm, label skewness prefers deepface."
+    tables = dict(base.tables) | {
+        "differences": table(
+            "metric subject groups version model_a model_b value_a value_b difference low high"
+            " p_value q_value n verdict reason", differences),
+        "ranking": table("metric groups model value rank rank_low rank_high share_best", ranks),
+        "disagreements": table(
+            "groups metric_a metric_b model_a model_b sentence",
+            [("race × gender", "accuracy", "label_skewness", "facellm", "deepface", sentence)]),
+    }  # fmt: skip
+    return AuditResult(base.findings, base.manifest, tables)
+
+
+def hostile() -> AuditResult:
+    """Labels that try to leave their place in the page."""
+    attack = "</script><script>alert(1)</script>"
+    bidi = "left\u202egnp.exe\u2066 \x1b[31m<!--<img src=x onerror=alert(2)>"
+    cells = {(attack, bidi): (28, 216), (attack, "Male"): (212, 217), ("{{7*7}}", bidi): (90, 100)}
+    base = faces()
+    found = [
+        replace(f, model=attack, subject=bidi, groups=f"{bidi} × b", by_group=group_values(cells))
+        for f in base.findings[:8]
+    ]
+    rows, wrong = class_rows((attack,), (bidi, attack, "c"), ("g", attack, *RACES[:2]), 1)
+    tables = {"classes": table(CLASSES, rows), "confusions": table(CONFUSIONS, wrong)}
+    return AuditResult(tuple(found), manifest(notes=(attack, bidi)), tables)

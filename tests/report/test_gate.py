@@ -1,0 +1,133 @@
+"""The gate: what passes, what breaches, and what is never a silent pass."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from equipoise.core import AuditResult, ConfigError, Finding, Verdict
+from equipoise.report import GateRule, gate, junit
+from report.synthetic import NAN, faces, finding, manifest
+
+
+def result(*findings: Finding) -> AuditResult:
+    return AuditResult(findings, manifest())
+
+
+WORST = finding(metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_high=0.18)
+
+
+def test_breach_names_rule_and_number() -> None:
+    found = gate(result(WORST), [GateRule("worst_group_accuracy", min=0.6)])
+    assert not found.passed
+    assert found.exit_code == 1
+    assert [check.sentence for check in found.breaches] == [
+        "worst_group_accuracy ≥ 0.6: deepface, race × gender: breached with 0.1296."
+    ]
+
+
+def test_every_matching_finding_is_checked() -> None:
+    found = gate(faces(), [GateRule("worst_group_accuracy", min=0.6)])
+    outcomes = {(c.finding.model, c.finding.groups): c.outcome for c in found.checks if c.finding}
+    assert outcomes == {
+        ("deepface", "race"): "breached",
+        ("deepface", "race × gender"): "breached",
+        ("facellm", "race"): "passed",
+        ("facellm", "race × gender"): "passed",
+    }
+
+
+@pytest.mark.parametrize(
+    ("on", "bounds", "outcome"),
+    [
+        ("value", {"min": 0.13}, "breached"),
+        ("value", {"min": 0.1296}, "passed"),
+        ("upper", {"min": 0.13}, "passed"),
+        ("lower", {"min": 0.1}, "breached"),
+        ("value", {"max": 0.15}, "passed"),
+        ("upper", {"max": 0.15}, "breached"),
+        ("value", {"min": 0.1, "max": 0.12}, "breached"),
+    ],
+)
+def test_value_or_an_end_of_the_interval(on: str, bounds: dict[str, float], outcome: str) -> None:
+    rule = GateRule("worst_group_accuracy", on=on, **bounds)  # type: ignore[arg-type]
+    assert [check.outcome for check in gate(result(WORST), [rule]).checks] == [outcome]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        GateRule("accuracy", min=0),
+        GateRule("worst_group_accuracy", min=0, model="other"),
+        GateRule("worst_group_accuracy", min=0, groups="race"),
+        GateRule("worst_group_accuracy", min=0, subject="cat"),
+    ],
+)
+def test_a_rule_that_matches_nothing_does_not_pass(rule: GateRule) -> None:
+    found = gate(result(WORST), [rule])
+    assert not found.passed
+    assert found.exit_code == 2
+    assert found.checks[0].outcome == "no match"
+    assert found.checks[0].sentence == f"{rule}: no finding matches this rule."
+
+
+def test_nan_does_not_pass() -> None:
+    nan = finding(value=NAN, verdict=Verdict.NOT_ESTIMABLE, reason="one class only")
+    found = gate(result(nan), [GateRule("accuracy_gap", max=1)])
+    assert found.exit_code == 2
+    assert found.checks[0].outcome == "not estimable"
+    assert found.checks[0].sentence == (
+        "accuracy_gap ≤ 1: deepface, race × gender: not estimable: one class only."
+    )
+
+
+def test_a_breach_outweighs_what_could_not_be_checked() -> None:
+    rules = [GateRule("worst_group_accuracy", min=0.6), GateRule("absent", min=0)]
+    assert gate(result(WORST), rules).exit_code == 1
+
+
+def test_without_a_subject_a_rule_is_about_the_whole() -> None:
+    whole = finding(metric="demographic_parity", value=0.05)
+    part = finding(metric="demographic_parity", value=0.9, subject="cat")
+    rule = GateRule("demographic_parity", max=0.1)
+    assert gate(result(part, whole), [rule]).passed
+    assert not gate(result(part), [rule]).passed
+
+
+def test_no_rules_pass() -> None:
+    assert gate(result(WORST), []).passed
+    assert gate(result(WORST), []).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({}, r"gate rule on accuracy: no bound\. To do: give min or max\."),
+        ({"min": 2, "max": 1}, "min 2 is above max 1, so nothing can pass"),
+        ({"min": 1, "on": "middle"}, "on: 'middle'; expected value, lower or upper"),
+    ],
+)
+def test_rules_that_make_no_sense(bounds: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GateRule("accuracy", **bounds)  # type: ignore[arg-type]
+
+
+def test_junit_counts_failures_and_errors() -> None:
+    rules = [
+        GateRule("worst_group_accuracy", min=0.6),
+        GateRule("worst_group_accuracy", min=0.1),
+        GateRule("absent", max=1),
+    ]
+    suite = ET.fromstring(junit(gate(result(WORST), rules)))
+    assert suite.attrib == {
+        "name": "equipoise gate", "tests": "3", "failures": "1", "errors": "1"
+    }  # fmt: skip
+    cases = list(suite)
+    assert cases[0].attrib["name"] == "worst_group_accuracy ≥ 0.6: deepface, race × gender"
+    assert [[child.tag for child in case] for case in cases] == [["failure"], [], ["error"]]
+
+
+def test_junit_survives_hostile_labels() -> None:
+    nasty = '<x a="1">&\x00\x1b\u202e'
+    bad = finding(metric="accuracy_gap", model=nasty, value=NAN, reason=nasty)
+    suite = ET.fromstring(junit(gate(result(bad), [GateRule("accuracy_gap", max=0, model=nasty)])))
+    assert '<x a="1">&\\u0000\\u001b\\u202e' in suite[0].attrib["name"]

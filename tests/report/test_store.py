@@ -1,0 +1,133 @@
+"""A run written and read back; what is not a run is refused in clear words."""
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from report.synthetic import NAN, faces, finding, manifest
+from report.synthetic_large import comparison
+
+from equipoise.core import AuditResult, RunError
+from equipoise.core.finding import findings_to_table
+from equipoise.report import read, write
+from equipoise.report.store import findings_json
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write(faces(), folder)
+    return folder
+
+
+def test_read_gives_back_what_was_written(tmp_path: Path) -> None:
+    result = comparison()
+    write(result, tmp_path)
+    again = read(tmp_path)
+    # NaN differs from itself, so findings are compared by what they look like.
+    assert repr(again.findings) == repr(result.findings)
+    assert asdict(again.manifest) == asdict(result.manifest)
+    assert {n: t.to_pylist().__repr__() for n, t in again.tables.items()} == {
+        n: t.to_pylist().__repr__() for n, t in result.tables.items()
+    }
+
+
+def test_equal_findings_give_equal_bytes(tmp_path: Path) -> None:
+    names = ("findings.parquet", "findings.json", "report.html", "tables/group_sizes.parquet")
+    written = []
+    for part in ("a", "b"):
+        (tmp_path / part).mkdir()
+        write(faces(), tmp_path / part)
+        written.append([(tmp_path / part / name).read_bytes() for name in names])
+    assert written[0] == written[1]
+
+
+def test_json_says_nan_and_infinity_as_words_beside_the_reason() -> None:
+    found = finding(value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows")
+    row = json.loads(findings_json((found,)))[0]
+    assert (row["value"], row["ci_low"], row["ci_high"]) == ("NaN", "-Infinity", "Infinity")
+    assert row["reason"] == "too few rows"
+
+
+def test_json_twin_has_every_finding_of_the_parquet(run: Path) -> None:
+    rows = json.loads((run / "findings.json").read_text(encoding="utf-8"))
+    table = pq.read_table(run / "findings.parquet")
+    assert [row["metric"] for row in rows] == table["metric"].to_pylist()
+    assert list(rows[0]) == table.schema.names
+
+
+def test_no_findings_and_no_tables(tmp_path: Path) -> None:
+    result = AuditResult((), manifest())
+    write(result, tmp_path)
+    assert read(tmp_path).findings == ()
+    assert read(tmp_path).tables == {}
+
+
+def test_not_a_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r": not a run; it has no manifest\.json\. To do: give the"):
+        read(tmp_path)
+
+
+def test_other_schema_version(run: Path) -> None:
+    path = run / "manifest.json"
+    path.write_text(json.dumps(asdict(manifest()) | {"schema_version": 99}), encoding="utf-8")
+    with pytest.raises(RunError, match="schema version 99; this equipoise reads version 1"):
+        read(run)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "null", '{"schema_version": 1}', "\udc80"])
+def test_broken_manifest(run: Path, content: str) -> None:
+    (run / "manifest.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(RunError, match=r"manifest\.json: .*To do: run the audit again"):
+        read(run)
+
+
+def test_truncated_findings(run: Path) -> None:
+    path = run / "findings.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(RunError, match=r"findings\.parquet: cannot be read: .*run the audit again"):
+        read(run)
+
+
+def test_missing_findings(run: Path) -> None:
+    (run / "findings.parquet").unlink()
+    with pytest.raises(RunError, match=r"findings\.parquet: missing from the run"):
+        read(run)
+
+
+def test_findings_of_other_columns(run: Path) -> None:
+    table = findings_to_table(faces().findings).drop_columns(["value"])
+    pq.write_table(table, run / "findings.parquet")
+    with pytest.raises(RunError, match="its columns are not those of findings"):
+        read(run)
+
+
+def test_directory_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no such directory. To do: create it before writing a run"):
+        write(faces(), tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["findings.parquet", "manifest.json", "report.html"])
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(RunError, match=r"cannot be written: .*Is a directory.*To do: check the perm") as error):
+        write(faces(), tmp_path)
+    assert name in str(error.value)
+
+
+def test_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(RunError, match="cannot be written: No space left on device"):
+        write(faces(), tmp_path)
+
+
+def test_notes_come_back_as_a_tuple(tmp_path: Path) -> None:
+    write(replace(faces(), manifest=manifest(notes=("a", "b"))), tmp_path)
+    assert read(tmp_path).manifest.notes == ("a", "b")
