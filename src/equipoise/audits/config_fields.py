@@ -26,11 +26,16 @@ def _group(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    repeated = sorted({str(value) for value in values if values.count(value) > 1})
+def distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse a list that names the same thing twice."""
+    repeated = sorted({_shown(value) for value in values if values.count(value) > 1})
     if repeated:
         raise ValueError(f"{', '.join(repeated)} appears more than once")
     return values
+
+
+def _shown(value: Any) -> str:
+    return " × ".join(value) if isinstance(value, tuple) else repr(value)
 
 
 def _table(value: object) -> object:
@@ -68,14 +73,14 @@ Name = Annotated[str, Field(min_length=1)]
 Label = Annotated[str, BeforeValidator(_label)]
 """Text of a cell; whole numbers may be written without quotes."""
 
-Labels = Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(_distinct)]
+Labels = Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)]
 """Texts of cells, without repetition."""
 
 Group = Annotated[
     tuple[Name, ...],
     Field(strict=False, min_length=1),
     BeforeValidator(_group),
-    AfterValidator(_distinct),
+    AfterValidator(distinct),
 ]
 """One attribute, or the intersection of several."""
 

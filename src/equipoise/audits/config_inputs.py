@@ -17,7 +17,7 @@ from equipoise.audits.config_fields import (
     Section,
     Share,
     Table,
-    _distinct,
+    distinct,
 )
 from equipoise.data.normalize import Normalization
 
@@ -53,7 +53,7 @@ class DataConfig(Section):
     id: Name
     target: Name
     groups: Annotated[
-        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(_distinct)
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ]
     unit: Name | None = None
     map: Mapped | None = None
@@ -118,7 +118,7 @@ class ModelConfig(Section):
 
     table: Table
     prediction: Name | None = None
-    top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(_distinct)] = ()
+    top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     rank: Name | None = None
     id: Name | None = None

@@ -54,7 +54,7 @@ def explain(error: ValidationError, model: type[BaseModel], source: str, node: A
     node : yaml.Node or None
         The document, for line numbers.
     """
-    problems = [_problem(details, model, node) for details in error.errors(include_url=False)]
+    problems = [_problem(details, model, node) for details in _causes(error)]
     if len(problems) == 1:
         line, text = problems[0]
         return f"{source}{f', line {line}' if line else ''}: {text}"
@@ -66,8 +66,21 @@ def explain(error: ValidationError, model: type[BaseModel], source: str, node: A
     return "\n".join([f"{source}: {len(problems)} problems", *shown])
 
 
+def _causes(error: ValidationError) -> list[ErrorDetails]:
+    """Leave out lists that are too short only because an entry is wrong."""
+    found = error.errors(include_url=False)
+    return [
+        one
+        for one in found
+        if one["type"] != "too_short"
+        or not any(other["loc"][: len(one["loc"])] == one["loc"] != other["loc"] for other in found)
+    ]
+
+
 def _problem(details: ErrorDetails, model: type[BaseModel], node: Any) -> tuple[int | None, str]:
     path = [step for step in details["loc"] if step != "[key]"]
+    if details["type"] == "invalid_key":
+        path[-1] = str(path[-1])
     text = _sentence(details, allowed_keys(model, path[:-1]), path)
     key = dotted(path)
     return line_of(node, path), f"{key}: {text}" if key else text
@@ -87,7 +100,7 @@ def _bare(step: str) -> str:
 
 def _sentence(details: ErrorDetails, allowed: list[str], path: list[str | int]) -> str:
     kind, given = details["type"], details["input"]
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "invalid_key"):
         if not allowed:
             return "unknown key. This takes no options"
         return f"unknown key. Allowed here: {', '.join(allowed)}{nearest(path[-1], allowed)}"

@@ -49,9 +49,10 @@ def _sentence(error: BaseException) -> str:
 
 def _usage(error: click.UsageError) -> str:
     context = error.ctx
-    see = f". See '{context.command_path} --help'" if context is not None else ""
+    see = f" See '{context.command_path} --help'" if context is not None else ""
     said = error.format_message()
-    return f"{said[0].lower()}{said[1:].rstrip('.')}{see}"
+    end = "" if said.endswith(("?", ".")) else "."
+    return f"{said[0].lower()}{said[1:]}{end}{see}"
 
 
 def _on_purpose(error: BaseException) -> bool:

@@ -18,27 +18,17 @@ from equipoise.core.errors import RunError
 
 if TYPE_CHECKING:
     from equipoise.data import ModelPredictions, PredictionData, Predictions
+    from equipoise.data.coded import Coded
 
-Codes = Mapping[str, int]
 _KEY = b"equipoise"
-_IMAGE_COLUMNS = ("image_id", "target", "unit")
-_PREDICTIONS = pa.schema(
-    [
-        ("image_id", pa.string()),
-        ("version", pa.string()),
-        ("rank", pa.int32()),
-        ("label", pa.string()),
-        ("score", pa.float64()),
-        ("state", pa.string()),
-    ]
-)
+_RESERVED = ("image_id", "target", "unit")
 
 
 def write_predictions(run: Path, data: PredictionData) -> None:
     """Write `images.parquet` and one `predictions/<model>.parquet` per model.
 
     An image has one row per version of the labels and rank. A model that gave probabilities has
-    them all, in the order of the classes, in a column `probabilities` of the rows of rank 1.
+    them all in a column `probabilities` of the rows of rank 1, and the label's own as `score`.
 
     Parameters
     ----------
@@ -46,18 +36,11 @@ def write_predictions(run: Path, data: PredictionData) -> None:
         The directory that `new_run` yields.
     data : PredictionData
     """
-    _write(run / "images.parquet", _images(data), _about(data))
+    _write(run / "images.parquet", _images(data), _about_images(data))
     (run / "predictions").mkdir(exist_ok=True)
     for name, model in data.models.items():
-        about = {
-            "model": name,
-            "without_label": model.without_label,
-            "versions": {
-                version: {"scale": made.scale, "top": made.top is not None}
-                for version, made in model.versions.items()
-            },
-        }
-        _write(run / "predictions" / file_name(name), _predictions(data, model), about)
+        about = _about_model(name, model)
+        _write(run / "predictions" / file_name(name), _predictions(data.ids, model), about)
 
 
 def file_name(model: str) -> str:
@@ -65,114 +48,146 @@ def file_name(model: str) -> str:
     return f"{quote(model, safe=' ')}.parquet"
 
 
-def _about(data: PredictionData) -> dict[str, Any]:
+def _about_images(data: PredictionData) -> dict[str, Any]:
     return {
-        "attributes": {name: _column(name) for name in data.attributes},
-        "classes": [*data.classes],
+        "attributes": {
+            name: {"column": _column(name), "vocabulary": labels.vocabulary}
+            for name, labels in data.coded_attributes.items()
+        },
+        "classes": data.classes,
+        "units": None if data.coded_unit is None else data.coded_unit.vocabulary,
         "models": [*data.models],
         "inputs": {name: dict(facts) for name, facts in data.inputs.items()},
         "counts": dict(data.counts),
     }
 
 
+def _about_model(name: str, model: ModelPredictions) -> dict[str, Any]:
+    return {
+        "model": name,
+        "without_label": model.without_label,
+        "states": model.coded_state.vocabulary,
+        "versions": {version: _about_version(made) for version, made in model.versions.items()},
+    }
+
+
+def _about_version(made: Predictions) -> dict[str, Any]:
+    return {
+        "scale": made.scale,
+        "ranked": made.coded_top is not None,
+        "vocabulary": made.vocabulary,
+        "probability_classes": made.probability_classes,
+        "probabilities": made.probabilities is not None,
+    }
+
+
 def _column(attribute: str) -> str:
-    return f"attribute {attribute}" if attribute in _IMAGE_COLUMNS else attribute
+    return f"attribute {attribute}" if attribute in _RESERVED else attribute
 
 
 def _images(data: PredictionData) -> pa.Table:
-    columns = {"image_id": _texts(data.ids), "target": _texts(data.target)}
-    columns |= {_column(name): _texts(labels) for name, labels in data.attributes.items()}
-    if data.unit is not None:
-        columns["unit"] = _texts(data.unit)
+    columns = {"image_id": _texts(data.ids), "target": _labels(data.coded_target)}
+    columns |= {_column(name): _labels(labels) for name, labels in data.coded_attributes.items()}
+    if data.coded_unit is not None:
+        columns["unit"] = _labels(data.coded_unit)
     return pa.table(columns)
 
 
-def _texts(labels: npt.NDArray[Any]) -> pa.Array:
-    return pa.array(labels.tolist(), pa.string())
+def _texts(values: npt.NDArray[Any]) -> pa.Array:
+    return pa.array(values.tolist(), pa.string())
 
 
-def _predictions(data: PredictionData, model: ModelPredictions) -> pa.Table:
-    classes = {label: code for code, label in enumerate(data.classes)}
-    parts = [
-        _version(data.ids, model.state, name, made, classes)
-        for name, made in model.versions.items()
-    ]
+def _labels(coded: Coded) -> pa.Array:
+    codes = coded.codes.ravel()
+    return pa.array(coded.vocabulary, pa.string()).take(pa.array(codes, mask=codes < 0))
+
+
+def _predictions(ids: npt.NDArray[Any], model: ModelPredictions) -> pa.Table:
+    names, states = _texts(ids), _labels(model.coded_state)
+    parts = [_version(name, made, names, states) for name, made in model.versions.items()]
     return pa.concat_tables(parts, promote_options="default")
 
 
-def _version(
-    ids: npt.NDArray[Any],
-    state: npt.NDArray[Any],
-    name: str,
-    made: Predictions,
-    classes: Codes,
-) -> pa.Table:
-    top = made.label[:, None] if made.top is None else made.top
-    n, ranks = top.shape
+def _version(name: str, made: Predictions, ids: pa.Array, states: pa.Array) -> pa.Table:
+    labels = made.coded if made.coded_top is None else made.coded_top
+    n = len(ids)
+    ranks = labels.codes.size // n if n else 1
+    rows = np.repeat(np.arange(n), ranks)
     columns = {
-        "image_id": _texts(np.repeat(ids, ranks)),
-        "version": pa.array([name] * (n * ranks), pa.string()),
+        "image_id": ids.take(pa.array(rows)),
+        "version": pa.array([name] * len(rows), pa.string()),
         "rank": pa.array(np.tile(np.arange(1, ranks + 1, dtype=np.int32), n)),
-        "label": _texts(top.ravel()),
-        "score": pa.nulls(n * ranks, pa.float64()),
-        "state": _texts(np.repeat(state, ranks)),
+        "label": _labels(labels),
+        "score": _scores(made, labels.codes.ravel(), rows),
+        "state": states.take(pa.array(rows)),
     }
-    table = pa.table(columns, schema=_PREDICTIONS)
+    if made.probabilities is not None:
+        columns["probabilities"] = _shares(made.probabilities, ranks)
+    return pa.table(columns)
+
+
+def _scores(made: Predictions, codes: npt.NDArray[np.int32], rows: npt.NDArray[Any]) -> pa.Array:
+    """Return the probability of each row's own label; null where there is none."""
     if made.probabilities is None:
-        return table
-    return _with_scores(table, top, made.probabilities, classes)
+        return pa.nulls(len(rows), pa.float64())
+    place = {label: column for column, label in enumerate(made.probability_classes)}
+    columns = np.array([*(place.get(label, -1) for label in made.vocabulary), -1])[codes]
+    scores = made.probabilities[rows, columns]
+    return pa.array(scores, mask=(columns < 0) | np.isnan(scores))
 
 
-def _with_scores(
-    table: pa.Table, top: npt.NDArray[Any], probabilities: npt.NDArray[np.float64], classes: Codes
-) -> pa.Table:
-    n, ranks = top.shape
-    codes = np.array([classes.get(label, -1) for label in top.ravel().tolist()], dtype=np.int64)
-    scores = np.repeat(probabilities, ranks, axis=0)[np.arange(n * ranks), codes]
-    rows: list[list[float] | None] = [None] * (n * ranks)
-    rows[::ranks] = probabilities.tolist()
-    table = table.set_column(
-        table.schema.get_field_index("score"), "score", pa.array(scores, mask=codes < 0)
-    )
-    return table.append_column(
-        "probabilities", pa.array(rows, pa.list_(pa.float64(), len(classes)))
-    )
+def _shares(probabilities: npt.NDArray[np.float64], ranks: int) -> pa.Array:
+    n, classes = probabilities.shape
+    offsets = np.arange(0, n * classes + 1, classes, dtype=np.int64)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(probabilities.ravel()))
+    first = np.arange(n * ranks) % ranks == 0
+    return lists.take(pa.array(np.arange(n * ranks) // ranks, mask=~first))
 
 
 def _write(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:
-    facts = json.dumps(about, ensure_ascii=False, sort_keys=False, default=str)
+    facts = json.dumps(about, ensure_ascii=False, default=str)
     pq.write_table(table.replace_schema_metadata({_KEY: facts.encode()}), path)
 
 
 def read_predictions(run: str | Path) -> PredictionData:
     """Read back what `write_predictions` wrote.
 
+    Parameters
+    ----------
+    run : str or Path
+        A run directory.
+
     Raises
     ------
     RunError
         When a file is missing, damaged, or not of this form.
     """
+    folder = Path(run)
+    try:
+        return _read_data(folder)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise RunError(
+            f"{folder}: its predictions are damaged ({type(error).__name__}: {error}). "
+            "To do: run the audit again"
+        ) from None
+
+
+def _read_data(folder: Path) -> PredictionData:
     from equipoise.data import PredictionData
 
-    folder = Path(run)
     table, about = _read(folder / "images.parquet")
-    try:
-        return PredictionData(
-            ids=_ids(table["image_id"]),
-            target=_labels(table["target"]),
-            classes=tuple(about["classes"]),
-            attributes={
-                name: _labels(table[column]) for name, column in about["attributes"].items()
-            },
-            unit=_labels(table["unit"]) if "unit" in table.column_names else None,
-            models={name: _read_model(folder, name, table.num_rows) for name in about["models"]},
-            inputs=about["inputs"],
-            counts=about["counts"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(
-            f"{folder}: its predictions are damaged ({error}). To do: run the audit again"
-        ) from None
+    return PredictionData(
+        ids=_objects(table["image_id"]),
+        coded_target=_coded(table["target"], about["classes"]),
+        coded_attributes={
+            name: _coded(table[facts["column"]], facts["vocabulary"])
+            for name, facts in about["attributes"].items()
+        },
+        coded_unit=None if about["units"] is None else _coded(table["unit"], about["units"]),
+        models={name: _read_model(folder, name, table.num_rows) for name in about["models"]},
+        inputs=about["inputs"],
+        counts=about["counts"],
+    )
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
@@ -188,14 +203,17 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     return table, json.loads(metadata[_KEY])
 
 
-def _ids(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    return np.array(column.to_pylist(), dtype=np.str_)
+def _objects(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
 
 
-def _labels(column: pa.ChunkedArray) -> npt.NDArray[np.object_]:
-    labels = np.empty(len(column), dtype=object)
-    labels[:] = column.to_pylist()
-    return labels
+def _coded(column: pa.ChunkedArray, vocabulary: list[str]) -> Coded:
+    from equipoise.data.coded import Coded
+
+    codes = pc.index_in(column, pa.array(vocabulary, pa.string())).combine_chunks()
+    return Coded(codes.fill_null(-1).to_numpy(zero_copy_only=False), tuple(vocabulary))
 
 
 def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
@@ -203,35 +221,35 @@ def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
 
     table, about = _read(folder / "predictions" / file_name(name))
     versions = dict(_read_versions(table, about["versions"], n))
-    rows = table.filter(pc.equal(table["version"], next(iter(versions))))
-    state = _labels(rows["state"]).reshape(n, -1)[:, 0].copy()
-    return ModelPredictions(versions=versions, state=state, without_label=about["without_label"])
+    first = table.filter(pc.equal(table["version"], next(iter(versions))))
+    state = _coded(first.filter(pc.equal(first["rank"], 1))["state"], about["states"])
+    return ModelPredictions(versions, state, about["without_label"])
 
 
 def _read_versions(
     table: pa.Table, versions: Mapping[str, Any], n: int
 ) -> Iterator[tuple[str, Predictions]]:
     from equipoise.data import Predictions
+    from equipoise.data.coded import Coded
 
     for version, facts in versions.items():
         rows = table.filter(pc.equal(table["version"], version))
-        top = _labels(rows["label"]).reshape(n, -1)
+        labels = _coded(rows["label"], facts["vocabulary"])
+        codes = labels.codes.reshape(n, rows.num_rows // n if n else 1)
+        ranked = Coded(codes, labels.vocabulary) if facts["ranked"] else None
+        classes = tuple(facts["probability_classes"])
         yield (
             version,
             Predictions(
-                label=top[:, 0].copy(),
-                top=top if facts["top"] else None,
-                probabilities=_read_probabilities(rows),
+                coded=Coded(codes[:, 0].copy(), labels.vocabulary),
+                coded_top=ranked,
+                probabilities=_read_shares(rows, len(classes)) if facts["probabilities"] else None,
+                probability_classes=classes,
                 scale=facts["scale"],
             ),
         )
 
 
-def _read_probabilities(rows: pa.Table) -> npt.NDArray[np.float64] | None:
-    if "probabilities" not in rows.column_names:
-        return None
+def _read_shares(rows: pa.Table, classes: int) -> npt.NDArray[np.float64]:
     first = rows.filter(pc.equal(rows["rank"], 1))["probabilities"].combine_chunks()
-    if first.null_count:
-        return None
-    size = first.type.list_size
-    return np.asarray(first.flatten(), dtype=np.float64).reshape(len(first), size)
+    return np.asarray(first.flatten(), dtype=np.float64).reshape(len(first), classes)

@@ -19,6 +19,7 @@ _TROUBLE = {
     errno.EPERM: "no permission to write there. To do: choose another --out",
     errno.EROFS: "the disk is read-only. To do: choose another --out",
     errno.ENAMETOOLONG: "the name is too long. To do: choose a shorter --out",
+    errno.EEXIST: "a part of the path is a file. To do: choose another --out",
     errno.ENOTDIR: "a part of the path is a file. To do: choose another --out",
     errno.EIO: "the disk reports an error. To do: choose another --out",
 }

@@ -1,0 +1,150 @@
+"""Predictions on disk: what is written reads back the same, and other tools can open it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core.errors import RunError
+from equipoise.data import LabelSource, PredictionData, PredictionSource, load_predictions
+from equipoise.evidence import read_predictions, write_predictions
+from equipoise.evidence.predictions import file_name
+
+LABELS = pd.DataFrame(
+    {
+        "image": ["a", "b", "c", "d"],
+        "target": ["x", "y", "x", None],
+        "unit": ["p", "p", "q", None],
+        "race": ["1", None, "2", "2"],
+    }
+)
+
+
+def load(frame: pd.DataFrame | pl.DataFrame, **source: Any) -> PredictionData:
+    labels = LabelSource(LABELS, "image", "target", ("race", "target"), unit="unit")
+    return load_predictions(labels, {"../m": PredictionSource(frame, **source)}, max_unmatched=1.0)
+
+
+def round_trip(data: PredictionData, folder: Path) -> PredictionData:
+    write_predictions(folder, data)
+    return read_predictions(folder)
+
+
+def assert_same(one: PredictionData, two: PredictionData) -> None:
+    assert one.ids.tolist() == two.ids.tolist()
+    assert one.classes == two.classes
+    assert one.target.tolist() == two.target.tolist()
+    assert {k: v.tolist() for k, v in one.attributes.items()} == {
+        k: v.tolist() for k, v in two.attributes.items()
+    }
+    assert (one.unit is None) == (two.unit is None)
+    assert one.counts == two.counts
+    assert one.inputs == two.inputs
+    assert [*one.models] == [*two.models]
+    for name, model in one.models.items():
+        other = two.models[name]
+        assert model.state.tolist() == other.state.tolist()
+        assert model.without_label == other.without_label
+        assert [*model.versions] == [*other.versions]
+        for version, made in model.versions.items():
+            read = other.versions[version]
+            assert (made.scale, made.vocabulary) == (read.scale, read.vocabulary)
+            assert made.probability_classes == read.probability_classes
+            np.testing.assert_array_equal(made.codes, read.codes)
+            np.testing.assert_array_equal(made.top, read.top)
+            np.testing.assert_array_equal(made.probabilities, read.probabilities)
+
+
+def test_labels_read_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"image": ["a", "b", "d", "e"], "p": ["x", "", "no idea", "x"]})
+    data = load(frame, prediction="p", unknown=("no idea",))
+    assert_same(data, round_trip(data, tmp_path))
+    table = pq.read_table(tmp_path / "predictions" / "..%2Fm.parquet")
+    assert table.column_names == ["image_id", "version", "rank", "label", "score", "state"]
+    assert table["label"].to_pylist() == ["x", None, None, None]
+    assert table["state"].to_pylist() == ["answered", "missing", "unmatched", "unknown"]
+    images = pq.read_table(tmp_path / "images.parquet")
+    assert images.column_names == ["image_id", "target", "race", "attribute target", "unit"]
+
+
+def test_ranks_read_back(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"image": ["a", "b", "c"], "p": ["x", "y", "z"], "q": ["y", None, "x"]})
+    data = load(frame, top=("p", "q"), open_vocabulary=True)
+    assert_same(data, round_trip(data, tmp_path))
+    rows = pl.read_parquet(tmp_path / "predictions" / file_name("../m"))
+    assert rows["rank"].to_list() == [1, 2] * 4
+
+
+def test_probabilities_read_back_with_the_label_s_own_as_score(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"image": ["a", "b", "c"], "px": [0.9, 0.2, None], "py": [0.1, 0.8, None]})
+    data = load(frame, probabilities={"x": "px", "y": "py"})
+    assert_same(data, round_trip(data, tmp_path))
+    rows = pl.read_parquet(tmp_path / "predictions" / file_name("../m"))
+    assert rows["score"].to_list() == [0.9, 0.8, None, None]
+
+
+def test_ranks_and_versions_keep_their_probabilities(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "image": ["a", "b", "c"],
+            "p": ["x", "y", "x"],
+            "px": [0.9, 0.2, 0.5],
+            "py": [0.1, 0.8, 0.5],
+        }
+    )
+    data = load(
+        frame,
+        prediction="p",
+        probabilities={"x": "px", "y": "py"},
+        maps={"as is": {}, "swapped": {"x": "y", "y": "x"}},
+    )
+    assert_same(data, round_trip(data, tmp_path))
+
+
+def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"image": ["a", "b"], "p": ["x", "y"]})
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_predictions(tmp_path / name, load(frame, prediction="p"))
+    for file in ("images.parquet", f"predictions/{file_name('../m')}"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+@given(st.text(min_size=1, max_size=50).filter(lambda text: text.isprintable()))
+def test_a_model_s_name_stays_inside_its_folder(name: str) -> None:
+    assert "/" not in file_name(name)
+    assert file_name(name) not in (".", "..")
+    assert Path("predictions", file_name(name)).parent == Path("predictions")
+
+
+def test_what_is_missing_or_damaged_is_said(tmp_path: Path) -> None:
+    again = "To do: run the audit again"
+    images = tmp_path / "images.parquet"
+
+    def refusal() -> str:
+        with pytest.raises(RunError) as raised:
+            read_predictions(tmp_path)
+        return str(raised.value)
+
+    assert refusal() == f"{images}: missing from the run. {again}"
+    images.write_bytes(b"PAR1 and no more")
+    assert refusal().startswith(f"{images}: cannot be read: ")
+    pq.write_table(pq.read_table(_foreign(tmp_path)), images)
+    assert refusal() == f"{images}: not written by equipoise. {again}"
+    frame = pd.DataFrame({"image": ["a", "b"], "p": ["x", "y"]})
+    write_predictions(tmp_path, load(frame, prediction="p"))
+    table = pq.read_table(images)
+    pq.write_table(table.drop_columns(["race"]), images)
+    assert refusal().startswith(f"{tmp_path}: its predictions are damaged (KeyError: ")
+
+
+def _foreign(folder: Path) -> Path:
+    path = folder / "foreign.parquet"
+    pl.DataFrame({"x": [1]}).write_parquet(path)
+    return path

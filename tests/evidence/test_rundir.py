@@ -1,0 +1,209 @@
+"""A run directory is whole or not there; what lies in the way is never harmed."""
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core.errors import DataError, RunError
+from equipoise.evidence import is_run, new_run
+
+
+def fill(folder: Path, text: str = "{}") -> None:
+    (folder / "manifest.json").write_text(text)
+    (folder / "findings.parquet").write_text("findings")
+    (folder / "tables").mkdir()
+    (folder / "tables" / "classes.parquet").write_text("classes")
+
+
+def make(out: Path, text: str = "{}", *, overwrite: bool = False) -> None:
+    with new_run(out, overwrite=overwrite) as folder:
+        fill(folder, text)
+
+
+def make_and_fail(out: Path, failure: BaseException, *, overwrite: bool = False) -> None:
+    with new_run(out, overwrite=overwrite) as folder:
+        fill(folder, "failed")
+        raise failure
+
+
+def refusal(out: Path | str, *, overwrite: bool = False) -> str:
+    with pytest.raises(RunError) as raised, new_run(out, overwrite=overwrite):
+        pytest.fail("the block must not start")
+    return str(raised.value)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_run_appears_when_the_block_ends(tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "one"
+    with new_run(out) as folder:
+        assert folder.parent == out.parent
+        fill(folder)
+        assert not out.exists()
+    assert is_run(out)
+    assert left(out) == ["findings.parquet", "manifest.json", "tables"]
+    assert left(tmp_path / "runs") == ["one"]
+
+
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt(), SystemExit(3), DataError("x"), ZeroDivisionError()]
+)
+def test_a_failure_leaves_nothing_and_passes_through(
+    tmp_path: Path, failure: BaseException
+) -> None:
+    with pytest.raises(type(failure)):
+        make_and_fail(tmp_path / "one", failure)
+    assert left(tmp_path) == []
+
+
+def test_an_empty_directory_is_used(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    out.mkdir()
+    make(out)
+    assert is_run(out)
+
+
+def test_another_run_is_kept_unless_overwritten(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    make(out, "first")
+    assert refusal(out) == (
+        f"{out}: holds another run. To do: choose another --out or pass --overwrite"
+    )
+    assert (out / "manifest.json").read_text() == "first"
+    make(out, "second", overwrite=True)
+    assert (out / "manifest.json").read_text() == "second"
+    assert left(tmp_path) == ["one"]
+
+
+def test_a_failed_overwrite_keeps_the_old_run(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    make(out, "first")
+    with pytest.raises(KeyboardInterrupt):
+        make_and_fail(out, KeyboardInterrupt(), overwrite=True)
+    assert (out / "manifest.json").read_text() == "first"
+    assert left(tmp_path) == ["one"]
+
+
+def test_a_rename_that_fails_puts_the_old_run_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "one"
+    make(out, "first")
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.suffix == ".partial":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(RunError, match=r"one: the disk is full\. To do: free space, or choose"):
+        make(out, "second", overwrite=True)
+    assert (out / "manifest.json").read_text() == "first"
+    assert left(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_is_no_run_is_never_touched(tmp_path: Path, overwrite: bool) -> None:
+    out = tmp_path / "photos"
+    out.mkdir()
+    (out / "mine.jpg").write_text("mine")
+    assert refusal(out, overwrite=overwrite) == (
+        f"{out}: holds files that are no run of equipoise. To do: choose another --out"
+    )
+    assert (out / "mine.jpg").read_text() == "mine"
+    file = tmp_path / "file"
+    file.write_text("mine")
+    assert refusal(file, overwrite=overwrite) == (
+        f"{file}: a file has this name. To do: choose another --out"
+    )
+    assert refusal(file / "run") == (
+        f"{file / 'run'}: a part of the path is a file. To do: choose another --out"
+    )
+    assert left(tmp_path) == ["file", "photos"]
+
+
+def test_the_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    said = "this is the folder you work in. To do: choose a folder inside it with --out"
+    assert refusal(".") == f".: {said}"
+    assert refusal("..") == f"..: {said}"
+
+
+def test_a_run_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+
+    def overtaken() -> None:
+        with new_run(out) as folder:
+            fill(folder, "late")
+            out.mkdir()
+            fill(out, "early")
+
+    with pytest.raises(RunError, match=r"one: holds another run\."):
+        overtaken()
+    assert (out / "manifest.json").read_text() == "early"
+    assert left(tmp_path) == ["one"]
+
+
+def test_a_link_to_a_run_replaces_what_it_points_to(tmp_path: Path) -> None:
+    make(tmp_path / "real", "first")
+    (tmp_path / "link").symlink_to("real")
+    make(tmp_path / "link", "second", overwrite=True)
+    assert (tmp_path / "real" / "manifest.json").read_text() == "second"
+    assert (tmp_path / "link").is_symlink()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("writer", ["text", "parquet"])
+def test_a_full_disk_is_said(tmp_path: Path, writer: str) -> None:
+    def write() -> None:
+        with new_run(tmp_path / "one") as folder:
+            full = folder / "full"
+            full.symlink_to("/dev/full")
+            if writer == "text":
+                full.write_text("x")
+            else:
+                pq.write_table(pa.table({"x": range(100_000)}), full)
+
+    with pytest.raises(RunError) as raised:
+        write()
+    assert str(raised.value) == (
+        f"{tmp_path / 'one'}: the disk is full. To do: free space, or choose another --out"
+    )
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.EACCES, "no permission to write there. To do: choose another --out"),
+        (errno.EROFS, "the disk is read-only. To do: choose another --out"),
+        (errno.EDQUOT, "the disk quota is used up. To do: free space, or choose another --out"),
+    ],
+)
+def test_a_place_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, said: str
+) -> None:
+    def fails(*args: object, **kwargs: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", fails)
+    assert refusal(tmp_path / "one") == f"{tmp_path / 'one'}: {said}"
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    said = refusal(tmp_path / ("x" * 300))
+    assert said.endswith(": the name is too long. To do: choose a shorter --out")
+
+
+def test_an_error_of_another_kind_passes_through(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), new_run(tmp_path / "one"):
+        Path("no such file").read_text()
+    assert left(tmp_path) == []
