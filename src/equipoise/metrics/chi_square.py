@@ -1,0 +1,239 @@
+"""Pearson's chi-square of many contingency tables at once, group by label, stratum by stratum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.metrics.counts import Counts, Null
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Formulation = Literal["separation", "sufficiency", "independence"]
+Statistic = Literal[
+    "cramers_v",
+    "phi",
+    "tschuprows_t",
+    "cramers_v_corrected",
+    "phi_corrected",
+    "tschuprows_t_corrected",
+]
+
+NULL_OF: Mapping[Formulation, Null] = {
+    "separation": "class",
+    "sufficiency": "prediction",
+    "independence": "rows",
+}
+# Each statistic's form without the correction for bias.
+PLAIN: Mapping[Statistic, Statistic] = {
+    "cramers_v": "cramers_v",
+    "phi": "phi",
+    "tschuprows_t": "tschuprows_t",
+    "cramers_v_corrected": "cramers_v",
+    "phi_corrected": "phi",
+    "tschuprows_t_corrected": "tschuprows_t",
+}
+
+# Below this, chi-square / n is the rounding of sums that are 1 in exact arithmetic: effect sizes
+# under 4e-7 are 0, so that proportional tables give 0 however their groups are ordered.
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How outcomes make up contingency tables.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (outcomes,)
+        Outcomes sorted by stratum, then by label.
+    column : ndarray of int64, shape (columns,)
+        Where in `order` each column (a stratum with a label) begins.
+    stratum : ndarray of int64, shape (strata,)
+        Where in `column` each stratum begins.
+    subject : ndarray of int64, shape (strata,)
+        Class of each stratum; -1 for the whole table.
+    groups : ndarray of int64
+        Groups that are compared.
+    """
+
+    order: Indices
+    column: Indices
+    stratum: Indices
+    subject: Indices
+    groups: Indices
+
+    @classmethod
+    def of(cls, counts: Counts, formulation: Formulation) -> Layout:
+        """Find the tables of a formulation, over the groups that are large enough."""
+        stratum, label = {
+            "separation": (counts.truth, counts.prediction),
+            "sufficiency": (counts.prediction, counts.truth),
+            "independence": (np.full_like(counts.truth, -1), counts.prediction),
+        }[formulation]
+        order = np.lexsort((label, stratum))
+        strata, labels = stratum[order], label[order]
+        new_stratum = np.diff(strata, prepend=-2) != 0
+        column = np.flatnonzero(new_stratum | (np.diff(labels, prepend=-2) != 0))
+        first = np.flatnonzero(new_stratum[column])
+        groups = np.flatnonzero(counts.groups.usable)
+        return cls(order, column, first, strata[column[first]], groups)
+
+    def cells(self, tables: Floats) -> Floats:
+        """Arrange tables (r, outcomes, groups) as (r, columns, groups compared)."""
+        if len(self.groups) < tables.shape[2]:
+            tables = tables[:, :, self.groups]
+        if (np.diff(self.order) != 1).any():
+            tables = tables[:, self.order]
+        if len(self.column) < len(self.order):
+            tables = np.add.reduceat(tables, self.column, axis=1)
+        return tables
+
+    def sum(self, columns: Floats) -> Floats:
+        """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
+        return np.add.reduceat(columns, self.stratum, axis=1)
+
+    def spread(self, strata: Floats) -> Floats:
+        """Repeat numbers of strata (r, strata) for their columns: (r, columns)."""
+        lengths = np.diff(self.stratum, append=len(self.column))
+        return np.repeat(strata, lengths, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ChiSquare:
+    """Chi-square and its ingredients, each of shape (r, strata).
+
+    Attributes
+    ----------
+    chi2 : ndarray
+        0 where the table has fewer than two rows or columns.
+    n : ndarray
+        Weight of the table after the filter.
+    groups, labels : ndarray
+        Non-empty rows and columns after the filter.
+    groups_before, labels_before, n_before : ndarray
+        The same before the filter.
+    """
+
+    chi2: Floats
+    n: Floats
+    groups: Floats
+    labels: Floats
+    groups_before: Floats
+    labels_before: Floats
+    n_before: Floats
+
+    @property
+    def df(self) -> Floats:
+        """Degrees of freedom of the chi-square distribution, (groups - 1)(labels - 1)."""
+        df: Floats = (self.groups - 1.0).clip(0.0) * (self.labels - 1.0).clip(0.0)
+        return df
+
+    def divisor(self, statistic: Statistic) -> Floats:
+        """Return what χ² / n is divided by under the root, for a statistic without correction."""
+        groups, labels = self.groups - 1.0, self.labels - 1.0
+        return np.where(self.df > 0, _divisor(statistic, groups, labels), np.nan)
+
+    def effect_size(self, statistic: Statistic) -> Floats:
+        """Return the effect size; NaN where a table has one row or one column."""
+        if PLAIN[statistic] != statistic:
+            return self._corrected(PLAIN[statistic])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self.chi2 / (self.n * self.divisor(statistic)))
+
+    def _corrected(self, statistic: Statistic) -> Floats:
+        """Bergsma 2013: subtract what independence gives from chi-square and from the sizes."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            squared = (self.chi2 / self.n - self.df / (self.n - 1.0)).clip(0.0)
+            groups = self.groups - 1.0 - (self.groups - 1.0) ** 2 / (self.n - 1.0)
+            labels = self.labels - 1.0 - (self.labels - 1.0) ** 2 / (self.n - 1.0)
+            least = np.minimum(groups, labels)
+            value = np.sqrt(squared / _divisor(statistic, groups, labels))
+        return np.where((self.df > 0) & (least > 0), value, np.nan)
+
+
+def _divisor(statistic: Statistic, groups: Floats, labels: Floats) -> Floats:
+    if statistic == "phi":
+        return np.ones_like(groups)
+    if statistic == "cramers_v":
+        return np.minimum(groups, labels)
+    both: Floats = np.sqrt((groups * labels).clip(0.0))
+    return both
+
+
+def chi_square(
+    tables: Floats, layout: Layout, *, min_expected: float = 0.0, yates: bool = False
+) -> ChiSquare:
+    """Pearson's chi-square of every stratum of every table.
+
+    Parameters
+    ----------
+    tables : ndarray, shape (r, outcomes, groups)
+    layout : Layout
+    min_expected : float
+        Columns whose smallest expected count over the non-empty groups is below this are
+        dropped, once; 0 keeps all.
+    yates : bool
+        Continuity correction of tables that are 2×2, as `scipy.stats.chi2_contingency`.
+    """
+    cells = layout.cells(tables)
+    labels, groups = cells.sum(axis=2), layout.sum(cells)
+    n = groups.sum(axis=2)
+    kept = _expected_enough(labels, groups, n, layout, min_expected)
+    before = (_nonempty(groups), layout.sum((labels > 0).astype(np.float64)), n)
+    if not kept.all():
+        cells, labels = cells * kept[:, :, None], labels * kept
+        groups = layout.sum(cells)
+        n = groups.sum(axis=2)
+    excess = _excess(cells, labels, groups, layout)
+    if yates:
+        excess = _continuity(excess, labels, groups, layout)
+    rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
+    chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
+    return ChiSquare(chi2, n, rows, columns, *before)
+
+
+def _nonempty(groups: Floats) -> Floats:
+    nonempty: Floats = (groups > 0).sum(axis=2).astype(np.float64)
+    return nonempty
+
+
+def _expected_enough(
+    labels: Floats, groups: Floats, n: Floats, layout: Layout, min_expected: float
+) -> npt.NDArray[np.bool_]:
+    """Whether each column stays: expected counts need only the sums of rows and columns."""
+    occurs = labels > 0
+    if min_expected <= 0:
+        return occurs
+    smallest = np.where(groups > 0, groups, np.inf).min(axis=2, initial=np.inf)
+    smallest = np.where(np.isfinite(smallest), smallest, 0.0)
+    # Products instead of quotients: exact for whole counts, also at the boundary.
+    return occurs & (labels * layout.spread(smallest) >= min_expected * layout.spread(n))
+
+
+def _excess(cells: Floats, labels: Floats, groups: Floats, layout: Layout) -> Floats:
+    """Return chi-square / n = sum of O² / (R·C) - 1, shape (r, strata)."""
+    inverse = np.divide(1.0, labels, out=np.zeros_like(labels), where=labels > 0)
+    squares = layout.sum(cells * cells * inverse[:, :, None])
+    shares = np.divide(squares, groups, out=np.zeros_like(groups), where=groups > 0)
+    excess = shares.sum(axis=2) - 1.0
+    return np.where(excess < _ROUNDING, 0.0, excess)
+
+
+def _continuity(excess: Floats, labels: Floats, groups: Floats, layout: Layout) -> Floats:
+    """Move every cell of a 2×2 table up to a half towards its expected count.
+
+    All four cells of such a table differ from expectation by the same amount.
+    """
+    n = groups.sum(axis=2)
+    two = (_nonempty(groups) == 2) & (layout.sum((labels > 0).astype(np.float64)) == 2)
+    row_product = (n**2 - (groups**2).sum(axis=2)) / 2.0
+    column_product = (n**2 - layout.sum(labels**2)) / 2.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.sqrt(excess * row_product * column_product) / n
+        left = ((apart - 0.5).clip(0.0) / apart) ** 2
+    return np.where(two & (excess > 0), excess * left, excess)

@@ -1,0 +1,281 @@
+"""What a contingency table per class says: effect size, interval, chance level, exclusions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends
+from equipoise.core.finding import Excluded, GroupValue
+from equipoise.core.parts import Part
+from equipoise.metrics.building import against_chance, excluded_of, group_values, no_ends, part
+from equipoise.metrics.chi_square import (
+    NULL_OF,
+    PLAIN,
+    ChiSquare,
+    Formulation,
+    Layout,
+    Statistic,
+    chi_square,
+)
+from equipoise.metrics.counts import Counts, Null
+from equipoise.metrics.effect_intervals import MeanEffect, effect_interval
+from equipoise.metrics.measure import Draws
+from equipoise.stats.proportions import wilson
+
+Floats = npt.NDArray[np.float64]
+
+_LABEL: Mapping[Formulation, str] = {
+    "separation": "predicted label",
+    "sufficiency": "true class",
+    "independence": "predicted label",
+}
+
+
+@dataclass(frozen=True)
+class EffectTables:
+    """Which contingency tables are measured, and with which statistic.
+
+    Attributes
+    ----------
+    statistic, min_expected, yates, formulation
+        See `equipoise.metrics.effect_sizes.effect_sizes`.
+    """
+
+    statistic: Statistic = "cramers_v"
+    min_expected: float = 5.0
+    yates: bool = False
+    formulation: Formulation = "separation"
+
+    def __post_init__(self) -> None:
+        if self.statistic not in PLAIN:
+            raise InputError(f"statistic={self.statistic!r}: expected one of {', '.join(PLAIN)}")
+        if self.formulation not in NULL_OF:
+            raise InputError(
+                f"formulation={self.formulation!r}: expected one of {', '.join(NULL_OF)}"
+            )
+        if not (math.isfinite(self.min_expected) and self.min_expected >= 0):
+            raise InputError(
+                f"min_expected={self.min_expected}: expected a number of at least 0; 0 keeps all"
+            )
+
+    @property
+    def null(self) -> Null:
+        """Groups are exchanged within what the tables are conditioned on."""
+        return NULL_OF[self.formulation]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that decide the numbers."""
+        return {
+            "statistic": self.statistic,
+            "min_expected": self.min_expected,
+            "yates": self.yates,
+            "formulation": self.formulation,
+        }
+
+    def chi_square(self, counts: Counts, tables: Floats) -> tuple[Layout, ChiSquare]:
+        """Return the contingency tables' chi-squares, one per class."""
+        layout = Layout.of(counts, self.formulation)
+        found = chi_square(tables, layout, min_expected=self.min_expected, yates=self.yates)
+        return layout, found
+
+    def numbers(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
+        """Return effect sizes (r, classes), and what else `Classes` reads from each draw.
+
+        Where rows are not independent that is chi-square over its degrees of freedom.
+        """
+        _, found = self.chi_square(counts, tables)
+        values = found.effect_size(self.statistic)
+        if counts.independent:
+            return values, values[:, :0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return values, found.chi2 / found.df
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Every class: its table, its interval, its chance level, and what did not enter.
+
+    Attributes
+    ----------
+    tables : EffectTables
+    counts : Counts
+    draws : Draws
+        An aggregate in column 0, then both parts of `EffectTables.numbers`.
+    layout : Layout
+    observed : ChiSquare
+        Of the observed counts, shape (1, classes).
+    design : ndarray, shape (classes,)
+        Design effect: the mean of chi-square over its degrees of freedom under the null, 1 for
+        independent rows (first-order correction of Rao and Scott 1981), NaN when unknown.
+    """
+
+    tables: EffectTables
+    counts: Counts
+    draws: Draws
+    layout: Layout
+    observed: ChiSquare
+    design: Floats
+
+    @classmethod
+    def of(cls, tables: EffectTables, counts: Counts, draws: Draws) -> Classes:
+        """Measure the observed table and read the design effects from the null draws."""
+        layout, observed = tables.chi_square(counts, counts.table[None])
+        many = len(layout.subject)
+        design = np.ones(many)
+        if not counts.independent:
+            null = draws.null
+            design = np.full(many, np.nan) if null is None else mean_of(null[:, 1 + many :].T)
+            design = np.where(design > 0, design, np.nan)
+        return cls(tables, counts, draws, layout, observed, design)
+
+    @property
+    def values(self) -> Floats:
+        """Effect sizes, shape (classes,); NaN where not estimable."""
+        return self.draws.observed[1 : 1 + len(self.layout.subject)]
+
+    @property
+    def estimable(self) -> npt.NDArray[np.bool_]:
+        """Which classes have an effect size."""
+        return ~np.isnan(self.values)
+
+    @property
+    def method(self) -> str:
+        """How intervals were made."""
+        if np.isnan(self.design).all():
+            return "none: rows are not independent; use Bootstrap() or Permutation()"
+        inverted = "inversion of the noncentral chi-square"
+        if self.counts.independent:
+            return inverted
+        return f"{inverted}, scaled by the design effect of {self.counts.unit}s under permutation"
+
+    @property
+    def labels_dropped(self) -> Floats:
+        """Labels that the filter of expected counts dropped, per class."""
+        dropped: Floats = self.observed.labels_before[0] - self.observed.labels[0]
+        return dropped
+
+    @property
+    def rows_dropped(self) -> Floats:
+        """Weight of the rows that have a dropped label, per class."""
+        dropped: Floats = self.observed.n_before[0] - self.observed.n[0]
+        return dropped
+
+    def mean_ends(self) -> Ends:
+        """Return the interval of the mean over estimable classes."""
+        used = self.estimable
+        if not used.any() or np.isnan(self.design[used]).any():
+            return no_ends
+        chi2, n, df, smaller, largest = (numbers[used] for numbers in self._table())
+        return MeanEffect(chi2, n, df, smaller, largest, self._inflation())
+
+    def _table(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        smaller = self.observed.divisor("cramers_v")[0]
+        largest = np.sqrt(smaller / self.observed.divisor(PLAIN[self.tables.statistic])[0])
+        chi2, n = self.observed.chi2[0] / self.design, self.observed.n[0] / self.design
+        return chi2, n, self.observed.df[0], smaller, largest
+
+    def _inflation(self) -> float:
+        """How much units that span classes widen the spread of the mean."""
+        if self.counts.independent or self.draws.null is None:
+            return 1.0
+        used = np.flatnonzero(self.estimable)
+        alone = np.nanvar(self.draws.null[:, 1 + used], axis=0).sum()
+        together = np.nanvar(self.draws.null[:, 0]) * len(used) ** 2
+        return float(max(1.0, together / alone)) if alone > 0 else 1.0
+
+    def parts(self) -> list[Part]:
+        """Return one part per class."""
+        right = (self.counts.truth == self.counts.prediction)[:, None]
+        every = replace(self.layout, groups=np.arange(len(self.counts.groups)))
+        table = self.counts.table[None]
+        totals, hits = (every.sum(every.cells(t))[0] for t in (table, table * right))
+        # All intervals in one pass: inverting the distribution class by class is slow.
+        with np.errstate(invalid="ignore"):
+            known = np.where(self.estimable, 1.0, np.nan)
+            low, high = effect_interval(*self._table(), level=self.draws.level) * known
+        wrong = (totals - hits).clip(0.0)
+        return [
+            self._part(index, (low[index], high[index]), wrong[index], totals[index])
+            for index in range(len(totals))
+        ]
+
+    def _part(self, index: int, ends: tuple[float, float], wrong: Floats, totals: Floats) -> Part:
+        subject = self.layout.subject[index]
+        return part(
+            self.tables.statistic,
+            "" if subject < 0 else self.counts.classes[subject],
+            self.draws,
+            1 + index,
+            ends=lambda level: ends,  # noqa: ARG005 - made at the draws' level already
+            against=against_chance(self.draws, 1 + index, "higher"),
+            n=round(self.observed.n_before[0, index]),
+            by_group=self._shares(index, wrong, totals),
+            excluded=self._dropped(index),
+            reason="" if self.estimable[index] else self._reason(index),
+        )
+
+    def _shares(self, index: int, wrong: Floats, totals: Floats) -> tuple[GroupValue, ...]:
+        level = self.draws.level
+        found = group_values(self.counts.groups, wrong, totals, level)
+        if self.counts.independent:
+            return found
+        # As many independent rows as would know the class's table equally well.
+        design = self.design[index]
+        if math.isnan(design):
+            return tuple(replace(one, low=math.nan, high=math.nan) for one in found)
+        low, high = wilson(wrong / design, totals / design, level)
+        ends = zip(found, low.tolist(), high.tolist(), strict=True)
+        return tuple(replace(one, low=least, high=most) for one, least, most in ends)
+
+    @property
+    def _too_few(self) -> str:
+        return f"smallest expected count below {self.tables.min_expected:g}"
+
+    def _dropped(self, index: int) -> tuple[Excluded, ...]:
+        labels, rows = round(self.labels_dropped[index]), round(self.rows_dropped[index])
+        if not labels:
+            return ()
+        return (
+            Excluded(f"labels, {self._too_few}", labels),
+            Excluded(f"rows with such a label, {self._too_few}", rows),
+        )
+
+    def _reason(self, index: int) -> str:
+        label, table = _LABEL[self.tables.formulation], self.observed
+        if table.n_before[0, index] == 0:
+            return "no rows in the groups that are compared"
+        if table.groups_before[0, index] < 2:
+            return "rows of one group only"
+        if table.labels_before[0, index] < 2:
+            return f"every row has the same {label}"
+        if table.df[0, index] == 0:
+            left = "no" if table.labels[0, index] == 0 else "only one"
+            return f"{left} {label} has expected counts of {self.tables.min_expected:g} or more"
+        return "as many groups or labels as rows"
+
+    def excluded(self) -> dict[str, int]:
+        """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
+        found = excluded_of(self.counts.groups, dict(self.counts.excluded))
+        if self.labels_dropped.any():
+            found[f"labels, {self._too_few}"] = round(self.labels_dropped.sum())
+            found[f"rows with such a label, {self._too_few}"] = round(self.rows_dropped.sum())
+        lost = int((~self.estimable).sum())
+        if lost:
+            found["classes not estimable"] = lost
+        return found
+
+
+def mean_of(values: Floats) -> Floats:
+    """Return the mean of each row over its entries that are not NaN; NaN where there is none."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.where(known.any(axis=1), total / known.sum(axis=1), np.nan)
