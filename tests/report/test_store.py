@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from report.synthetic import NAN, faces, finding, manifest
-from report.synthetic_large import comparison
 
 from equipoise.core import AuditResult, RunError
 from equipoise.core.finding import findings_to_table
 from equipoise.report import read, write
 from equipoise.report.store import findings_json
+from report.synthetic import NAN, faces, finding, manifest
+from report.synthetic_large import comparison
 
 
 @pytest.fixture
@@ -114,7 +114,8 @@ def test_directory_must_exist(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["findings.parquet", "manifest.json", "report.html"])
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
-    with pytest.raises(RunError, match=r"cannot be written: .*Is a directory.*To do: check the perm") as error):
+    message = r"cannot be written: .*Is a directory.*To do: check the permissions"
+    with pytest.raises(RunError, match=message) as error:
         write(faces(), tmp_path)
     assert name in str(error.value)
 
