@@ -1,0 +1,245 @@
+"""Gaps between the shares of groups, and the parts that report them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.estimate import Ends, Estimate
+from equipoise.core.finding import Excluded, GroupValue
+from equipoise.core.groups import Groups
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import (
+    against_chance,
+    excluded_of,
+    group_values,
+    no_ends,
+    part,
+    replicates_of,
+    sizes,
+)
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.measure import Draws
+from equipoise.stats.intervals import percentile, simultaneous_gap
+
+Floats = npt.NDArray[np.float64]
+Pair = tuple[Floats, Floats]
+
+# Replicates of more shares than this would fill the memory: classes × groups × rates.
+MAX_REPLICATED_SHARES = 25_000
+
+
+def gaps(shares: Floats, usable: npt.NDArray[np.bool_]) -> Floats:
+    """Largest minus smallest share over usable groups, (..., groups) to (...).
+
+    A group without a share (NaN) is left out; NaN where fewer than two remain.
+    """
+    compared = shares[..., usable]
+    high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
+    low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
+    several = (~np.isnan(compared)).sum(axis=-1) >= 2
+    return np.where(several, high - low, np.nan)
+
+
+def largest(values: Floats) -> Floats:
+    """Largest of the last axis, NaN left out; NaN when there is no other."""
+    if values.shape[-1] == 0:
+        return np.full(values.shape[:-1], np.nan)
+    return np.asarray(np.fmax.reduce(values, axis=-1))
+
+
+def spread_level(level: float, members: int) -> float:
+    """Confidence level of each of several intervals that hold together (Bonferroni)."""
+    return 1.0 - (1.0 - level) / max(members, 1)
+
+
+def simultaneous_largest_gap(successes: Floats, totals: Floats, level: float = 0.95) -> Pair:
+    """Interval of the largest of several gaps.
+
+    Parameters
+    ----------
+    successes, totals : ndarray, shape (families, groups)
+    level : float
+        Confidence level in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray of shape ()
+        The low end is the largest low end of the gaps, corrected for the number of families
+        (Bonferroni) on top of the pairs of groups. The high end is their largest high end
+        without correction: it is too low only when that of the truly largest gap is.
+    """
+    families = int(((totals > 0).sum(axis=-1) >= 2).sum())
+    low, _ = simultaneous_gap(successes, totals, spread_level(level, families))
+    _, high = simultaneous_gap(successes, totals, level)
+    return largest(low), largest(high)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Ends that were computed with those of all other parts, at one level only."""
+
+    low: float
+    high: float
+
+    def __call__(self, level: float) -> tuple[float, float]:  # noqa: ARG002 - the form of `Ends`
+        """Return the lower and upper end."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The gaps of one rate over all classes, and where they stand in the draws.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the parts.
+    base : str
+        What the denominators count, in words.
+    successes, totals : ndarray, shape (classes, groups)
+    gaps : int
+        Place of the first class's gap in the draws; the others follow.
+    shares : int or None
+        Place of the first class's first group, None when shares were not replicated.
+    """
+
+    metric: str
+    base: str
+    successes: Floats
+    totals: Floats
+    gaps: int
+    shares: int | None
+
+
+def family_parts(counts: Counts, draws: Draws, family: Family) -> list[Part]:
+    """Return one part per class: the gap, its interval and chance level, and every group."""
+    low, high = _ends(counts, draws, family)
+    return [
+        part(
+            family.metric,
+            counts.classes[index],
+            draws,
+            family.gaps + index,
+            ends=Known(float(low[index]), float(high[index])),
+            against=against_chance(draws, family.gaps + index, "higher"),
+            n=compared_rows(counts.groups, family.totals[index]),
+            by_group=family_groups(counts, draws, family, index),
+            excluded=without_rows(counts.groups, family.totals[index], family.base),
+            reason=too_few(draws.observed[family.gaps + index], family.base),
+        )
+        for index in range(len(counts.classes))
+    ]
+
+
+def _ends(counts: Counts, draws: Draws, family: Family) -> Pair:
+    classes = len(counts.classes)
+    if draws.boot is not None:
+        low, high, _ = percentile(draws.boot[:, family.gaps : family.gaps + classes], draws.level)
+        return low, high
+    if not counts.independent:
+        return np.full(classes, np.nan), np.full(classes, np.nan)
+    return simultaneous_gap(*compared(counts, family), draws.level)
+
+
+def family_groups(
+    counts: Counts, draws: Draws, family: Family, index: int
+) -> tuple[GroupValue, ...]:
+    """Return the shares of all groups in class `index` of a family."""
+    return group_values(
+        counts.groups,
+        family.successes[index],
+        family.totals[index],
+        draws.level,
+        boot=replicated_shares(counts, draws, family.shares, index),
+        nothing=f"no {family.base}",
+    )
+
+
+def replicated_shares(counts: Counts, draws: Draws, place: int | None, index: int) -> Floats | None:
+    """Return replicates (r, groups) of the shares in class `index`; NaN where none were kept."""
+    if counts.independent:
+        return None
+    groups = len(counts.groups)
+    if draws.boot is None or place is None:
+        return np.full((1, groups), np.nan)
+    start = place + index * groups
+    return draws.boot[:, start : start + groups]
+
+
+def replicates_shares(counts: Counts, rates: int) -> bool:
+    """Whether the shares of all classes and groups are replicated beside the gaps."""
+    shares = rates * len(counts.classes) * len(counts.groups)
+    return not counts.independent and shares <= MAX_REPLICATED_SHARES
+
+
+def compared_rows(groups: Groups, totals: Floats) -> int:
+    """Rows of the groups that were compared."""
+    return round(float(totals[..., groups.usable].sum()))
+
+
+def without_rows(groups: Groups, totals: Floats, base: str) -> tuple[Excluded, ...]:
+    """Say how many groups large enough were left out for want of rows."""
+    absent = int((totals[groups.usable] == 0).sum())
+    return (Excluded(f"groups without {base}", absent),) if absent else ()
+
+
+def too_few(value: float, base: str) -> str:
+    """Say why there is no gap, "" when there is one."""
+    return f"fewer than two groups have {base}" if np.isnan(value) else ""
+
+
+def compared(counts: Counts, family: Family) -> Pair:
+    """Return successes and totals of the groups that are large enough."""
+    usable = counts.groups.usable
+    return family.successes[:, usable], family.totals[:, usable]
+
+
+def gap_method(counts: Counts, draws: Draws, over: str, *, rates: int) -> str:
+    """Say how the interval of a largest gap was made."""
+    if draws.boot is not None:
+        kept = replicates_shares(counts, rates)
+        left_out = "" if kept else "; too many groups for replicates of each share"
+        replicates = len(draws.boot)
+        return f"percentile bootstrap over {counts.unit}s, {replicates} replicates{left_out}"
+    if not counts.independent:
+        return "none: rows are not independent; use Bootstrap()"
+    return f"pairwise Newcombe intervals, simultaneous over {over} and groups"
+
+
+def gap_estimate(  # noqa: PLR0913 - what the composites of gaps differ in
+    metric: str,
+    counts: Counts,
+    draws: Draws,
+    *,
+    ends: Ends,
+    method: str,
+    reference: str,
+    base: str,
+    params: Mapping[str, Any],
+    parts: Iterable[Part] | None,
+) -> Estimate:
+    """Return the largest gap, the first number of the draws, as an estimate."""
+    against = against_chance(draws, 0, "higher")
+    closed = ends if counts.independent else no_ends
+    return Estimate(
+        metric=metric,
+        value=float(draws.observed[0]),
+        n=sizes(counts.groups),
+        method=method,
+        reference=reference,
+        params=params,
+        chance=against.chance,
+        p_value=against.p_value,
+        null=against.null,
+        harm="higher",
+        by=None if parts is None else parts_to_table(parts),
+        excluded=excluded_of(counts.groups, dict(counts.excluded)),
+        unit=counts.unit,
+        reason=too_few(draws.observed[0], base),
+        ends=replicates_of(draws, 0) or closed,
+    )
