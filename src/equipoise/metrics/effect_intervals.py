@@ -75,8 +75,8 @@ class MeanEffect:
         """Return the lower and upper end."""
         if len(self.chi2) == 1:
             ends = (self.chi2, self.n, self.df, self.smaller, self.largest)
-            low, high = effect_interval(*ends, level=level)
-            return float(low[0]), float(high[0])
+            single = effect_interval(*ends, level=level)
+            return float(single[0][0]), float(single[1][0])
         unit = self.largest / np.sqrt(self.n * self.smaller)
         observed = float((unit * np.sqrt(self.chi2)).mean())
         z = float(ndtri(0.5 + level / 2.0))
