@@ -122,9 +122,13 @@ class Pair:
         size = len(self.counts.truth)
         return sum_by(tables, self.first, size), sum_by(tables, self.second, size)
 
+    def tables(self, tables: Floats) -> Floats:
+        """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
+        return sum_by(tables, self.own, len(self.partner))
+
     def observed(self) -> Floats:
         """Return the observed table of the pair's outcomes, shape (1, outcomes, groups)."""
-        return sum_by(self.joint.counts.table[None], self.own, len(self.partner))
+        return self.tables(self.joint.counts.table[None])
 
     def swapped(self, replicates: int, seed: int) -> Iterator[Floats]:
         """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""

@@ -1,0 +1,183 @@
+"""From estimates to findings: rows of one table, corrected and judged together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from equipoise.audits.config_metrics import TestingConfig
+from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
+from equipoise.core.parts import Part, parts_from_table
+from equipoise.stats.multiplicity import benjamini_hochberg, holm
+from equipoise.stats.verdict import judge
+
+AUDIT = "predictions"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A finding before correction and verdict, with the side of chance that is worse."""
+
+    finding: Finding
+    harm: Harm
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a number was measured."""
+
+    model: str
+    groups: str
+    version: str
+    level: float
+
+
+def whole(
+    estimate: Estimate,
+    place: Place,
+    family: Family,
+    *,
+    metric: str | None = None,
+    by_group: tuple[GroupValue, ...] = (),
+) -> Draft:
+    """Draft the finding of an estimate as a whole."""
+    interval = estimate.interval(place.level)
+    chance = estimate.chance
+    finding = Finding(
+        audit=AUDIT,
+        model=place.model,
+        metric=metric or estimate.metric,
+        subject="",
+        groups=place.groups,
+        version=place.version,
+        family=family,
+        value=estimate.value,
+        ci_low=interval.low,
+        ci_high=interval.high,
+        level=place.level,
+        chance=math.nan if chance is None else chance.mean,
+        chance_low=math.nan if chance is None else chance.low,
+        chance_high=math.nan if chance is None else chance.high,
+        excess=estimate.excess,
+        p_value=math.nan if estimate.p_value is None else estimate.p_value,
+        q_value=math.nan,
+        threshold=math.nan,
+        n=sum(estimate.n.values()),
+        by_group=by_group,
+        excluded=_excluded(estimate.excluded),
+        unit=estimate.unit,
+        method=estimate.method,
+        null=estimate.null,
+        parameters=_as_json(estimate.params),
+        direction=direction(metric or estimate.metric, by_group),
+        verdict=Verdict.NONE,
+        reason=estimate.reason or estimate.no_chance,
+        citation=estimate.reference,
+    )
+    return Draft(finding, estimate.harm)
+
+
+def parts(estimate: Estimate, place: Place, *, metric: str | None = None) -> list[Draft]:
+    """Draft one leaf finding for each part of an estimate."""
+    if estimate.by is None:
+        return []
+    base = whole(estimate, place, Family.LEAF)
+    return [_part(base, part, metric) for part in parts_from_table(estimate.by)]
+
+
+def _part(base: Draft, part: Part, metric: str | None) -> Draft:
+    name = metric or part.metric
+    finding = replace(
+        base.finding,
+        metric=name,
+        subject=part.subject,
+        value=part.value,
+        ci_low=part.low,
+        ci_high=part.high,
+        chance=part.chance,
+        chance_low=part.chance_low,
+        chance_high=part.chance_high,
+        excess=part.value - part.chance,
+        p_value=part.p_value,
+        n=part.n,
+        by_group=part.by_group,
+        excluded=(*base.finding.excluded, *part.excluded),
+        direction=direction(name, part.by_group),
+        reason=part.reason,
+    )
+    return Draft(finding, base.harm)
+
+
+def direction(metric: str, by_group: Sequence[GroupValue]) -> str:
+    """Say in words which group has the lowest and which the highest value."""
+    known = [one for one in by_group if not math.isnan(one.value) and not one.note]
+    if len(known) < 2:
+        return ""
+    low = min(known, key=lambda one: one.value)
+    high = max(known, key=lambda one: one.value)
+    what = _BEHIND.get(metric, metric.replace("_", " "))
+    return f"{what}: lowest for {low.group}, highest for {high.group}"
+
+
+_BEHIND = {
+    "worst_group_accuracy": "accuracy",
+    "accuracy_gap": "accuracy",
+    "demographic_parity": "share predicted as this class",
+    "equalized_odds": "true positive rate",
+    "cramers_v": "share of wrong predictions",
+    "phi": "share of wrong predictions",
+    "tschuprows_t": "share of wrong predictions",
+    "unanswered_rate": "share without an answer",
+    "hit_rate": "hit rate",
+}
+
+
+def _excluded(counts: Mapping[str, int]) -> tuple[Excluded, ...]:
+    return tuple(Excluded(reason, count) for reason, count in counts.items())
+
+
+def _as_json(params: Mapping[str, object]) -> str:
+    return json.dumps(dict(params), sort_keys=True, default=str)
+
+
+def conclude(drafts: Iterable[Draft], testing: TestingConfig) -> tuple[Finding, ...]:
+    """Correct p-values within each family and give every finding its verdict."""
+    every = list(drafts)
+    q_values = _corrected([draft.finding for draft in every], testing)
+    return tuple(_judged(draft, q, testing) for draft, q in zip(every, q_values, strict=True))
+
+
+def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[float]:
+    correct = holm if testing.correction == "holm" else benjamini_hochberg
+    q_values = [math.nan] * len(findings)
+    for family in (Family.LEAF, Family.COMPOSITE):
+        members = [index for index, one in enumerate(findings) if one.family is family]
+        corrected = correct([findings[index].p_value for index in members])
+        for index, q in zip(members, corrected.tolist(), strict=True):
+            q_values[index] = q
+    return q_values
+
+
+def _judged(draft: Draft, q: float, testing: TestingConfig) -> Finding:
+    finding = draft.finding
+    threshold = testing.threshold(finding.metric)
+    verdict, why = judge(
+        value=finding.value,
+        low=finding.ci_low,
+        high=finding.ci_high,
+        chance_mean=finding.chance,
+        q=q,
+        threshold=math.nan if threshold is None else threshold,
+        alpha=testing.alpha,
+        harm=draft.harm,
+    )
+    return replace(
+        finding,
+        q_value=q,
+        threshold=math.nan if threshold is None else threshold,
+        verdict=verdict,
+        reason=finding.reason or why,
+    )

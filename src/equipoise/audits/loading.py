@@ -1,0 +1,72 @@
+"""Read the tables that a configuration names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
+
+if TYPE_CHECKING:
+    from equipoise.audits.config import Config
+    from equipoise.audits.config_inputs import ModelConfig, NormalizeConfig
+    from equipoise.data import PredictionData
+
+
+def load(config: Config, *, base: Path = Path()) -> PredictionData:
+    """Read and join the labels and every model's predictions.
+
+    Parameters
+    ----------
+    config : Config
+    base : Path
+        What relative paths are relative to.
+
+    Raises
+    ------
+    DataError
+        When a table cannot be read or joined; it names the file, column and row.
+    """
+    data = config.data
+    attributes = tuple(dict.fromkeys(name for group in data.groups for name in group))
+    labels = LabelSource(
+        table=_table(data.table, base),
+        id=data.id,
+        target=data.target,
+        attributes=attributes,
+        unit=data.unit,
+        map=data.map,
+        missing=data.missing,
+        encoding=data.encoding,
+        delimiter=data.delimiter,
+    )
+    models = {name: _source(model, base) for name, model in config.models.items()}
+    return load_predictions(labels, models, max_unmatched=data.max_unmatched)
+
+
+def _source(model: ModelConfig, base: Path) -> PredictionSource:
+    maps = dict(model.maps or {}) if model.map is None else {"default": model.map}
+    return PredictionSource(
+        table=_table(model.table, base),
+        prediction=model.prediction,
+        top=model.top,
+        probabilities=model.probabilities,
+        id=model.id,
+        rank=model.rank,
+        maps=maps,
+        missing=model.missing,
+        unknown=model.unknown,
+        refused=model.refused,
+        open_vocabulary=model.open_vocabulary,
+        normalize=_normalization(model.normalize),
+        encoding=model.encoding,
+        delimiter=model.delimiter,
+    )
+
+
+def _normalization(options: NormalizeConfig | None) -> Normalization | None:
+    return None if options is None else Normalization(**options.model_dump())
+
+
+def _table(table: Any, base: Path) -> Any:
+    return base / table if isinstance(table, Path) else table

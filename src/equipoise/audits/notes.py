@@ -1,0 +1,99 @@
+"""What a reader of the findings must know about the data, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from equipoise.audits.designs import Design
+from equipoise.data import PredictionData
+
+
+def notes_of(every: Sequence[Design], data: PredictionData) -> tuple[str, ...]:
+    """Return the notes on an audit, each once."""
+    found = [*_perceived(), *_without_label(data)]
+    for design in every:
+        found += [*_determined(design), *_small(design), *_missing(design)]
+    return tuple(dict.fromkeys(found))
+
+
+def _perceived() -> Iterator[str]:
+    yield (
+        "Groups are as the data label them: perceived attributes, not identities. The findings "
+        "say nothing about groups that the labels do not name."
+    )
+
+
+def _without_label(data: PredictionData) -> Iterator[str]:
+    for name, model in data.models.items():
+        if model.without_label:
+            yield f"{name}: {model.without_label} predictions have no label and are not used."
+        states = model.state
+        for state, what in _STATES.items():
+            count = int((states == state).sum())
+            if count:
+                yield f"{name}: {count} labelled rows {what}."
+
+
+_STATES = {
+    "unmatched": "have no prediction row and are not used",
+    "missing": "have an empty prediction and are left out of accuracy",
+    "unknown": 'were answered with "unknown" and are left out of accuracy',
+    "refused": "were refused and are left out of accuracy",
+}
+
+
+def _determined(design: Design) -> Iterator[str]:
+    if design.counts.determines_target:
+        which = _determining(design)
+        yield (
+            f"{design.groups.name}: {which} determines the target, so accuracy is tested over all "
+            "rows only, not also within each true class."
+        )
+
+
+def _determining(design: Design) -> str:
+    """Name the attributes that determine the target alone, or the whole combination."""
+    counts = design.counts
+    by_class = counts.by_truth(counts.table[None])[0] > 0
+    alone = []
+    for place, name in enumerate(design.groups.attributes):
+        levels: dict[str, set[int]] = {}
+        for group, labels in enumerate(design.groups.levels):
+            seen = by_class[:, group].nonzero()[0].tolist()
+            levels.setdefault(labels[place], set()).update(seen)
+        if all(len(classes) <= 1 for classes in levels.values()):
+            alone.append(name)
+    return _named(alone or design.groups.attributes)
+
+
+def _named(attributes: Iterable[str]) -> str:
+    names = [*attributes]
+    return f"the attribute {names[0]}" if len(names) == 1 else f"{' with '.join(names)}"
+
+
+def _small(design: Design) -> Iterator[str]:
+    groups = design.groups
+    few = [
+        f"{name} ({n})"
+        for name, n, usable in zip(groups.names, groups.counts, groups.usable, strict=True)
+        if n and not usable
+    ]
+    if few:
+        yield (
+            f"{groups.name}: {len(few)} groups have fewer than {groups.min_size} rows and are not "
+            f"compared: {', '.join(few[:10])}{', …' if len(few) > 10 else ''}."
+        )
+    empty = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 0]
+    if empty and not design.counts.determines_target:
+        yield (
+            f"{groups.name}: {len(empty)} intersections have no rows: {', '.join(empty[:10])}"
+            f"{', …' if len(empty) > 10 else ''}."
+        )
+
+
+def _missing(design: Design) -> Iterator[str]:
+    if design.groups.n_missing:
+        yield (
+            f"{design.groups.name}: {design.groups.n_missing} rows lack an attribute and are in "
+            "no group."
+        )

@@ -1,0 +1,181 @@
+"""The audit of predictions: every metric that the input allows, on every design."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from equipoise.audits.designs import Design
+from equipoise.audits.findings import Draft, Place, parts, whole
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family, GroupValue
+from equipoise.core.parts import Part, parts_from_table
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.measure import NULLS, Measure, measure
+from equipoise.metrics.odds import EqualizedOdds
+from equipoise.metrics.parity import DemographicParity
+from equipoise.metrics.rates import Rates
+from equipoise.metrics.skewsize import SkewSize
+from equipoise.stats.resampling import Bootstrap, Resampling
+
+if TYPE_CHECKING:
+    from equipoise.audits.config import Config
+    from equipoise.audits.config_metrics import EffectSizeOptions
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one design gave: drafts of findings, and the parts that the tables draw on."""
+
+    design: Design
+    drafts: tuple[Draft, ...]
+    parts: dict[str, tuple[Part, ...]]
+
+
+def measure_design(design: Design, config: Config, tests: int) -> Measured:
+    """Measure one design with everything the config asks for.
+
+    Parameters
+    ----------
+    design : Design
+    config : Config
+    tests : int
+        How many tests the audit will make, so that p-values are drawn finely enough.
+    """
+    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    counts = design.counts
+    resampling = resampling_of(config, tests)
+    wanted = [*_measures(config, counts)]
+    estimates = measure(counts, wanted, resampling, config.resampling.seed)
+    drafts = [draft for one in estimates for draft in _drafts(one, place)]
+    drafts += _spread(design, config, resampling)
+    drafts += _unanswered(design, config, resampling)
+    return Measured(design, tuple(drafts), _parts(estimates))
+
+
+def measure_accuracy(design: Design, config: Config) -> Draft:
+    """Measure a model's accuracy over all its labelled rows, whatever their groups."""
+    measures = [Accuracy("accuracy", None)]
+    resampling = resampling_of(config, 1)
+    estimate = measure(design.overall, measures, resampling, config.resampling.seed)[0]
+    place = Place(design.model, "", design.version, config.resampling.level)
+    return whole(estimate, place, Family.DESCRIPTIVE)
+
+
+def resampling_of(config: Config, tests: int) -> Resampling | None:
+    """Return the resampling object that the config describes."""
+    options = config.resampling
+    if options.method == "none":
+        return None
+    finest = config.testing.alpha / (10 * max(tests, 1))
+    if options.permutations is not None:
+        finest = max(finest, 1.0 / options.permutations)
+    least = options.permutations or options.replicates
+    return Bootstrap(options.replicates, least, options.level, finest)
+
+
+def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
+    chosen = config.metrics
+    conditional = not counts.determines_target
+    for kind in ("worst_group_accuracy", "accuracy_gap"):
+        if getattr(chosen, kind) is not None:
+            yield Accuracy(kind, "rows")
+            if conditional:
+                yield Accuracy(kind, "class")
+    if chosen.demographic_parity is not None:
+        yield DemographicParity()
+    if chosen.equalized_odds is not None:
+        yield EqualizedOdds(chosen.equalized_odds.aggregate)
+    if chosen.rates is not None:
+        yield from (Rates(null) for null in NULLS)
+    if chosen.effect_sizes is not None:
+        yield effect_sizes_of(chosen.effect_sizes)
+    if chosen.skewsize is not None:
+        yield SkewSize(**effect_sizes_of(chosen.skewsize).params)
+
+
+def effect_sizes_of(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of effect sizes that options describe."""
+    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
+
+
+def _drafts(estimate: Estimate, place: Place) -> Iterator[Draft]:
+    """Yield the findings of an estimate: the whole, and its parts where it has several."""
+    if estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
+        yield whole(estimate, place, Family.COMPOSITE, by_group=_first(estimate).by_group)
+    elif estimate.metric == "skewsize":
+        yield whole(estimate, place, Family.DESCRIPTIVE)
+    elif estimate.metric == "rates":
+        yield from (_mirrored(draft) for draft in parts(estimate, place))
+    else:
+        name = "effect_size_mean" if estimate.metric == "effect_sizes" else None
+        yield whole(estimate, place, Family.COMPOSITE, metric=name, by_group=_worst(estimate))
+        yield from parts(estimate, place)
+
+
+# Gaps that equal another finding's: shown, but not tested twice.
+_MIRRORS = {
+    "true_negative_rate": "false_positive_rate",
+    "false_negative_rate": "true_positive_rate",
+    "selection_rate": "demographic_parity",
+}
+
+
+def _mirrored(draft: Draft) -> Draft:
+    finding = draft.finding
+    if finding.metric not in _MIRRORS:
+        return draft
+    reason = f"the same gap as {_MIRRORS[finding.metric]} of this class, which is tested"
+    mirrored = replace(
+        finding, family=Family.DESCRIPTIVE, reason=finding.reason or reason, p_value=math.nan
+    )
+    return replace(draft, finding=mirrored)
+
+
+def _first(estimate: Estimate) -> Part:
+    return parts_from_table(estimate.by)[0]
+
+
+def _worst(estimate: Estimate) -> tuple[GroupValue, ...]:
+    """Return the groups of the part with the largest value."""
+    known = [part for part in parts_from_table(estimate.by) if not math.isnan(part.value)]
+    return max(known, key=lambda part: part.value).by_group if known else ()
+
+
+def _spread(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
+    """Effect sizes of the top k labels and of probabilities, where the model gives them."""
+    options = config.metrics.effect_sizes
+    if options is None:
+        return []
+    found = []
+    for version, counts in design.spread():
+        place = Place(design.model, design.groups.name, version, config.resampling.level)
+        chosen: list[Measure] = [
+            effect_sizes_of(options),
+            SkewSize(**effect_sizes_of(options).params),
+        ]
+        for one in measure(counts, chosen, resampling, config.resampling.seed):
+            found += list(_drafts(one, place))
+    return found
+
+
+def _unanswered(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
+    """Whether one group is left without an answer more often than another."""
+    if config.metrics.unanswered_rate is None or "unanswered" not in design.states.classes:
+        return []
+    measures = [DemographicParity()]
+    estimate = measure(design.states, measures, resampling, config.resampling.seed)[0]
+    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    return [
+        draft
+        for draft in parts(estimate, place, metric="unanswered_rate")
+        if draft.finding.subject == "unanswered"
+    ]
+
+
+def _parts(estimates: list[Estimate]) -> dict[str, tuple[Part, ...]]:
+    return {one.metric: parts_from_table(one.by) for one in estimates if one.by is not None}
