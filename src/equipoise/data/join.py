@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.problems import listed, show
+from equipoise.data.problems import counted, listed, show
 
 Positions = npt.NDArray[np.int64]
 EXAMPLES = 3
@@ -20,7 +20,7 @@ def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
     empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
     if len(empty):
         raise DataError(
-            f"{len(empty)} id{'s are' if len(empty) > 1 else ' is'} empty",
+            counted(len(empty), "empty id"),
             file=file,
             column=ids.name,
             row=int(empty[0]) + 1,
@@ -37,7 +37,7 @@ def _repeated(ids: pl.Series, file: str) -> DataError:
     first = int((ids == ids[second]).arg_true()[0])
     return DataError(
         f"the id {show(ids[second])} is in rows {first + 1} and {second + 1} "
-        f"({len(repeats)} rows repeat an id)",
+        f"({counted(len(repeats), 'row')} too many)",
         file=file,
         column=ids.name,
         expected="every id once",

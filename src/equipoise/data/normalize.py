@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 
+from equipoise.data.problems import counted
+
 # Raised whenever the same fields would give another result than before.
 PIPELINE = 1
 
@@ -81,9 +83,11 @@ class Normalization:
             "case folded" if self.case_fold else "",
             "whitespace collapsed" if self.whitespace else "",
             f"{self.punctuation} taken off the ends" if self.punctuation else "",
-            f"{len(self.leading_phrases)} leading phrases dropped" if self.leading_phrases else "",
+            f"{counted(len(self.leading_phrases), 'leading phrase')} dropped"
+            if self.leading_phrases
+            else "",
             f"articles {', '.join(self.articles)} dropped" if self.articles else "",
-            f"{len(self.synonyms)} synonyms replaced" if self.synonyms else "",
+            f"{counted(len(self.synonyms), 'synonym')} replaced" if self.synonyms else "",
         ]
         return f"{self.version}: " + "; ".join(step for step in steps if step)
 

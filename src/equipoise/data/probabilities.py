@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError
-from equipoise.data.problems import listed
+from equipoise.data.problems import counted, listed
 from equipoise.data.tables import Table
 
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,8 @@ def _refuse(
     empty = table.numbers[column][row] is None
     problem = "the cell is empty while others of its row are not" if empty else ""
     raise DataError(
-        problem or f"{values[row, place]:g} is no probability ({int(wrong.sum())} such cells)",
+        problem
+        or f"{values[row, place]:g} is no probability ({counted(int(wrong.sum()), 'such cell')})",
         file=table.name,
         column=column,
         row=row + 1,
@@ -78,7 +79,7 @@ def _check_sums(values: Floats, whole_row: Mask, table: Table, columns: Sequence
         row = int(wrong[0])
         raise DataError(
             f"the probabilities in {listed(columns, 5)} sum to {sums[row]:.4g} "
-            f"({len(wrong)} such rows)",
+            f"({counted(len(wrong), 'such row')})",
             file=table.name,
             row=row + 1,
             expected=f"a sum of 1 within {SUM_TOLERANCE}",
@@ -122,8 +123,8 @@ def arrange(
             f"no probability column for {listed(absent, 5)}",
             file=file,
             expected=f"a column for every class of the target: {listed(classes)}",
-            fix=f"add to `probabilities:`, or map one of {listed(names, 5)}; for a class that the "
-            "model cannot say, add a column of zeros",
+            fix="add it to `probabilities:`, or map another column's class to it; for a class that "
+            "the model cannot say, add a column of zeros",
         )
     every = (*classes, *sorted(set(mapped) - set(classes)))
     arranged = np.zeros((len(probabilities), len(every)))

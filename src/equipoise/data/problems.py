@@ -25,6 +25,11 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
     return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number with its noun in the right form."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def nearest(text: str, among: Iterable[str]) -> str | None:
     """Return the most similar of some texts, or None when nothing is similar."""
     folded = {other.casefold(): other for other in reversed([*among])}

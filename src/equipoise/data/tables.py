@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -38,8 +40,8 @@ class Table:
         Float columns; null is missing.
     rows : int
     digest : mapping
-        "sha256" and "bytes" of the file (for a data frame: of the Arrow stream of the columns
-        used), and "rows".
+        "sha256" and "bytes" of the file (for a data frame: of the columns used, in a form that
+        is the same for every library), and "rows".
     """
 
     name: str
@@ -88,7 +90,7 @@ def read_table(
     rows = len(next(iter(columns.values())))
     if rows == 0:
         raise DataError(
-            "there are no rows below the header" if digest else "the table has no rows",
+            "there are no rows of data",
             file=name,
             expected="at least one row of data",
             fix="check that the table was written completely",
@@ -121,7 +123,9 @@ def _content(path: Path) -> bytes:
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"the file cannot be read ({reason})", file=str(path)) from None
+        raise DataError(
+            f"the file cannot be read ({reason})", file=str(path), fix="check the path and the disk"
+        ) from None
     if not content.strip(b"\xef\xbb\xbf \t\r\n"):
         raise DataError(
             "the file is empty",
@@ -167,11 +171,24 @@ def _parse(
 
 
 def _frame_digest(columns: list[pl.Series]) -> dict[str, Any]:
-    """Hash the columns used in one form, so that equal data hash equally in any frame library."""
-    frame = pl.DataFrame(columns).rechunk()
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    content = sink.getvalue()
-    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": content.size}
+    """Hash the columns used in one form, so that equal data hash equally in any frame library.
+
+    A serialised Arrow table would not do: what lies beneath its missing cells differs.
+    """
+    hashed, size = hashlib.sha256(), 0
+    for part in (part for column in columns for part in _canonical(column)):
+        hashed.update(part)
+        size += len(part)
+    return {"sha256": hashed.hexdigest(), "bytes": size}
+
+
+def _canonical(column: pl.Series) -> Iterator[bytes]:
+    """Name, which cells are missing, and the cells: floats, or lengths of texts and their bytes."""
+    yield f"{column.name}\0{column.dtype}\0".encode()
+    yield np.packbits(column.is_null().to_numpy()).tobytes()
+    if column.dtype.is_float():
+        yield column.fill_nan(math.nan).fill_null(0.0).to_numpy().tobytes()
+        return
+    texts = column.fill_null("")
+    yield texts.str.len_bytes().cast(pl.UInt64).to_numpy().tobytes()
+    yield str(texts.str.join("").item()).encode()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
-from equipoise.data.problems import listed, show
+from equipoise.data.problems import counted, listed, show
 from equipoise.data.sources import PredictionSource
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -148,17 +148,19 @@ def check_vocabulary(
     counts = labels.counts[allowed:].tolist()
     # The most frequent first; equally frequent ones by name, so that the message is stable.
     ranked = sorted(zip(outside, counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
-    some = ", ".join(f"{show(label)} ({count} times)" for label, count in ranked[:MAX_OUTSIDE])
+    some = ", ".join(
+        f"{show(label)} ({counted(count, 'time')})" for label, count in ranked[:MAX_OUTSIDE]
+    )
     more = f" and {len(ranked) - MAX_OUTSIDE} more" if len(ranked) > MAX_OUTSIDE else ""
     version = "" if name == "default" else f" in the version {show(name)}"
     raise DataError(
-        f"{len(ranked)} predicted label{'s are' if len(ranked) > 1 else ' is'} no class of the "
-        f"target{version}: {some}{more}",
+        f"{counted(len(ranked), 'predicted label')} outside the classes of the target{version}: "
+        f"{some}{more}",
         file=file,
         column=column,
         row=row,
         expected=f"one of {listed(labels.vocabulary[:allowed])}",
-        fix="add them to `map:`, or set `open_vocabulary: true`",
+        fix="map them to a class under `map:`, or set `open_vocabulary: true`",
     )
 
 

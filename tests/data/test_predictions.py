@@ -1,0 +1,286 @@
+"""Joining predictions to labels: states, mappings, ranks, probabilities and what is counted."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from equipoise.core import DataError
+from equipoise.data import (
+    LabelSource,
+    Normalization,
+    PredictionData,
+    Predictions,
+    PredictionSource,
+    load_predictions,
+)
+
+LABELS = pl.DataFrame(
+    {"id": ["3", "1", "2", "10"], "y": ["a", "b", "a", None], "g": ["x", "y", None, "y"]}
+)
+
+
+def load(
+    predictions: dict[str, list[Any]], *, max_unmatched: float = 0.5, **options: Any
+) -> PredictionData:
+    source: dict[str, Any] = {"prediction": "p"} | options
+    frame = pl.DataFrame(predictions, strict=False)
+    return load_predictions(
+        LabelSource(LABELS, "id", "y", ("g",)),
+        {"m": PredictionSource(frame, **source)},
+        max_unmatched=max_unmatched,
+    )
+
+
+def default(data: PredictionData) -> Predictions:
+    return data.models["m"].versions["default"]
+
+
+def counts_of(data: PredictionData) -> dict[str, Any]:
+    counts: dict[str, Any] = data.counts["models"]["m"]
+    return counts
+
+
+def test_rows_are_those_of_the_labels_sorted_by_id_as_text() -> None:
+    data = load({"id": ["1", "2", "3", "10"], "p": ["b", "b", "a", "a"]})
+    assert data.ids.tolist() == ["1", "10", "2", "3"]
+    assert data.target.tolist() == ["b", None, "a", "a"]
+    assert data.classes == ("a", "b")
+    assert data.attributes["g"].tolist() == ["y", "y", None, "x"]
+    assert data.unit is None
+    assert default(data).label.tolist() == ["b", "a", "b", "a"]
+    assert default(data).top is None
+    assert default(data).probabilities is None
+    assert default(data).scale == "labels as given"
+
+
+def test_codes_of_classes_are_the_codes_of_the_target() -> None:
+    data = load({"id": ["1", "2", "3"], "p": ["b", "zebra", "aardvark"]}, open_vocabulary=True)
+    assert default(data).vocabulary == ("a", "b", "aardvark", "zebra")
+    assert default(data).codes.tolist() == [1, -1, 3, 2]
+    assert data.coded_target.codes.tolist() == [1, -1, 0, 0]
+    assert counts_of(data)["versions"]["default"]["rows_outside_classes"] == 2
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"]])
+def test_ids_compare_as_text_whatever_their_type(ids: list[Any]) -> None:
+    data = load({"id": ids, "p": ["b", "b", "a"]})
+    assert data.models["m"].state.tolist() == ["answered", "unmatched", "answered", "answered"]
+
+
+def test_leading_zeros_are_part_of_an_id() -> None:
+    data = load({"id": ["01", "1", "2", "3"], "p": ["a", "b", "b", "a"]})
+    assert data.models["m"].without_label == 1
+    assert counts_of(data)["without_label_examples"] == ["01"]
+    assert default(data).label.tolist() == ["b", None, "b", "a"]
+
+
+def test_states() -> None:
+    rows = {"id": ["1", "2", "3", "99", "98"], "p": ["b", "no", "?", "a", "x"]}
+    data = load(rows, unknown=("?",), refused=("no", "sorry"))
+    model = data.models["m"]
+    assert model.state.tolist() == ["answered", "unmatched", "refused", "unknown"]
+    assert default(data).label.tolist() == ["b", None, None, None]
+    assert model.without_label == 2
+    assert counts_of(data) == {
+        "rows": 5,
+        "ids": 5,
+        "matched": 3,
+        "without_label": 2,
+        "without_label_examples": ["98", "99"],
+        "states": {"answered": 1, "missing": 0, "unknown": 1, "refused": 1, "unmatched": 1},
+        "versions": {
+            "default": {
+                "labels_before": 1,
+                "labels_after": 1,
+                "rows_changed": 0,
+                "rows_outside_classes": 0,
+                "map_unused": [],
+            }
+        },
+    }
+
+
+def test_empty_cells_are_missing_beside_the_texts_listed() -> None:
+    data = load({"id": ["1", "2", "3", "10"], "p": ["b", "", None, "N/A"]}, missing=("N/A",))
+    assert data.models["m"].state.tolist() == ["answered", "missing", "missing", "missing"]
+
+
+def test_the_share_without_a_partner_may_reach_the_limit() -> None:
+    rows = {"id": ["1", "2", "3"], "p": ["b", "a", "a"]}
+    assert load(rows, max_unmatched=0.25).models["m"].state[1] == "unmatched"
+    with pytest.raises(DataError, match=r"1 of 4 ids \(25\.0%\) have no prediction in"):
+        load(rows, max_unmatched=0.24)
+
+
+def test_what_the_labels_count() -> None:
+    labels = LabelSource(
+        pl.DataFrame(
+            {
+                "id": [1, 2, 3, 4],
+                "y": ["cat", "dog", "wolf", "?"],
+                "g": ["x", "y", "?", "x"],
+                "h": ["same"] * 4,
+                "who": ["p", "p", "q", ""],
+            }
+        ),
+        "id",
+        "y",
+        ("g", "h"),
+        unit="who",
+        map={"wolf": "dog", "fox": "dog"},
+        missing=("?",),
+    )
+    source = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 4], "p": ["cat", "dog"] * 2}), "p")
+    data = load_predictions(labels, {"m": source})
+    assert data.target.tolist() == ["cat", "dog", "dog", None]
+    assert data.unit is not None
+    assert data.unit.tolist() == ["p", "p", "q", None]
+    assert data.counts["labels"] == {
+        "rows": 4,
+        "missing": {"y": 1, "g": 1, "h": 0, "who": 1},
+        "mapped": 1,
+        "map_unused": ["fox"],
+        "single_valued": ["h"],
+    }
+
+
+def test_mappings_side_by_side() -> None:
+    maps = {"as given": {}, "strict": {"A": "a", "c": "b"}, "wide": {"A": "a", "c": "a", "z": "b"}}
+    data = load({"id": [1, 2, 3], "p": ["A", "c", "b"]}, maps=maps, open_vocabulary=True)
+    versions = data.models["m"].versions
+    assert list(versions) == ["as given", "strict", "wide"]
+    assert versions["as given"].label.tolist() == ["A", None, "c", "b"]
+    assert versions["strict"].label.tolist() == ["a", None, "b", "b"]
+    assert versions["wide"].label.tolist() == ["a", None, "a", "b"]
+    assert versions["wide"].scale == ("mapping wide (accc7024): 'A' → 'a', 'c' → 'a', 'z' → 'b'")
+    counted = counts_of(data)["versions"]
+    assert counted["as given"]["rows_outside_classes"] == 2
+    assert counted["strict"]["rows_changed"] == 2
+    assert (counted["wide"]["labels_before"], counted["wide"]["labels_after"]) == (3, 2)
+    assert counted["wide"]["map_unused"] == ["z"]
+
+
+def test_states_come_before_the_mapping() -> None:
+    data = load({"id": [1, 2, 3], "p": ["b", "?", "a"]}, unknown=("?",), maps={"m": {"?": "a"}})
+    assert data.models["m"].state[2] == "unknown"
+    assert data.models["m"].versions["m"].label[2] is None
+
+
+def test_raw_and_normalised_are_both_kept() -> None:
+    rows = {"id": [1, 2, 3, 10], "p": ["This is B.", "an A!", "physician", "Unknown."]}
+    steps = Normalization(synonyms={"a physician": "A"})
+    data = load(rows, normalize=steps, unknown=("unknown",))
+    versions = data.models["m"].versions
+    assert list(versions) == ["raw", "normalised"]
+    assert versions["raw"].label.tolist() == ["This is B.", None, "an A!", "physician"]
+    # "A" is what the synonym says; the class that reads the same is "a".
+    assert versions["normalised"].label.tolist() == ["b", None, "a", "a"]
+    assert versions["normalised"].scale == steps.describe()
+    assert data.models["m"].state[1] == "unknown"
+    counted = counts_of(data)["versions"]["normalised"]
+    assert (counted["labels_before"], counted["labels_after"]) == (3, 2)
+    assert counted["rows_changed"] == 3
+
+
+def test_normalised_labels_must_be_classes_unless_the_vocabulary_is_open() -> None:
+    rows = {"id": [1, 2, 3], "p": ["B", "zebra", "a"]}
+    with pytest.raises(DataError, match="in the version 'normalised': 'zebra' \\(1 time\\)"):
+        load(rows, normalize=Normalization())
+    opened = load(rows, normalize=Normalization(), open_vocabulary=True)
+    assert opened.models["m"].versions["normalised"].label[2] == "zebra"
+
+
+def test_normalisation_meets_mappings() -> None:
+    rows = {"id": [1, 2, 3], "p": ["The Doctor", "a nurse", "a"]}
+    maps = {"one": {"doctor": "b", "nurse": "b"}, "two": {"Doctor": "a", "nurse": "b"}}
+    data = load(rows, normalize=Normalization(articles=("the", "an")), maps=maps,
+                open_vocabulary=True)  # fmt: skip
+    versions = data.models["m"].versions
+    assert list(versions) == ["one, raw", "one, normalised", "two, raw", "two, normalised"]
+    assert versions["one, normalised"].label.tolist() == ["b", None, "a nurse", "a"]
+    assert versions["two, normalised"].label[0] == "a"
+
+
+def test_top_columns() -> None:
+    rows = {"id": [1, 2, 3], "p": ["a", "b", None], "q": ["b", "?", "a"]}
+    data = load(rows, prediction=None, top=("p", "q"), unknown=("?",))
+    version = default(data)
+    assert version.label.tolist() == ["a", None, "b", None]
+    assert version.top is not None
+    # A text that is no answer leaves its rank empty; no first rank, no answer at all.
+    assert version.top.tolist() == [["a", "b"], [None, None], ["b", None], [None, None]]
+    assert data.models["m"].state[3] == "missing"
+
+
+def test_long_form_ranks_equal_top_columns() -> None:
+    wide = {"id": [1, 2, 3], "p": ["a", "b", "b"], "q": ["b", "a", None]}
+    long = {"id": [3, 1, 2, 2, 1], "p": ["b", "b", "b", "a", "a"], "r": [1, 2, 1, 2, 1]}
+    first, second = load(wide, top=("p", "q")), load(long, rank="r")
+    assert default(first).top is not None
+    assert_array_equal(default(first).top, default(second).top)
+    assert counts_of(second)["rows"] == 5
+    assert counts_of(second)["ids"] == 3
+
+
+SHARES = {"id": [1, 2, 3, 10], "a": [0.2, 0.5, None, 0.9], "b": [0.8, 0.5, None, 0.1]}
+
+
+def test_probabilities_alone_say_the_label() -> None:
+    data = load(SHARES, prediction=None, probabilities={"b": "b", "a": "a"})
+    version = default(data)
+    assert version.probability_classes == ("a", "b")
+    assert_allclose(version.probabilities, [[0.2, 0.8], [0.9, 0.1], [0.5, 0.5], [np.nan] * 2])
+    # Equal probabilities go to the first class, and are counted.
+    assert version.label.tolist() == ["b", "a", "a", None]
+    assert counts_of(data)["versions"]["default"] == {"ties": 1}
+    assert data.models["m"].state[3] == "missing"
+    assert version.scale == "most probable class; labels as given"
+
+
+def test_probabilities_beside_a_label() -> None:
+    data = load(SHARES | {"p": ["b", "b", "a", None]}, probabilities={"a": "a", "b": "b"})
+    version = default(data)
+    assert version.label.tolist() == ["b", None, "b", "a"]
+    assert_allclose(version.probabilities, [[0.2, 0.8], [np.nan] * 2, [0.5, 0.5], [np.nan] * 2])
+    assert counts_of(data)["versions"]["default"]["best_probability_differs"] == 1
+
+
+def test_probabilities_of_classes_that_the_target_lacks_are_kept() -> None:
+    rows = {"id": [1, 2], "a": [0.2, 0.2], "b": [0.3, 0.2], "c": [0.5, 0.6], "p": ["c", "a"]}
+    columns = {"c": "c", "a": "a", "b": "b"}
+    data = load(rows, probabilities=columns)
+    assert default(data).probability_classes == ("a", "b", "c")
+    assert default(data).label.tolist() == ["c", None, "a", None]
+
+
+def test_probabilities_of_classes_that_map_to_one_add_up() -> None:
+    rows = {"id": [1, 2], "x": [0.2, 0.1], "y": [0.3, 0.2], "b": [0.5, 0.7]}
+    columns = {"x": "x", "y": "y", "b": "b"}
+    data = load(rows, prediction=None, probabilities=columns, maps={"m": {"x": "a", "y": "a"}})
+    version = data.models["m"].versions["m"]
+    assert version.probability_classes == ("a", "b")
+    assert_allclose(version.probabilities[[0, 2]], [[0.5, 0.5], [0.3, 0.7]])  # type: ignore[index]
+
+
+def test_several_models_and_their_inputs() -> None:
+    labels = LabelSource(LABELS, "id", "y", ("g",))
+    one = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 10], "p": ["a"] * 4}), "p")
+    two = PredictionSource(pl.DataFrame({"k": [1, 2, 3, 10], "p": ["b"] * 4}), "p", id="k")
+    data = load_predictions(labels, {"one": one, "two": two})
+    assert list(data.models) == ["one", "two"]
+    assert set(data.models["two"].versions["default"].label) == {"b"}
+    assert list(data.inputs) == [
+        "labels (data frame)",
+        "predictions of one (data frame)",
+        "predictions of two (data frame)",
+    ]
+    assert {entry["rows"] for entry in data.inputs.values()} == {4}
+
+
+def test_no_attributes_leave_nothing_to_check() -> None:
+    source = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 10], "p": ["a"] * 4}), "p")
+    data = load_predictions(LabelSource(LABELS, "id", "y", ()), {"m": source})
+    assert data.attributes == {}

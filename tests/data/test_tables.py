@@ -1,0 +1,208 @@
+"""One content, many formats: they all read as the same text."""
+
+import datetime as dt
+import hashlib
+import io
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.data import Table, read_table
+
+
+def csv(folder: Path, content: str | bytes, **options: Any) -> Table:
+    path = folder / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_table(path, texts=("a", "b"), **options)
+
+
+def cells(table: Table, column: str = "a") -> list[str | None]:
+    return table.texts[column].to_list()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\n01,x\n1.0,NA\n",
+        "\ufeffa,b\n01,x\n1.0,NA\n",
+        "a,b\r\n01,x\r\n1.0,NA\r\n",
+        "a,b\r01,x\r1.0,NA",
+        '"a","b"\n"01","x"\n\n1.0,NA\n\n',
+        "b,c,a\nx,?,01\nNA,?,1.0\n",
+    ],
+    ids=["plain", "mark", "CRLF", "CR", "quoted, blank lines", "other order"],
+)
+def test_csv_cells_stay_the_text_they_are(tmp_path: Path, content: str) -> None:
+    table = csv(tmp_path, content)
+    assert cells(table) == ["01", "1.0"]
+    assert cells(table, "b") == ["x", "NA"]
+
+
+def test_csv_quotes_hold_newlines_delimiters_and_quotes(tmp_path: Path) -> None:
+    table = csv(tmp_path, 'a,b\n"1,\r\n2","say ""x"""\n5" wide,y\n')
+    assert cells(table) == ["1,\r\n2", '5" wide']
+    assert cells(table, "b") == ['say "x"', "y"]
+
+
+def test_a_lone_quote_inside_a_cell_is_text(tmp_path: Path) -> None:
+    assert cells(csv(tmp_path, 'a,b\n5" wide,y\n')) == ['5" wide']
+
+
+def test_a_cell_larger_than_a_block(tmp_path: Path) -> None:
+    long = "x" * (2**24 + 10)
+    assert cells(csv(tmp_path, f"a,b\n1,{long}\n2,y\n"), "b") == [long, "y"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8-sig"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    table = csv(tmp_path, "a,b\né,1\n".encode(encoding), encoding=encoding)
+    assert cells(table) == ["é"]
+
+
+def test_delimiters(tmp_path: Path) -> None:
+    assert cells(csv(tmp_path, "a;b\n1,5;2\n", delimiter=";")) == ["1,5"]
+    (tmp_path / "t.tsv").write_text("a\tb\n1,5\t2\n")
+    assert cells(read_table(tmp_path / "t.tsv", texts=("a",))) == ["1,5"]
+
+
+def test_columns_of_one_name_that_nobody_asked_for(tmp_path: Path) -> None:
+    assert cells(csv(tmp_path, "a,b,,\n1,2,3,4\n")) == ["1"]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.JSONL"
+    path.write_text(
+        '{"a": "01", "b": null}\n\n{"a": 1}\r\n{"b": "x", "a": 1.0}\n'
+        '{"a": 2.5}\n{"a": true}\n{"a": "é\\n"}\n{"a": "2020-01-01"}\n'
+    )
+    table = read_table(path, texts=("a", "b"))
+    assert cells(table) == ["01", "1", "1", "2.5", "true", "é\n", "2020-01-01"]
+    assert cells(table, "b") == [None, None, "x", None, None, None, None]
+
+
+def test_json_text_that_looks_nested_reads_as_the_other_texts_do(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": "[x]"}\n{"a": 1.0}\n{"a": 1}\n{"a": false}\n{"a": NaN}\n{}\n')
+    assert cells(read_table(path, texts=("a",))) == ["[x]", "1", "1", "false", None, None]
+
+
+def test_json_keys_that_are_null_everywhere_exist(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": null}\n')
+    assert cells(read_table(path, texts=("a",))) == [None]
+
+
+FRAMES = {
+    "pandas": pd.DataFrame({"a": [1.0, np.nan, 2.5], "b": ["x", None, "NaN"]}),
+    "pandas, nullable": pd.DataFrame(
+        {"a": pd.array([1, pd.NA, 2.5], dtype="Float64"), "b": pd.array(["x", pd.NA, "NaN"])}
+    ),
+    "pandas, categories": pd.DataFrame(
+        {"a": [1, None, 2.5], "b": pd.Categorical(["x", None, "NaN"])}
+    ),
+    "pandas, objects": pd.DataFrame(
+        {
+            "a": np.array([1, pd.NaT, Decimal("2.5")], dtype=object),
+            "b": np.array(["x", np.nan, "NaN"], dtype=object),
+        }
+    ),
+    "polars": pl.DataFrame({"a": [1.0, float("nan"), 2.5], "b": ["x", None, "NaN"]}),
+    "polars, lazy": pl.LazyFrame({"a": [1.0, None, 2.5], "b": ["x", None, "NaN"]}),
+    "polars, categories": pl.DataFrame(
+        {"a": [1.0, None, 2.5], "b": pl.Series(["x", None, "NaN"], dtype=pl.Categorical)}
+    ),
+    "pyarrow": pa.table({"a": pa.array([1.0, None, 2.5], pa.float16()), "b": ["x", None, "NaN"]}),
+    "pyarrow, dictionary": pa.table(
+        {"a": [1.0, None, 2.5], "b": pa.array(["x", None, "NaN"]).dictionary_encode()}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_data_frames_of_any_library(name: str) -> None:
+    table = read_table(FRAMES[name], texts=("a", "b"), role="labels")
+    assert cells(table) == ["1", None, "2.5"]
+    assert cells(table, "b") == ["x", None, "NaN"]
+    assert table.name == "labels (data frame)"
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_equal_data_hash_equally_in_any_library(name: str) -> None:
+    digest = read_table(FRAMES[name], texts=("a", "b")).digest
+    assert digest == read_table(FRAMES["pandas"], texts=("a", "b")).digest
+    assert digest["rows"] == 3
+    other = read_table(FRAMES["pandas"].iloc[::-1], texts=("a", "b")).digest
+    assert digest["sha256"] != other["sha256"]
+
+
+TYPED: dict[str, tuple[pa.Array, list[str | None]]] = {
+    "integers": (pa.array([1, None, -7], pa.int8()), ["1", None, "-7"]),
+    "large": (pa.array([2**64 - 1], pa.uint64()), ["18446744073709551615"]),
+    "floats": (
+        pa.array([1e300, 0.1, -3.0, float("nan"), float("inf")]),
+        ["1e+300", "0.1", "-3", None, "inf"],
+    ),
+    "float32": (pa.array([0.1], pa.float32()), ["0.1"]),
+    "booleans": (pa.array([True, None, False]), ["true", None, "false"]),
+    "decimals": (pa.array([Decimal("1.50")], pa.decimal256(50, 2)), ["1.50"]),
+    "dates": (pa.array([dt.date(2020, 1, 2)]), ["2020-01-02"]),
+    "times of a zone": (
+        pa.array([0], pa.timestamp("s", "Nowhere/Here")),
+        ["1970-01-01 00:00:00.000+00:00"],
+    ),
+    "nothing": (pa.nulls(2), [None, None]),
+    "views": (pa.array(["x"], pa.string_view()), ["x"]),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_typed_columns_as_text(name: str) -> None:
+    column, expected = TYPED[name]
+    assert cells(read_table(pa.table({"a": column}), texts=("a",))) == expected
+
+
+def test_python_objects_as_text() -> None:
+    values = np.array([True, 1.0, np.float64(2.5), np.nan, pd.NA, dt.date(2020, 1, 2)], object)
+    table = read_table(pd.DataFrame({0: values}), texts=("0",))
+    assert cells(table, "0") == ["true", "1", "2.5", None, None, "2020-01-02"]
+
+
+def test_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('a\n0.5\n""\n 1e-3 \nnan\n')
+    from_text = read_table(tmp_path / "t.csv", texts=(), numbers=("a",)).numbers["a"]
+    assert from_text.to_list()[:3] == [0.5, None, 0.001]
+    assert from_text.is_nan()[3]
+    frame = pd.DataFrame({"a": [0.5, np.nan]})
+    assert read_table(frame, texts=(), numbers=("a",)).numbers["a"].is_nan().to_list() == [
+        False,
+        True,
+    ]
+
+
+def test_the_digest_is_of_the_file(tmp_path: Path) -> None:
+    content = b"a,b\r\n1,2\r\n"
+    table = csv(tmp_path, content)
+    assert table.name == str(tmp_path / "t.csv")
+    assert table.digest == {
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "bytes": len(content),
+        "rows": 1,
+    }
+
+
+def test_every_truncation_of_a_parquet_is_an_error_in_our_words(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": ["x", "y"], "b": ["1", "2"]}), sink)
+    whole = sink.getvalue()
+    for length in range(1, len(whole), 7):
+        (tmp_path / "t.parquet").write_bytes(whole[:length])
+        with pytest.raises(Exception, match=r"truncated, damaged or no Parquet") as error:
+            read_table(tmp_path / "t.parquet", texts=("a",))
+        assert type(error.value).__name__ == "DataError"
