@@ -12,10 +12,11 @@ from pydantic import Field, ValidationError, model_validator
 
 from equipoise.audits.config_fields import Group, Label, Section
 from equipoise.audits.config_inputs import DataConfig, ModelConfig
-from equipoise.audits.config_metrics import DESCRIPTIVE, THRESHOLDS, MetricsConfig, TestingConfig
+from equipoise.audits.config_metrics import MetricsConfig, TestingConfig
 from equipoise.audits.config_problems import explain, nearest
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.core.errors import ConfigError
+from equipoise.metrics.cards import CARDS
 
 _MAX_NAME = 200
 
@@ -69,10 +70,10 @@ class GateConfig(Section):
 
     @model_validator(mode="after")
     def _bounded(self) -> GateConfig:
-        known = [*THRESHOLDS, *DESCRIPTIVE]
+        known = [*CARDS]
         if self.metric not in known:
             raise ValueError(
-                f"no finding is called {self.metric!r}. Allowed: {', '.join(known)}"
+                f"no metric is called {self.metric!r}. Allowed: {', '.join(known)}"
                 f"{nearest(self.metric, known)}"
             )
         if self.min is None and self.max is None:

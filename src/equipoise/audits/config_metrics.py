@@ -10,35 +10,13 @@ from pydantic import BeforeValidator, Field, WrapSerializer, field_validator
 
 from equipoise.audits.config_fields import Section
 from equipoise.audits.config_problems import nearest
+from equipoise.metrics.cards import CARDS
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
-    {
-        "worst_group_accuracy": 0.05,
-        "accuracy_gap": 0.05,
-        "demographic_parity": 0.05,
-        "equalized_odds": 0.05,
-        "unanswered_rate": 0.05,
-        "hit_rate": 0.05,
-        "accuracy": 0.05,
-        "true_positive_rate": 0.05,
-        "false_positive_rate": 0.05,
-        "true_negative_rate": 0.05,
-        "false_negative_rate": 0.05,
-        "precision": 0.05,
-        "selection_rate": 0.05,
-        "average_odds": 0.05,
-        "effect_size_mean": 0.1,
-        "cramers_v": 0.1,
-        "phi": 0.1,
-        "tschuprows_t": 0.1,
-    }
+    {name: card.threshold for name, card in CARDS.items() if card.threshold is not None}
 )
-"""Practical threshold on the excess over chance, by the metric of the finding: five percentage
-points for rates and their gaps; for effect sizes 0.1, below which Cohen's bands call them
-negligible."""
-
-DESCRIPTIVE = ("skewsize",)
-"""Findings without a chance level; a gate may use them, a threshold has no meaning."""
+"""Practical thresholds on the excess over chance, by the metric of the finding, as its card has
+them: five percentage points for shares and their gaps, 0.1 for effect sizes."""
 
 
 class NoOptions(Section):
@@ -63,7 +41,7 @@ class EffectSizeOptions(Section):
     Attributes
     ----------
     statistic : str
-        Measure of association.
+        Measure of association; `_corrected` ones are corrected for the bias of small samples.
     min_expected : float
         Predicted labels whose smallest expected count is below are dropped; 0 drops none.
     yates : bool
@@ -72,7 +50,14 @@ class EffectSizeOptions(Section):
         Condition on the true class, on the predicted class, or on nothing.
     """
 
-    statistic: Literal["cramers_v", "phi", "tschuprows_t"] = "cramers_v"
+    statistic: Literal[
+        "cramers_v",
+        "cramers_v_corrected",
+        "phi",
+        "phi_corrected",
+        "tschuprows_t",
+        "tschuprows_t_corrected",
+    ] = "cramers_v"
     min_expected: Annotated[float, Field(ge=0)] = 5.0
     yates: bool = False
     formulation: Literal["separation", "sufficiency", "independence"] = "separation"

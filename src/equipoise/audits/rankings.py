@@ -15,14 +15,6 @@ from equipoise.core.finding import Finding, Verdict
 
 Floats = npt.NDArray[np.float64]
 
-WORDS = {
-    Verdict.DISPARITY: "different",
-    Verdict.BELOW_THRESHOLD: "no relevant difference",
-    Verdict.INCONCLUSIVE: "inconclusive",
-    Verdict.NOT_ESTIMABLE: "not estimable",
-    Verdict.NONE: "no verdict",
-}
-
 
 def comparison_tables(
     findings: Sequence[Finding], compared: Sequence[Compared]
@@ -38,7 +30,10 @@ def comparison_tables(
 
 _FLOATS = ("value_a", "value_b", "difference", "low", "high", "p_value", "q_value")
 _DIFFERENCES = pa.schema(
-    [(name, pa.string()) for name in ("metric", "subject", "groups", "model_a", "model_b")]
+    [
+        (name, pa.string())
+        for name in ("metric", "subject", "groups", "version", "model_a", "model_b")
+    ]
     + [(name, pa.float64()) for name in _FLOATS]
     + [("n", pa.int64()), ("verdict", pa.string()), ("reason", pa.string())]
 )
@@ -65,6 +60,7 @@ def _differences(
             "metric": contrast.metric,
             "subject": contrast.subject,
             "groups": contrast.groups,
+            "version": finding.version,
             "model_a": contrast.models[0],
             "model_b": contrast.models[1],
             "value_a": contrast.values[0],
@@ -75,7 +71,7 @@ def _differences(
             "p_value": finding.p_value,
             "q_value": finding.q_value,
             "n": finding.n,
-            "verdict": WORDS[finding.verdict],
+            "verdict": str(finding.verdict),
             "reason": finding.reason,
         }
 
