@@ -241,7 +241,15 @@ def test_paths_that_no_system_takes(path: str, reason: str) -> None:
         read(path)
 
 
+def frame(target: pa.Array) -> pa.Table:
+    return pa.table({"id": ["1"], "y": target, "g": ["x"]})
+
+
 FRAMES: dict[str, Callable[[], Any]] = {
+    "dictionary of lists": lambda: frame(
+        pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([["x"]]))
+    ),
+    "durations": lambda: frame(pa.array([1], pa.duration("s"))),
     "no frame": lambda: [1, 2],
     "pandas, a column twice": lambda: pd.DataFrame(
         [["1", "a", "b", "x"]], columns=["id", "y", "y", "g"]

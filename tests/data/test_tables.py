@@ -155,7 +155,12 @@ TYPED: dict[str, tuple[pa.Array, list[str | None]]] = {
     "dates": (pa.array([dt.date(2020, 1, 2)]), ["2020-01-02"]),
     "times of a zone": (
         pa.array([0], pa.timestamp("s", "Nowhere/Here")),
-        ["1970-01-01 00:00:00.000+00:00"],
+        ["1970-01-01 00:00:00"],
+    ),
+    "fractions of seconds": (pa.array([5, 6], pa.time32("ms")), ["00:00:00.005", "00:00:00.006"]),
+    "years that no calendar has": (
+        pa.array([2**31 - 1, -(2**31)], pa.date32()),
+        ["<value out of range: 2147483647>", "<value out of range: -2147483648>"],
     ),
     "nothing": (pa.nulls(2), [None, None]),
     "views": (pa.array(["x"], pa.string_view()), ["x"]),

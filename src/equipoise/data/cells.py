@@ -46,23 +46,28 @@ def as_numbers(column: pa.ChunkedArray, file: str, name: str) -> pl.Series:
 
 def _plain(column: pa.ChunkedArray, file: str, name: str, expected: str) -> pl.Series:
     kind = column.type
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind) and _has_plain_text(kind.value_type):
         return _plain(column.cast(kind.value_type), file, name, expected)
     if not _has_plain_text(kind):
         raise _wrong_type(kind, file, name, expected)
     if pa.types.is_null(kind):
         return pl.Series(name, [None] * len(column), dtype=pl.String)
+    if pa.types.is_timestamp(kind):
+        # To naive first: the instant in UTC, for which no table of time zones is needed.
+        column = column.cast(pa.timestamp(kind.unit))
     return pl.Series(name, column.cast(_readable(kind)))
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
-    """Return the type as which polars reads a column without loss or surprise."""
+    """Return the type as which polars reads a column without loss.
+
+    Decimals, dates and times become text here: polars cuts fractions of seconds and panics on
+    years that it does not know.
+    """
     if pa.types.is_float16(kind):
         return pa.float32()
-    if pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind) or pa.types.is_temporal(kind):
         return pa.large_string()
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return pa.timestamp(kind.unit, "UTC")
     return kind
 
 
@@ -80,7 +85,6 @@ def _has_plain_text(kind: pa.DataType) -> bool:
         pa.types.is_date,
         pa.types.is_time,
         pa.types.is_timestamp,
-        pa.types.is_duration,
         pa.types.is_null,
     )
     return any(check(kind) for check in checks)

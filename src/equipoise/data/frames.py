@@ -23,7 +23,6 @@ SCALARS = (
     decimal.Decimal,
     dt.date,
     dt.time,
-    dt.timedelta,
     np.generic,
 )
 
