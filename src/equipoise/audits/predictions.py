@@ -52,6 +52,8 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     wanted = [*_measures(config, counts)]
     estimates = measure(counts, wanted, resampling, config.resampling.seed)
     drafts = [draft for one in estimates for draft in _drafts(one, place)]
+    if counts.determines_target:
+        drafts = [_explained(draft) for draft in drafts]
     drafts += _spread(design, config, resampling)
     drafts += _unanswered(design, config, resampling)
     return Measured(design, tuple(drafts), _parts(estimates))
@@ -134,6 +136,19 @@ def _mirrored(draft: Draft) -> Draft:
         finding, family=Family.DESCRIPTIVE, reason=finding.reason or reason, p_value=math.nan
     )
     return replace(draft, finding=mirrored)
+
+
+# What the groups' base rates decide where each group holds one class only.
+_BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
+
+
+def _explained(draft: Draft) -> Draft:
+    """Give no verdict on a gap that a model without mistakes would have too."""
+    if draft.finding.metric not in _BASE_RATES:
+        return draft
+    reason = "the groups determine the target: a model without mistakes has this gap too"
+    explained = replace(draft.finding, family=Family.DESCRIPTIVE, reason=reason, p_value=math.nan)
+    return replace(draft, finding=explained)
 
 
 def _first(estimate: Estimate) -> Part:
