@@ -1,5 +1,63 @@
 """Resampling, intervals, chance levels, multiplicity, verdicts and power."""
 
+from equipoise.stats.chance import PValue, band, chi2_mean, p_value, tail
+from equipoise.stats.intervals import (
+    Association,
+    ClosedForm,
+    association_interval,
+    effect_size_interval,
+    fisher_z,
+    mean_t,
+    newcombe,
+    noncentral_chi2,
+    percentile,
+    simultaneous_gap,
+    simultaneous_minimum,
+    simultaneous_shortfall,
+    wilson,
+)
+from equipoise.stats.multiplicity import benjamini_hochberg, holm
+from equipoise.stats.power import (
+    minimum_difference,
+    minimum_effect_size,
+    power_of_association,
+    power_of_difference,
+    sample_size_for_difference,
+    sample_size_for_effect_size,
+)
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.verdict import judge
 
-__all__ = ["Bootstrap", "Exact", "Permutation", "Resampling"]
+__all__ = [
+    "Association",
+    "Bootstrap",
+    "ClosedForm",
+    "Exact",
+    "PValue",
+    "Permutation",
+    "Resampling",
+    "association_interval",
+    "band",
+    "benjamini_hochberg",
+    "chi2_mean",
+    "effect_size_interval",
+    "fisher_z",
+    "holm",
+    "judge",
+    "mean_t",
+    "minimum_difference",
+    "minimum_effect_size",
+    "newcombe",
+    "noncentral_chi2",
+    "p_value",
+    "percentile",
+    "power_of_association",
+    "power_of_difference",
+    "sample_size_for_difference",
+    "sample_size_for_effect_size",
+    "simultaneous_gap",
+    "simultaneous_minimum",
+    "simultaneous_shortfall",
+    "tail",
+    "wilson",
+]

@@ -18,6 +18,7 @@ _TIE = 1e-12
 # With this many draws at least as extreme as the observed value, their share is precise enough.
 _ENOUGH = 10
 _FEWEST = 100
+_TAIL_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def p_value(
     if weights is not None:
         return PValue(min(1.0, len(signs) * extreme / float(mass.sum())), "exact")
     plain = (1.0 + extreme) / (1.0 + len(draws))
-    if extreme < _ENOUGH and plain * len(signs) > resolution > 0.0:
+    if extreme < _ENOUGH and 1.0 / (1.0 + len(draws)) > resolution > 0.0:
         fitted = min((tail(sign * draws, sign * observed) for sign in signs), key=_value)
         if fitted.value < plain:
             return PValue(len(signs) * fitted.value, fitted.method)
@@ -124,32 +125,53 @@ def p_value(
 def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
     """Return an approximate right-tail p-value, finer than the number of draws allows.
 
-    A Pearson type III (shifted gamma) distribution is matched to the mean, variance and
-    skewness of the draws.
+    The larger of two: a Pearson type III (shifted gamma) distribution matched to the mean,
+    variance and skewness of the draws (a negative skewness counts as 0), and a generalised
+    Pareto distribution fitted to the largest 15 % of them by probability-weighted moments. The
+    first never ends, the second sees a tail that is heavier than the moments tell. From 1000
+    draws, P(p <= t) stays below 1.5 t down to t = 1e-6 for statistics with a normal or lighter
+    tail, such as gaps and Cramér's V, and below 3 t for chi-squared tails (docs/coverage.md).
+    A tail that is heavier still is understated; more draws are the remedy.
 
     Parameters
     ----------
     null_draws : array-like, shape (m,)
-        At least 100 numbers that are not NaN.
+        At least 100 finite numbers; NaN ignored.
     observed : float
 
     Returns
     -------
     PValue
-        NaN with fewer draws, or when they are all equal.
+        NaN with fewer draws, infinite ones, or when they are all equal.
 
     References
     ----------
-    Mielke & Berry 2007, Permutation Methods, section 2.3 (Pearson type III).
+    Mielke & Berry 2007, Permutation Methods, section 2.3; Hosking & Wallis 1987, Technometrics
+    29, 339-349; Knijnenburg et al. 2009, Bioinformatics 25, i161-i168.
     """
     draws, _ = _draws(null_draws, None)
     spread = float(draws.std()) if len(draws) >= _FEWEST and np.isfinite(draws).all() else 0.0
     if spread == 0.0:
-        return PValue(np.nan, "no tail: too few draws, or all equal")
+        return PValue(np.nan, "no tail: too few draws, infinite ones, or all equal")
     standard = (draws - draws.mean()) / spread
     skewness = max(float((standard**3).mean()), 0.0)
-    z = (observed - float(draws.mean())) / spread
-    return PValue(float(stats.pearson3.sf(z, skewness)), "Pearson type III tail")
+    gamma = float(stats.pearson3.sf((observed - float(draws.mean())) / spread, skewness))
+    value = max(gamma, _pareto(draws, observed), np.finfo(float).tiny)
+    return PValue(value, "approximate tail (Pearson III, generalised Pareto)")
+
+
+def _pareto(draws: Floats, observed: float) -> float:
+    many = round(_TAIL_SHARE * len(draws))
+    ordered = np.sort(draws)
+    threshold = (ordered[-many - 1] + ordered[-many]) / 2.0
+    beyond = ordered[-many:] - threshold
+    places = (np.arange(1, many + 1) - 0.35) / many
+    first, second = beyond.mean(), (beyond * (1.0 - places)).mean()
+    if observed <= threshold or first <= 2.0 * second:
+        return 0.0
+    shape = 2.0 - first / (first - 2.0 * second)
+    scale = 2.0 * first * second / (first - 2.0 * second)
+    return _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
 
 
 def chi2_mean(n: npt.ArrayLike, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import special
 
 from equipoise.core.errors import InputError
+from equipoise.stats.association import Association, association_interval
 from equipoise.stats.critical import Floats, check_level, normal, where
 from equipoise.stats.noncentral import effect_size_interval, noncentral_chi2
 from equipoise.stats.proportions import (
@@ -26,7 +27,9 @@ from equipoise.stats.proportions import (
 )
 
 __all__ = [
+    "Association",
     "ClosedForm",
+    "association_interval",
     "effect_size_interval",
     "fisher_z",
     "mean_t",

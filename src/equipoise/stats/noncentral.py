@@ -60,7 +60,10 @@ def effect_size_interval(
     *,
     design_effect: npt.ArrayLike = 1.0,
 ) -> tuple[Floats, Floats]:
-    """Interval of an effect size of a contingency table: sqrt(noncentrality / (n divisor)).
+    """Plain interval of an effect size of a table: sqrt(noncentrality / (n divisor)).
+
+    It presumes a weak association. Strong ones, and skewed margins, make it far too narrow (see
+    docs/coverage.md): where the table itself is at hand use `association_interval`.
 
     Parameters
     ----------

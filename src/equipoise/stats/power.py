@@ -53,7 +53,8 @@ def power_of_difference(
     _check_rates(alpha=alpha, baseline=baseline, other=other)
     pooled = (n1 * baseline + n2 * other) / (n1 + n2)
     under_null = math.sqrt(max(pooled * (1.0 - pooled), 0.0) * (1.0 / n1 + 1.0 / n2))
-    actual = math.sqrt(baseline * (1.0 - baseline) / n1 + max(other * (1.0 - other), 0.0) / n2)
+    spread = baseline * (1.0 - baseline) / n1 + other * (1.0 - other) / n2
+    actual = math.sqrt(max(spread, 0.0))
     critical = -float(special.ndtri(alpha / tests / 2.0)) * under_null
     if actual == 0.0:
         return float(abs(difference) > critical)
