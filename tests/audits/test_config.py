@@ -394,7 +394,7 @@ def test_a_contradiction_or_wrong_value_is_named(config: Any, expected: str) -> 
 
 def test_an_unknown_metric_is_named_with_the_nearest() -> None:
     said = refusal(values(gate=[{"metric": "worst_group_acuracy", "min": 0.5}]))
-    assert said.startswith("c: gate[0]: no finding is called 'worst_group_acuracy'. Allowed: ")
+    assert said.startswith("c: gate[0]: no metric is called 'worst_group_acuracy'. Allowed: ")
     assert said.endswith("; did you mean 'worst_group_accuracy'?")
     said = refusal(values(testing={"thresholds": {"cramer": 0.1}}))
     assert said.startswith("c: testing.thresholds: 'cramer' has no threshold. Allowed: ")

@@ -203,6 +203,12 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
     assert said.endswith(": the name is too long. To do: choose a shorter --out")
 
 
+def test_trouble_with_a_file_elsewhere_is_not_blamed_on_the_run(tmp_path: Path) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "labels.csv"))
+    with pytest.raises(PermissionError, match=r"labels\.csv"):
+        make_and_fail(tmp_path / "one", error)
+
+
 def test_an_error_of_another_kind_passes_through(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), new_run(tmp_path / "one"):
         Path("no such file").read_text()

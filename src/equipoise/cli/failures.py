@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 
 import click
@@ -50,7 +51,7 @@ def _sentence(error: BaseException) -> str:
 def _usage(error: click.UsageError) -> str:
     context = error.ctx
     see = f" See '{context.command_path} --help'" if context is not None else ""
-    said = error.format_message()
+    said = re.sub(r"\.? \((Did you mean.*)\)$", r". \1", error.format_message())
     end = "" if said.endswith(("?", ".")) else "."
     return f"{said[0].lower()}{said[1:]}{end}{see}"
 

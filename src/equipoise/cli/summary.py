@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,14 +53,15 @@ def _verdicts(result: AuditResult) -> dict[str, int]:
 
 
 def _show_disparities(result: AuditResult) -> None:
+    from equipoise.report.words import sentence
+
     found = [finding for finding in _overall(result) if finding.verdict == "disparity"]
-    ranked = sorted(found, key=_weight, reverse=True)
-    sentences = [*dict.fromkeys(finding.direction for finding in ranked if finding.direction)]
-    for sentence in sentences[:_LISTED]:
-        say(f"- {sentence}")
-    if len(sentences) > _LISTED:
-        say(f"  and {len(sentences) - _LISTED} more in the report")
-    if sentences:
+    said = [*dict.fromkeys(map(sentence, sorted(found, key=_weight, reverse=True)))]
+    for text in said[:_LISTED]:
+        say(f"- {text}")
+    if len(said) > _LISTED:
+        say(f"  and {len(said) - _LISTED} more in the report")
+    if said:
         say()
 
 
@@ -77,17 +78,28 @@ def _show_numbers(result: AuditResult) -> None:
         say()
 
 
-def _rows(findings: Iterable[Finding]) -> Iterable[tuple[str, ...]]:
+def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
     from equipoise.report.text import interval, number
 
+    times = Counter(_place(finding) for finding in findings)
     for finding in findings:
-        version = "" if finding.version == "default" else f" ({finding.version})"
         yield (
             finding.model,
             finding.groups,
-            f"{finding.metric}{version}",
+            _name(finding, twice=times[_place(finding)] > 1),
             number(finding.value),
             interval(finding.ci_low, finding.ci_high),
             number(finding.chance),
             str(finding.verdict),
         )
+
+
+def _place(finding: Finding) -> tuple[str, ...]:
+    return finding.model, finding.groups, finding.metric, finding.version
+
+
+def _name(finding: Finding, *, twice: bool) -> str:
+    """Name the metric, and where it stands twice what its test keeps fixed."""
+    version = "" if finding.version == "default" else f" ({finding.version})"
+    kept = ", within class" if twice and "within" in finding.null else ""
+    return f"{finding.metric}{kept}{version}"

@@ -53,7 +53,7 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     _refuse(target, out, overwrite)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        with _translated(out):
+        with _translated(out, partial, target):
             target.parent.mkdir(parents=True, exist_ok=True)
             partial.mkdir()
             yield partial
@@ -72,14 +72,22 @@ def _resolved(out: Path) -> Path:
 
 
 @contextmanager
-def _translated(out: str | Path) -> Iterator[None]:
+def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         trouble = _TROUBLE.get(_number(error) or 0)
-        if trouble is None:
+        if trouble is None or not _concerns(error, partial, target):
             raise
         raise RunError(f"{out}: {trouble}") from error
+
+
+def _concerns(error: OSError, partial: Path, target: Path) -> bool:
+    """Whether an error is about the run's place; a file read meanwhile may be elsewhere."""
+    if not isinstance(error.filename, str):
+        return True
+    path = Path(error.filename).absolute()
+    return path.is_relative_to(partial) or target.is_relative_to(path)
 
 
 def _number(error: OSError) -> int | None:

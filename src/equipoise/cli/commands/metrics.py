@@ -11,13 +11,17 @@ import click
 from equipoise.cli.terminal import json_option, say, say_json, say_table
 
 _LINES = (
+    ("title", "Title"),
     ("definition", "Definition"),
     ("range", "Range"),
     ("direction", "Direction"),
     ("chance", "Chance level"),
+    ("interval", "Interval"),
+    ("null", "Null hypothesis"),
     ("threshold", "Practical threshold"),
     ("parameters", "Parameters"),
     ("citation", "Citation"),
+    ("errata", "Printed otherwise"),
 )
 
 
@@ -36,7 +40,7 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         say_json({key: _fields(card) for key, card in chosen.items()})
     elif name is None:
-        say_table(("metric", "range", "definition"), [_row(card) for card in CARDS.values()])
+        say_table(("metric", "range", "title"), [_row(card) for card in CARDS.values()])
         say("\n'equipoise metrics NAME' shows a whole card.")
     else:
         _show(chosen[name])
@@ -57,16 +61,14 @@ def _fields(card: Any) -> dict[str, Any]:
 
 
 def _row(card: Any) -> tuple[str, str, str]:
-    return card.name, card.range, card.definition.split(". ")[0].rstrip(".")
+    return card.name, card.range, card.title
 
 
 def _show(card: Any) -> None:
     say(card.name)
     for field, title in _LINES:
         value = getattr(card, field)
-        text = (
-            ", ".join(f"{k}: {v}" for k, v in value.items())
-            if isinstance(value, Mapping)
-            else value
-        )
-        say(f"  {title}: {'none' if text in (None, '') else text}")
+        if isinstance(value, Mapping):
+            value = "".join(f"\n    {key}: {text}" for key, text in value.items())
+        if value not in ("", None):
+            say(f"  {title}: {value}")

@@ -90,8 +90,12 @@ def configuration(answers: Mapping[str, str]) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Return a value as YAML reads it, whatever characters it has: JSON is YAML."""
-    return json.dumps(value)
+    """Return a value as YAML reads it: JSON, but for pairs of escapes that mean one character."""
+    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 _TEMPLATE = """\

@@ -38,7 +38,7 @@ def show_values(values: Mapping[str, Any]) -> None:
         title = name.replace("_", " ")
         if _is_table(value):
             say(f"\n{title}:")
-            say_table([*value[0]], [[cell(cell) for cell in row.values()] for row in value])
+            say_table([*value[0]], [[cell(part) for part in row.values()] for row in value])
         else:
             say(f"{title}: {cell(value)}")
 

@@ -1,0 +1,222 @@
+"""`audit`, `check` and `report`: what they write, print and return."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from cli.project import CONFIG, result
+from equipoise import audits
+from equipoise.audits.config import Config
+from equipoise.core import AuditResult
+from equipoise.evidence import read_predictions
+from equipoise.report import read
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def measuring(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    def measured(config: Config, **_: Any) -> AuditResult:
+        return result(config, **changes)
+
+    monkeypatch.setattr(audits, "run", measured)
+
+
+def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
+    code, out, err = command("audit", "c.yaml", "--out", "runs/one")
+    assert (code, err) == (0, "")
+    run = project / "runs" / "one"
+    assert {path.name for path in run.iterdir()} >= {
+        "config.yaml", "findings.json", "findings.parquet", "images.parquet", "manifest.json",
+        "predictions", "report.html",
+    }  # fmt: skip
+    assert (run / "config.yaml").read_text() == CONFIG
+    assert read(run).findings[0].metric == "worst_group_accuracy"
+    assert read_predictions(run).models["m"].versions["default"].label.tolist() == ["x"] * 8
+    assert "note: small data" in out
+    assert "verdicts: 1 disparity" in out
+    assert "report: runs/one/report.html" in out
+    assert "Gate: 1 checks, 0 breached, 0 could not be checked." in out
+
+
+def test_the_run_is_named_after_the_configuration(command: Command, project: Path) -> None:
+    assert command("audit", "c.yaml")[0] == 0
+    assert (project / "runs" / "c" / "report.html").is_file()
+
+
+def test_the_findings_stand_in_a_table(command: Command, project: Path) -> None:
+    out = command("audit", "c.yaml")[1]
+    assert "model  groups  metric                value  interval        chance  verdict" in out
+    assert "m      g       worst_group_accuracy  0.600  [0.508, 0.596]   0.061  disparity" in out
+
+
+def test_an_audit_as_json(command: Command, project: Path) -> None:
+    code, out, err = command("audit", "c.yaml", "--out", "r", "--json")
+    facts = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (facts["run"], facts["report"]) == ("r", "r/report.html")
+    assert facts["verdicts"] == {"disparity": 1}
+    assert facts["findings"][0]["value"] == 0.6
+    assert facts["gate"]["passed"] is True
+
+
+def test_numbers_that_json_lacks_are_strings(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measuring(monkeypatch, chance=float("nan"), excess=float("-inf"))
+    facts = json.loads(command("audit", "c.yaml", "--json")[1])
+    assert (facts["findings"][0]["chance"], facts["findings"][0]["excess"]) == ("NaN", "-Infinity")
+
+
+def test_the_worst_is_said_first_and_in_words(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measuring(monkeypatch, direction="m is right on \x1b[31m13 %\x1b[0m of b")
+    assert command("audit", "c.yaml")[1].startswith(
+        "- Worst-group accuracy: 0.600 for m, g. M is right on 13 % of b.\n\n"
+    )
+
+
+def test_another_run_is_refused_before_anything_is_measured(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+
+    def never(*args: object, **kwargs: object) -> None:
+        pytest.fail("measured")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audits, "run", never)
+        assert command("audit", "c.yaml", "--out", "r") == (
+            2,
+            "",
+            "error: r: holds another run. To do: choose another --out or pass --overwrite\n",
+        )
+    assert command("audit", "c.yaml", "--out", "r", "--overwrite")[0] == 0
+
+
+def test_a_folder_of_other_files_is_refused(command: Command, project: Path) -> None:
+    assert command("audit", "c.yaml", "--out", "c.yaml")[2] == (
+        "error: c.yaml: a file has this name. To do: choose another --out\n"
+    )
+    (project / "photos").mkdir()
+    (project / "photos" / "mine.jpg").touch()
+    assert command("audit", "c.yaml", "--out", "photos", "--overwrite")[2] == (
+        "error: photos: holds files that are no run of equipoise. To do: choose another --out\n"
+    )
+
+
+def test_a_wrong_key_stops_the_audit(command: Command, project: Path) -> None:
+    Path("c.yaml").write_text(CONFIG.replace("gate:", "gates:"))
+    code, out, err = command("audit", "c.yaml")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: c.yaml, line 5: gates: unknown key. Allowed here: audit, data, models, metrics, "
+        "resampling, testing, gate, report; did you mean 'gate'?\n"
+    )
+    assert not (project / "runs").exists()
+
+
+@pytest.mark.parametrize("target", ["run", "c.yaml"])
+@pytest.mark.parametrize(
+    ("value", "code", "said"),
+    [
+        (0.6, 0, "PASSED: worst_group_accuracy ≥ 0.5: m, g: passed with 0.6000."),
+        (0.4, 1, "BREACHED: worst_group_accuracy ≥ 0.5: m, g: breached with 0.4000."),
+        (
+            float("nan"),
+            2,
+            "NOT ESTIMABLE: worst_group_accuracy ≥ 0.5: m, g: not estimable: too few.",
+        ),
+    ],
+)
+def test_check_holds_the_rules_and_names_what_breaks(
+    command: Command,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    value: float,
+    code: int,
+    said: str,
+) -> None:
+    def measured(config: Config, **_: Any) -> AuditResult:
+        return result(config, reason="too few" * (code == 2), measured=value)
+
+    monkeypatch.setattr(audits, "run", measured)
+    assert command("audit", "c.yaml", "--out", "run")[0] == 0
+    got, out, err = command("check", target, "--junit", "gate.xml")
+    assert (got, err) == (code, "")
+    assert out.splitlines()[0] == said
+    suite = ET.parse("gate.xml").getroot()
+    assert suite.get("tests") == "1"
+    assert (suite.get("failures"), suite.get("errors")) == (
+        str(int(code == 1)),
+        str(int(code == 2)),
+    )
+    got, out, err = command("check", target, "--json")
+    assert (got, err) == (code, "")
+    assert json.loads(out)["passed"] is (code == 0)
+
+
+def test_check_without_rules_is_an_error(command: Command, project: Path) -> None:
+    Path("c.yaml").write_text(CONFIG.split("gate:")[0])
+    assert command("check", "c.yaml") == (
+        2,
+        "",
+        "error: c.yaml: no gate rules. To do: list them under 'gate' in the config\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["check", "report", "compare"])
+def test_a_folder_that_is_no_run(command: Command, project: Path, name: str) -> None:
+    (project / "empty").mkdir()
+    code, out, err = command(name, "empty")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: empty: not a run; it has no manifest.json. To do: give the directory that "
+        "`equipoise audit --out` wrote.\n"
+    )
+
+
+def test_a_report_is_written_again(command: Command, project: Path) -> None:
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    page = project / "r" / "report.html"
+    first = page.read_bytes()
+    page.unlink()
+    assert command("report", "r") == (0, "report: r/report.html\n", "")
+    assert page.read_bytes() == first
+    assert json.loads(command("report", "r", "--out", "p.html", "--json")[1]) == {
+        "run": "r",
+        "report": "p.html",
+    }
+    assert (project / "p.html").read_bytes() == first
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(
+    command: Command, project: Path
+) -> None:
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    code, _, err = command("report", "r", "--out", "no/such/p.html")
+    assert code == 2
+    assert err.startswith("error: no/such/")
+    assert sorted(path.name for path in project.iterdir()) == ["c.yaml", "labels.csv", "m.csv", "r"]
+
+
+def test_a_metric_tested_twice_says_what_each_test_keeps(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(config: Config, **_: Any) -> AuditResult:
+        first, second = (
+            result(config, null=f"groups are exchangeable {where}").findings[0]
+            for where in ("over all rows", "within each true class")
+        )
+        return replace(result(config), findings=(first, second))
+
+    monkeypatch.setattr(audits, "run", measured)
+    out = command("audit", "c.yaml")[1]
+    assert "worst_group_accuracy  " in out
+    assert "worst_group_accuracy, within class  " in out

@@ -1,0 +1,202 @@
+"""`new`, `plan`, `compare`, `demo` and `metrics`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cli.project import data, result
+from equipoise import audits
+from equipoise.audits.config import Config, load_config, parse_config
+from equipoise.audits.config_yaml import parse_yaml
+from equipoise.cli.commands.new import configuration
+from equipoise.core import AuditResult
+from equipoise.metrics.cards import CARDS
+
+Command = Callable[..., tuple[int, str, str]]
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+
+
+def test_new_writes_a_configuration_that_reads(command: Command, project: Path) -> None:
+    code, out, err = command("new", "sub/mine.yaml")
+    assert (code, out) == (0, "wrote sub/mine.yaml\n")
+    assert "equipoise plan sub/mine.yaml" in err
+    config = load_config("sub/mine.yaml")
+    assert config.data.groups == (("group",),)
+    assert json.loads(command("new", "--json")[1]) == {"config": "equipoise.yaml"}
+
+
+def test_new_never_overwrites(command: Command, project: Path) -> None:
+    before = Path("c.yaml").read_bytes()
+    assert command("new", "c.yaml") == (
+        2,
+        "",
+        "error: c.yaml: exists already. To do: choose another name\n",
+    )
+    assert Path("c.yaml").read_bytes() == before
+
+
+def test_new_asks(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["l.csv", "id", "age: exact", "race, gender", "my #1", "p.csv", "p"])
+    monkeypatch.setattr("click.prompt", lambda *args, **kwargs: next(answers))
+    assert command("new", "a.yaml", "--ask")[0] == 0
+    config = load_config("a.yaml")
+    assert config.data.target == "age: exact"
+    assert config.data.groups == (("race",), ("gender",), ("race", "gender"))
+    assert [*config.models] == ["my #1"]
+
+
+def test_new_stops_when_nobody_answers(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **kwargs: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("click.prompt", interrupted)
+    assert command("new", "a.yaml", "--ask")[0] == 130
+    assert not Path("a.yaml").exists()
+
+
+@given(
+    st.fixed_dictionaries(dict.fromkeys(("labels", "id", "target", "table", "prediction"), NAMES))
+)
+def test_any_name_survives_the_template(answers: dict[str, str]) -> None:
+    text = configuration(answers | {"groups": "a,b", "model": "m"})
+    values = parse_yaml(text.encode("utf-8", "surrogatepass"), "c")[0]
+    assert values["data"]["table"] == answers["labels"]
+    assert values["data"]["id"] == answers["id"]
+    assert values["models"]["m"]["prediction"] == answers["prediction"]
+    assert parse_config(values).data.target == answers["target"]
+
+
+def test_plan_shows_counts_and_tables(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Plan:
+        rows: int
+        groups: list[dict[str, Any]]
+        detectable: list[dict[str, Any]]
+        seconds: float
+
+    def planned(config: Config, *, base: Path) -> Plan:
+        groups = [{"group": "a\x1b[31m", "rows": 4, "compared": False}]
+        return Plan(8, groups, [{"cramers_v": float("nan"), "versions": ["default"]}], 0.25)
+
+    monkeypatch.setattr(audits, "plan", planned)
+    code, out, err = command("plan", "c.yaml")
+    assert (code, err) == (0, "")
+    assert out == (
+        "rows: 8\n\ngroups:\ngroup  rows  compared\n-----  ----  --------\na         4  no\n"
+        "\ndetectable:\ncramers_v  versions\n---------  --------\n"
+        "        –  default\nseconds: 0.250\n"
+    )
+    facts = json.loads(command("plan", "c.yaml", "--json")[1])
+    assert facts["detectable"][0]["cramers_v"] == "NaN"
+
+
+def compared(**_: Any) -> AuditResult:
+    difference = {
+        "metric": "accuracy", "subject": "", "groups": "g", "version": "default",
+        "model_a": "m", "model_b": "n", "value_a": 0.5, "value_b": 0.75, "difference": 0.25,
+        "low": 0.1, "high": 0.4, "p_value": 0.01, "q_value": 0.02, "n": 8,
+        "verdict": "disparity", "reason": "",
+    }  # fmt: skip
+    ranking = {
+        "metric": "accuracy", "groups": "g", "model": "n", "value": 0.75, "rank": 1,
+        "rank_low": 1, "rank_high": 2, "share_best": 0.9,
+    }  # fmt: skip
+    sentence = {
+        "groups": "g", "metric_a": "accuracy", "metric_b": "skewsize", "model_a": "m",
+        "model_b": "n", "sentence": "accuracy prefers n, skewsize m",
+    }  # fmt: skip
+    rows = {"differences": difference, "ranking": ranking, "disagreements": sentence}
+    config = load_config("c.yaml")
+    tables = {name: pa.Table.from_pylist([row]) for name, row in rows.items()}
+    return replace(result(config), tables=tables)
+
+
+@pytest.fixture
+def two_runs(command: Command, project: Path) -> Path:
+    for name in ("one", "two"):
+        assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
+    return project
+
+
+def test_compare_reads_runs_and_writes_one(
+    command: Command, two_runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def compare(runs: dict[str, Any], *, progress: object) -> AuditResult:
+        seen.update(runs)
+        return compared()
+
+    monkeypatch.setattr(audits, "compare", compare)
+    code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
+    assert (code, err) == (0, "")
+    assert [*seen] == ["one", "two"]
+    config, predictions = seen["one"]
+    assert config.data.target == "y"
+    assert predictions.ids.tolist() == data().ids.tolist()
+    assert "- accuracy prefers n, skewsize m" in out
+    assert "accuracy           g       m        n             0.250  0.100  0.400  disparity" in out
+    assert (two_runs / "both" / "report.html").is_file()
+    facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
+    assert facts["ranking"][0]["model"] == "n"
+
+
+def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:
+    code, _, err = command("compare", "runs/one", "runs/one", "--out", "both")
+    assert (code, err) == (2, "error: the same run is given twice; expected different runs\n")
+    assert not (two_runs / "both").exists()
+
+
+def test_demo_replaces_its_own_run_only(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(**_: object) -> tuple[AuditResult, Any]:
+        return result(load_config("c.yaml")), data()
+
+    monkeypatch.setattr(audits, "demo", shown)
+    for _ in range(2):
+        code, out, _ = command("demo")
+        assert code == 0
+        assert "report: runs/demo/report.html" in out
+    assert json.loads(command("demo", "--json")[1])["run"] == "runs/demo"
+    assert command("demo", "--out", "mine")[0] == 0
+    code, _, err = command("demo", "--out", "mine")
+    assert code == 2
+    assert err.startswith("error: mine: holds another run.")
+
+
+def test_metrics_lists_every_card(command: Command) -> None:
+    code, out, err = command("metrics")
+    assert (code, err) == (0, "")
+    listed = [line.split()[0] for line in out.splitlines()[2:-2]]
+    assert listed == [*CARDS]
+    assert [*json.loads(command("metrics", "--json")[1])] == [*CARDS]
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_card_says_all_there_is(command: Command, name: str) -> None:
+    code, out, err = command("metrics", name)
+    card = CARDS[name]
+    assert (code, err) == (0, "")
+    for part in (card.definition, card.range, card.direction, card.chance, card.citation):
+        assert part in out
+    facts = json.loads(command("metrics", name, "--json")[1])[name]
+    assert facts["threshold"] == card.threshold
+
+
+def test_an_unknown_metric_is_named_with_the_nearest(command: Command) -> None:
+    code, out, err = command("metrics", "skewsiz")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: no metric is called 'skewsiz'. There are: accuracy, ")
+    assert err.endswith("; did you mean 'skewsize'?\n")

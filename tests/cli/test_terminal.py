@@ -1,0 +1,81 @@
+"""Nothing that came from data acts on a terminal; progress is for a terminal only."""
+
+import io
+import json
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.cli import terminal
+from equipoise.cli.terminal import Steps, printable, say_json, say_table
+
+
+@given(st.text() | st.text(alphabet="\x1b\x9b\x9d[]0;m\x07a\u202e\n"))
+def test_no_control_character_is_left(text: str) -> None:
+    shown = printable(text)
+    allowed = {"\n", "\u200c", "\u200d"}
+    hidden = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    assert all(c in allowed or unicodedata.category(c) not in hidden for c in shown)
+    assert printable(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x07", "link"),
+        ("a\tb\rc\x08\x00", "a bc"),
+        ("\u202eright to left\u2066", "right to left"),
+        ("\udc80 surrogate", " surrogate"),
+        ("Ж é 中 \u0645\u06cc\u200c\u062e", "Ж é 中 \u0645\u06cc\u200c\u062e"),
+    ],
+)
+def test_sequences_go_and_words_stay(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_json_is_ascii_and_strict(capsys: pytest.CaptureFixture[str]) -> None:
+    say_json({"label": "é\x1b\u202e", "nan": float("nan"), "low": [float("-inf")], "yes": True})
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert "\x1b" not in out
+    assert json.loads(out) == {
+        "label": "é\x1b\u202e",
+        "nan": "NaN",
+        "low": ["-Infinity"],
+        "yes": True,
+    }
+
+
+def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    say_table(("name", "n"), [("a\nb", "1"), ("c", "−10")])
+    assert capsys.readouterr().out == "name    n\n----  ---\na b     1\nc     −10\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def bar(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, wait: float, done: int) -> str:
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "_WAIT", wait)
+    with Steps() as steps:
+        if steps._timer is not None and wait == 0:
+            steps._timer.join()
+        steps("measuring \x1b[31m[bold]x", done, 10)
+    return stream.getvalue()
+
+
+def test_progress_is_shown_on_a_terminal_when_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "measuring [bold]x" in bar(monkeypatch, Terminal(), 0, 5)
+
+
+def test_progress_is_silent_when_it_is_quick_or_off_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert bar(monkeypatch, Terminal(), 60, 5) == ""
+    assert bar(monkeypatch, io.StringIO(), 0, 5) == ""
