@@ -93,6 +93,8 @@ class Normalization:
 
     def _pass(self, text: str) -> str:
         text = self._clean(text)
+        if not text.startswith(self._starts):
+            return text
         for start in self._starts:
             # "the" alone, or "this is" alone, is all that was said: it stays.
             if text.startswith(start) and text[len(start) :].strip():
@@ -112,6 +114,8 @@ class Normalization:
         return tuple(f"{phrase} " for phrase in sorted(phrases, key=lambda p: (-len(p), p)))
 
     def _composed(self, text: str) -> str:
+        if text.isascii():
+            return text.lower() if self.case_fold else text
         # Folding is stable only on decomposed text (Unicode, canonical caseless matching).
         text = unicodedata.normalize("NFD", text).casefold() if self.case_fold else text
         return unicodedata.normalize("NFC", text)

@@ -47,7 +47,7 @@ class Recipe:
         if self.normalize is None:
             return self.mapping.get(text, text)
         label = self.normalize(text)
-        label = self._forms.get(self.normalize.form(label), label)
+        label = self._forms.get(self.normalize.form(label), label) if self.mapping else label
         return self._class_forms.get(self.normalize.form(label), label)
 
     @cached_property
@@ -168,8 +168,10 @@ def count_version(raw: Coded, made: Coded, recipe: Recipe, allowed: int) -> dict
     """Return what a recipe changed, counted over first ranks of answered rows."""
     before, after = raw.codes[:, 0], made.codes[:, 0]
     used = np.unique(before[before >= 0])
-    pairs = {code: raw.vocabulary[code] for code in used.tolist()}
-    different = [code for code, text in pairs.items() if recipe(text) != text]
+    becomes = np.full(len(raw.vocabulary), -1, dtype=np.int32)
+    becomes[before[before >= 0]] = after[before >= 0]
+    pairs = zip(used.tolist(), becomes[used].tolist(), strict=True)
+    different = [old for old, new in pairs if raw.vocabulary[old] != made.vocabulary[new]]
     unused = set(recipe.mapping) - set(raw.vocabulary)
     return {
         "labels_before": len(used),
