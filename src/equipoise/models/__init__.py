@@ -1,0 +1,1 @@
+"""Classifiers and the libraries that run them."""

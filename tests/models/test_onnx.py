@@ -1,0 +1,116 @@
+"""The ONNX adapter: what it returns, and what it says when it cannot."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
+from equipoise.models.protocols import Classifier
+from equipoise.planted.colours.predict import WEIGHTS
+from equipoise.planted.colours.render import SHAPES, render_test_set
+
+GRAPH = WEIGHTS / "unbiased.onnx"
+
+
+@pytest.fixture(scope="module")
+def model() -> OnnxClassifier:
+    return load_onnx_classifier(GRAPH, SHAPES)
+
+
+def test_probabilities_have_one_row_an_image_and_sum_to_one(model: OnnxClassifier) -> None:
+    classifier: Classifier = model
+    scores = classifier.predict_proba(render_test_set(40).images)
+    assert scores.shape == (360, 3)
+    assert scores.dtype == np.float32
+    assert scores.min() >= 0
+    np.testing.assert_allclose(scores.sum(axis=1), 1.0, atol=1e-6)
+    assert classifier.labels == SHAPES
+
+
+def test_no_images_give_no_rows(model: OnnxClassifier) -> None:
+    assert model.predict_proba(np.zeros((0, 32, 32, 3), dtype=np.uint8)).shape == (0, 3)
+
+
+def test_repeats_to_the_byte_and_does_not_depend_on_the_company(model: OnnxClassifier) -> None:
+    images = render_test_set(60).images
+    scores = model.predict_proba(images)
+    again = load_onnx_classifier(GRAPH, SHAPES).predict_proba(images)
+    assert scores.tobytes() == again.tobytes()
+    np.testing.assert_allclose(model.predict_proba(images[300:301]), scores[300:301], atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 1000])
+def test_batch_size_changes_no_label(model: OnnxClassifier, batch_size: int) -> None:
+    images = render_test_set(30).images
+    other = load_onnx_classifier(GRAPH, SHAPES, batch_size=batch_size).predict_proba(images)
+    scores = model.predict_proba(images)
+    np.testing.assert_array_equal(other.argmax(axis=1), scores.argmax(axis=1))
+    np.testing.assert_allclose(other, scores, atol=1e-5)
+
+
+def test_threads_change_no_label(model: OnnxClassifier) -> None:
+    images = render_test_set(30).images
+    other = load_onnx_classifier(GRAPH, SHAPES, threads=2).predict_proba(images)
+    np.testing.assert_array_equal(other.argmax(axis=1), model.predict_proba(images).argmax(axis=1))
+
+
+def test_missing_file() -> None:
+    with pytest.raises(ModelError, match=r"^There is no model file nowhere\.onnx\.$"):
+        load_onnx_classifier("nowhere.onnx", SHAPES)
+
+
+def test_file_that_is_no_graph(tmp_path: Path) -> None:
+    path = tmp_path / "notes.onnx"
+    path.write_text("not a graph")
+    with pytest.raises(ModelError, match=r"notes\.onnx is not a model that onnxruntime can load"):
+        load_onnx_classifier(path, SHAPES)
+
+
+@pytest.mark.parametrize("arguments", [{"threads": 0}, {"batch_size": 0}])
+def test_counts_below_one(arguments: dict[str, int]) -> None:
+    with pytest.raises(ModelError, match=r"^threads and batch_size must be at least 1, got "):
+        load_onnx_classifier(GRAPH, SHAPES, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("images", "got"),
+    [
+        (np.zeros((2, 32, 32, 3)), r"float64 of shape \(2, 32, 32, 3\)"),
+        (np.zeros((2, 3, 32, 32), dtype=np.uint8), r"uint8 of shape \(2, 3, 32, 32\)"),
+        (np.zeros((32, 32, 3), dtype=np.uint8), r"uint8 of shape \(32, 32, 3\)"),
+    ],
+)
+def test_images_of_another_form(model: OnnxClassifier, images: np.ndarray, got: str) -> None:
+    expected = r"takes uint8 images of shape \(n, 32, 32, 3\), got " + got + r"\.$"
+    with pytest.raises(ModelError, match=expected):
+        model.predict_proba(images)
+
+
+def test_another_number_of_labels() -> None:
+    model = load_onnx_classifier(GRAPH, ("square", "ellipse"))
+    expected = (
+        r"unbiased\.onnx gives an output of shape \(256, 3\) for 256 images, "
+        r"expected one number for each of square, ellipse\.$"
+    )
+    with pytest.raises(ModelError, match=expected):
+        model.predict_proba(np.zeros((1, 32, 32, 3), dtype=np.uint8))
+
+
+def test_missing_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    expected = r"^onnxruntime is not installed\. To do: pip install onnxruntime\.$"
+    with pytest.raises(ModelError, match=expected):
+        load_onnx_classifier(GRAPH, SHAPES)
+
+
+def test_importing_the_room_loads_no_runtime() -> None:
+    code = (
+        "import sys, equipoise.models.onnx, equipoise.planted.colours.predict, "
+        "equipoise.planted.colours.train\n"
+        "sys.exit(bool({'onnxruntime', 'torch', 'onnx'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
