@@ -1,0 +1,1 @@
+"""Worlds whose bias is known, with small models trained on them."""

@@ -1,0 +1,175 @@
+"""Train the six models of the colour world and write them as ONNX files.
+
+Run as ``python -m equipoise.planted.colours.train --out DIR``; needs the extra ``train``.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import MissingExtraError
+from equipoise.planted.colours.network import build_network, with_pixels_in
+from equipoise.planted.colours.render import (
+    COLOURS,
+    IMAGE_SIZE,
+    SHAPES,
+    Factors,
+    draw_factors,
+    render,
+)
+from equipoise.planted.colours.variants import TRAIN_PER_CELL, VARIANTS, Variant
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained.
+
+    Attributes
+    ----------
+    epochs, batch_size : int
+        Passes over the training images, images a step.
+    learning_rate : float
+        Highest rate of a one-cycle schedule.
+    weight_decay : float
+        Of AdamW.
+    image_seed : int
+        Of the training images; the rest follows the variant's own seed.
+    threads : int
+        CPU threads. Another number gives slightly different weights.
+    """
+
+    epochs: int = 4
+    batch_size: int = 128
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-3
+    image_seed: int = 0
+    threads: int = 1
+
+
+def training_rows(variant: Variant, factors: Factors) -> NDArray[np.intp]:
+    """Return the rows of the full training set that a variant sees.
+
+    Parameters
+    ----------
+    variant : Variant
+        Of each cell it keeps the first images.
+    factors : Factors
+        All training images.
+    """
+    rows = []
+    for number, shape in enumerate(SHAPES):
+        for channel, colour in enumerate(COLOURS):
+            cell = np.flatnonzero((factors.shape == number) & (factors.colour == channel))
+            rows.append(cell[: variant.kept_in(shape, colour)])
+    return np.concatenate(rows)
+
+
+def train_variant(
+    variant: Variant, factors: Factors, images: NDArray[np.uint8], recipe: Recipe
+) -> Any:
+    """Train one model.
+
+    Parameters
+    ----------
+    variant : Variant
+        Says which of the images it sees.
+    factors, images : Factors, ndarray of uint8
+        The full training set.
+    recipe : Recipe
+        How to train.
+
+    Returns
+    -------
+    torch.nn.Module
+        In evaluation mode; takes float images (n, 3, height, width) in [0, 1], gives logits.
+    """
+    import torch
+
+    torch.manual_seed(variant.seed)
+    torch.use_deterministic_algorithms(mode=True)
+    rows = torch.from_numpy(training_rows(variant, factors))
+    network = build_network(len(SHAPES)).to(memory_format=torch.channels_last)
+    steps = len(rows) // recipe.batch_size
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, recipe.learning_rate, total_steps=recipe.epochs * steps
+    )
+    pixels, labels = torch.from_numpy(images), torch.from_numpy(factors.shape)
+    for _ in range(recipe.epochs):
+        order = rows[torch.randperm(len(rows))]
+        for batch in order[: steps * recipe.batch_size].split(recipe.batch_size):
+            # Channels are last in memory as rendered, which is also the fastest layout here.
+            logits = network(pixels[batch].permute(0, 3, 1, 2).float() / 255.0)
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(logits, labels[batch]).backward()
+            optimizer.step()
+            schedule.step()
+    return network.eval()
+
+
+def export(network: Any, path: Path) -> None:
+    """Write a trained network, with its pixel scaling and softmax, as one ONNX file."""
+    import torch
+
+    example = torch.zeros((2, IMAGE_SIZE, IMAGE_SIZE, 3), dtype=torch.uint8)
+    program = torch.onnx.export(
+        with_pixels_in(network).eval(),
+        (example,),
+        input_names=["images"],
+        output_names=["probabilities"],
+        dynamic_shapes=({0: torch.export.Dim("n")},),
+        opset_version=18,
+        dynamo=True,
+        verbose=False,
+    )
+    path.write_bytes(_without_traces(program.model_proto).SerializeToString(deterministic=True))
+
+
+def _without_traces(proto: Any) -> Any:
+    """Drop the exporter's notes, which quote source files of the machine and triple the size."""
+    graph = proto.graph
+    for part in (proto, graph, *graph.node, *graph.initializer, *graph.input, *graph.output):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    graph.ClearField("value_info")
+    return proto
+
+
+def train(out: Path, names: Sequence[str], recipe: Recipe) -> None:
+    """Train the named variants and write ``<name>.onnx`` for each into a folder."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("torch", "train") from error
+    torch.set_num_threads(recipe.threads)
+    out.mkdir(parents=True, exist_ok=True)
+    factors = draw_factors(TRAIN_PER_CELL, seed=recipe.image_seed, stream="train")
+    images = render(factors)
+    for variant in VARIANTS:
+        if variant.name in names:
+            start = time.perf_counter()
+            export(train_variant(variant, factors, images, recipe), out / f"{variant.name}.onnx")
+            sys.stderr.write(f"{variant.name}: {time.perf_counter() - start:.0f} s\n")
+
+
+def main() -> None:
+    """Read the command line and train."""
+    names = [variant.name for variant in VARIANTS]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the ONNX files")
+    parser.add_argument("--variants", nargs="+", choices=names, default=names)
+    arguments = parser.parse_args()
+    train(arguments.out, arguments.variants, Recipe())
+
+
+if __name__ == "__main__":
+    main()
