@@ -92,7 +92,7 @@ PLANTED = (
 def planted_demo() -> AuditResult:
     """The colour world: three shapes, green removed from one of them at three strengths."""
     shapes = ("square", "ellipse", "heart")
-    runs = [("unbiased", -1, "none", 0.02)]
+    runs = [("all colours", -1, "none", 0.02)]
     runs += [(f"no green {shape}", k, "strong", 0.7) for k, shape in enumerate(shapes)]
     runs += [("little green ellipse", 1, "medium", 0.49), ("some green ellipse", 1, "mild", 0.25)]
     rows = []

@@ -82,7 +82,7 @@ def test_not_estimable_gives_its_reason() -> None:
 
 def test_metric_without_a_phrase_gets_its_value_and_direction() -> None:
     found = finding(metric="some_new_metric", value=0.25, model="m", direction="worse for b")
-    assert sentence(found) == "Some new metric: m, race × gender is 0.250. Worse for b."
+    assert sentence(found) == "Some new metric: 0.250 for m, race × gender. Worse for b."
 
 
 def test_heading_names_a_version_only_where_there_are_several() -> None:
@@ -142,7 +142,8 @@ def test_visible_spells_out_what_cannot_be_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(0.00001, "< 0.0001"), (0.0123, "0.012"), (0.5, "0.50"), (NAN, "–")]
+    ("value", "expected"),
+    [(0.00001, "<\u00a00.0001"), (0.0123, "0.012"), (0.5, "0.50"), (NAN, "–")],
 )
 def test_p_value(value: float, expected: str) -> None:
     assert text.p_value(value) == expected

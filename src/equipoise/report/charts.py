@@ -7,7 +7,7 @@ properties of the page's style sheet: they follow the reader's colour scheme, in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import altair as alt
@@ -47,7 +47,7 @@ CONFIG: Spec = {
 }  # fmt: skip
 
 
-def _spec(chart: alt.Chart | alt.LayerChart | alt.FacetChart, height: float | alt.Step) -> Spec:
+def _spec(chart: alt.Chart | alt.LayerChart | alt.FacetChart, height: float) -> Spec:
     sized = chart.properties(
         width="container",
         height=height,
@@ -71,7 +71,7 @@ def _row_axis() -> alt.Axis:
     )
 
 
-def _verdict_color(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+def _verdict_color(present: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
     legend = alt.Legend(title=None, values=list(present))
     color = alt.Color(
         "verdict:N", scale=alt.Scale(domain=VERDICTS, range=VERDICT_COLORS), legend=legend
@@ -82,7 +82,7 @@ def _verdict_color(present: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     return color, shape
 
 
-def _model_color(models: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
+def _model_color(models: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
     """Colour and shape of a model; past eight models they repeat and the labels tell."""
     legend = alt.Legend(title=None) if len(models) > 1 else None
     n = len(models)
@@ -94,7 +94,10 @@ def _model_color(models: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
     )
 
 
-def estimates(data: str, verdicts: Sequence[str], *, zero: bool = False, title: str = "") -> Spec:
+@cache
+def estimates(
+    data: str, verdicts: tuple[str, ...], rows: int, *, zero: bool = False, title: str = ""
+) -> Spec:
     """Values with intervals over the band that chance gives, one row a finding."""
     y = alt.Y("label:N", sort=None, axis=_row_axis())
     color, shape = _verdict_color(verdicts)
@@ -114,14 +117,15 @@ def estimates(data: str, verdicts: Sequence[str], *, zero: bool = False, title: 
             x=alt.X("value:Q", axis=axis), color=color, shape=shape, tooltip=_tip()
         ),
     ]
-    return _spec(alt.layer(*layers), alt.Step(30))
+    return _spec(alt.layer(*layers), 30 * rows + 8)
 
 
 def _tip() -> alt.Tooltip:
     return alt.Tooltip("tip:N")
 
 
-def groups(data: str, title: str, *, share: bool) -> Spec:
+@cache
+def groups(data: str, title: str, rows: int, *, share: bool) -> Spec:
     """One number a group with its interval; the worst group stands out by colour and shape."""
     y = alt.Y("group:N", sort=None, axis=_row_axis())
     domain = ["worst", "other"]
@@ -144,11 +148,12 @@ def groups(data: str, title: str, *, share: bool) -> Spec:
                 tooltip=_tip(),
             ),
         ),
-        alt.Step(24),
+        24 * rows + 8,
     )  # fmt: skip
 
 
-def class_effects(data: str, models: Sequence[str]) -> Spec:
+@cache
+def class_effects(data: str, models: tuple[str, ...], rows: int) -> Spec:
     """Effect size per class with its interval; models share a row."""
     color, shape = _model_color(models)
     base = _chart(data).encode(
@@ -166,10 +171,11 @@ def class_effects(data: str, models: Sequence[str]) -> Spec:
                 color=color, shape=shape, tooltip=_tip(),
             ),
         ),
-        alt.Step(max(12, 24 / max(len(models), 1)), **{"for": "offset"}),
+        max(14 * len(models), 24) * rows + 8,
     )  # fmt: skip
 
 
+@cache
 def histogram(data: str, model: str) -> Spec:
     """How many classes have which effect size, coloured by band, for one model of the data."""
     color = alt.Color(
@@ -177,22 +183,22 @@ def histogram(data: str, model: str) -> Spec:
     )
     chart = (
         _chart(data)
-        .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
+        .mark_bar()
         .transform_filter(alt.FieldEqualPredicate(field="model", equal=model))
         .encode(
             x=alt.X(
                 "effect_size:Q", bin=alt.Bin(step=0.05, extent=[0, 1]),
-                axis=_number_axis("effect size", values=[0, 0.1, 0.3, 0.5, 0.75, 1]),
+                axis=_number_axis("effect size"),
                 scale=alt.Scale(domain=[0, 1]),
             ),
             y=alt.Y("count():Q", axis=_number_axis("classes", tickMinStep=1)),
             color=color,
-            order=alt.Order("effect_size:Q"),
         )
     )  # fmt: skip
     return _spec(chart, 190)
 
 
+@cache
 def accuracy_against_effect(data: str, model: str) -> Spec:
     """One point a class: accuracy, effect size, and equalized odds as colour in five steps."""
     odds = alt.Fill(

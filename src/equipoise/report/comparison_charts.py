@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 
 import altair as alt
 
@@ -20,12 +20,17 @@ from equipoise.report.charts import (
 )
 
 
-def model_points(data: str, x_title: str, y_title: str, models: Sequence[str]) -> Spec:
+@cache
+def model_points(data: str, x_title: str, y_title: str, models: tuple[str, ...]) -> Spec:
     """One point a model, named in the chart."""
     color, shape = _model_color(models)
     base = _chart(data).encode(
-        x=alt.X("x:Q", axis=_number_axis(x_title), scale=alt.Scale(zero=False, padding=28)),
-        y=alt.Y("y:Q", axis=_number_axis(y_title), scale=alt.Scale(zero=False, padding=24)),
+        x=alt.X(
+            "x:Q", axis=_number_axis(x_title, format=".2f"), scale=alt.Scale(zero=False, padding=28)
+        ),
+        y=alt.Y(
+            "y:Q", axis=_number_axis(y_title, format=".2f"), scale=alt.Scale(zero=False, padding=24)
+        ),
     )
     return _spec(
         alt.layer(
@@ -38,7 +43,8 @@ def model_points(data: str, x_title: str, y_title: str, models: Sequence[str]) -
     )
 
 
-def sweep(data: str, field: str, title: str, models: Sequence[str]) -> Spec:
+@cache
+def sweep(data: str, field: str, title: str, models: tuple[str, ...]) -> Spec:
     """A number over the smallest expected count, one line a model."""
     color, shape = _model_color(models)
     base = _chart(data).encode(
@@ -55,7 +61,8 @@ def sweep(data: str, field: str, title: str, models: Sequence[str]) -> Spec:
     )
 
 
-def planted(data: str, classes: Sequence[str]) -> Spec:
+@cache
+def planted(data: str, classes: tuple[str, ...], models: int) -> Spec:
     """Effect size found per model and class; hollow marks are the paper's."""
     scale = alt.Scale(domain=list(classes), range=MODEL_COLORS[: len(classes)])
     base = _chart(data).encode(
@@ -74,10 +81,11 @@ def planted(data: str, classes: Sequence[str]) -> Spec:
                 x="paper:Q", color=alt.value(SOFT)
             ),
         ),
-        alt.Step(16),
+        18 * len(classes) * models + 8,
     )
 
 
+@cache
 def ranking(data: str, n: int) -> Spec:
     """Rank of each model with the range that the data leave open."""
     base = _chart(data).encode(y=alt.Y("model:N", sort=None, axis=_row_axis()))
@@ -92,5 +100,5 @@ def ranking(data: str, n: int) -> Spec:
                 tooltip=_tip(),
             ),
         ),
-        alt.Step(30),
+        30 * n + 8,
     )

@@ -87,8 +87,8 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
     )
 
     return (
-        summary.summary,
         planted.planted,
+        summary.summary,
         overview.asked,
         findings.findings,
         findings.evidence,

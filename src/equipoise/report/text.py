@@ -63,7 +63,7 @@ def p_value(value: float) -> str:
     """Return a p- or q-value with two significant digits, bounded below at 0.0001."""
     if math.isnan(value):
         return "–"
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    return "<\u00a00.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:

@@ -46,6 +46,32 @@ _CLASS_DEEDS = {
     "true_negative_rate": ("rightly does not say “{s}” on", "the images of other classes labelled"),
     "precision": ("is right in saying “{s}” on", "such answers for images labelled"),
 }
+# What a number says as a whole, by metric and whether it is about one class.
+_FRAMES = {
+    ("demographic_parity", False): (
+        "How often {model} gives a class as its answer differs by up to {points} between groups "
+        "of {groups}."
+    ),
+    ("demographic_parity", True): (
+        "How often {model} says “{subject}” differs by {points} between groups of {groups}."
+    ),
+    ("equalized_odds", False): (
+        "Among images of the same truth, how often {model} gives a class as its answer differs by "
+        "up to {points} between groups of {groups}."
+    ),
+    ("equalized_odds", True): (
+        "Among images that are, or are not, of “{subject}”, how often {model} says so differs by "
+        "{points} between groups of {groups}."
+    ),
+    ("effect_size_mean", False): (
+        "Over the classes, what {model} answers depends on {groups} with a mean effect size of "
+        "{value} ({band})."
+    ),
+    ("skewsize", False): (
+        "The effect sizes of {model} over the classes have a skewness (SkewSize) of {value} for "
+        "{groups}; higher means that fewer classes are affected."
+    ),
+}
 _WORSE_WHEN_HIGHER = frozenset({"unanswered_rate", "false_positive_rate", "false_negative_rate"})
 _SUFFIXES = ("_difference", "_ratio", "_gap")
 
@@ -57,9 +83,16 @@ def title(metric: str) -> str:
 
 def heading(finding: Finding) -> str:
     """Return what a finding is about: metric, class, model, groups and version."""
-    subject = f" of “{finding.subject}”" if finding.subject else ""
     version = "" if finding.version == "default" else f", {finding.version}"
-    return f"{title(finding.metric)}{subject}: {finding.model}, {finding.groups}{version}"
+    return f"{_subject_title(finding)}: {finding.model}, {finding.groups}{version}"
+
+
+def _subject_title(finding: Finding) -> str:
+    return (
+        f"{title(finding.metric)} of “{finding.subject}”"
+        if finding.subject
+        else title(finding.metric)
+    )
 
 
 def band(value: float) -> str:
@@ -144,7 +177,19 @@ def _share(part: GroupValue) -> str:
 
 
 def _plain_sentence(finding: Finding) -> str:
-    return _with_direction(f"{heading(finding)} is {number(finding.value)}.", finding)
+    frame = _FRAMES.get(
+        (finding.metric, bool(finding.subject)), "{title}: {value} for {model}, {groups}."
+    )
+    text = frame.format(
+        title=_subject_title(finding),
+        value=number(finding.value),
+        points=f"{number(100 * finding.value, 1)} percentage points",
+        band=band(finding.value),
+        model=finding.model,
+        groups=finding.groups,
+        subject=finding.subject,
+    )
+    return _with_direction(text, finding)
 
 
 def _with_direction(text: str, finding: Finding) -> str:
@@ -164,7 +209,7 @@ def figures(finding: Finding) -> str:
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} above chance")
     if not math.isnan(finding.q_value):
-        parts.append(f"q {p_value(finding.q_value)}")
+        parts.append(f"q\u00a0{p_value(finding.q_value)}")
     return " · ".join(parts)
 
 

@@ -18,9 +18,11 @@
     const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
     const spec = structuredClone(page.specs[chart.spec]);
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
+    // Names of groups and classes may take two fifths of the width, whatever the width is.
+    const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.4 * element.clientWidth) };
     vegaEmbed(element, spec, {
-      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, logLevel: 1,
-      config: page.config, tooltip: { disableDefaultStyle: true },
+      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
+      config: { ...page.config, axis }, tooltip: { disableDefaultStyle: true },
     }).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
   }
 
@@ -30,8 +32,17 @@
       if (entry.isIntersecting) { observer.unobserve(entry.target); draw(entry.target); }
     }
   }, { rootMargin: "600px" });
-  waiting.forEach((element) => observer.observe(element));
-  const shown = (element) => element.getClientRects().length > 0;
+  const shown = (element) => element.checkVisibility?.() ?? true;
+  const near = (element) => shown(element) && element.getBoundingClientRect().top < innerHeight + 600;
+  for (const element of waiting) near(element) ? draw(element) : observer.observe(element);
+  // What is far from view is drawn when the browser has nothing else to do, one chart at a time.
+  const idle = (callback) => globalThis.requestIdleCallback?.(callback, { timeout: 500 }) ?? setTimeout(callback, 50);
+  function drawLater() {
+    const next = waiting.find((element) => !element.dataset.drawn && shown(element));
+    if (next) { draw(next); idle(drawLater); }
+  }
+  idle(drawLater);
+  document.addEventListener("toggle", () => idle(drawLater), true);
   addEventListener("beforeprint", () => waiting.filter(shown).forEach(draw));
 
   function sortKey(cell) {

@@ -64,7 +64,7 @@ def _largest(panel: Sequence[Any], name: str) -> Chart:
     shown = sorted((r for r in valued if r["class"] in place), key=lambda r: place[r["class"]])
     title = f"The {PLOTTED} largest of {count(total)} classes" if total > PLOTTED else "Every class"
     label = f"Effect size per class with its interval, {name}. Dotted lines: the bands."
-    spec = charts.class_effects("rows", distinct(panel, "model"))
+    spec = charts.class_effects("rows", distinct(panel, "model"), len(kept))
     return Chart(label, spec, {"rows": _data(shown)}, None, title)
 
 
@@ -165,7 +165,7 @@ def _correlations(related: Sequence[Any]) -> list[Block]:
     columns = ["Pair", "Model", "Groups", "#Classes", "#Pearson r", "#Interval", "#Spearman ρ",
                "#p", "Reason"]  # fmt: skip
     caption = "Correlations over classes"
-    return [Heading(caption), Table.of(caption, columns, cells, source="correlations")]
+    return [Table.of(caption, columns, cells, source="correlations")]
 
 
 def sweep(result: AuditResult) -> Section | None:

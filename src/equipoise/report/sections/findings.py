@@ -22,7 +22,7 @@ from equipoise.report.blocks import (
     Words,
 )
 from equipoise.report.contrast import contrast
-from equipoise.report.sections.tables import scope
+from equipoise.report.sections.tables import parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.words import figures, heading, ranked, sentence, title
 
@@ -67,9 +67,10 @@ def _cards(found: list[Finding]) -> list[Block]:
     first_open = found[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE)
     shown = SHOWN if first_open else 0
     blocks: list[Block] = [_card(finding) for finding in found[:shown]]
-    more = tuple(_card(finding) for finding in found[shown:MOST])
-    if more:
-        blocks.append(Fold(f"Show {plural(len(more), 'more finding')}", more))
+    rest = tuple(_card(finding) for finding in found[shown:MOST])
+    if rest:
+        noun = "more finding" if shown else "finding"
+        blocks.append(Fold(f"Show {plural(len(rest), noun)}", rest))
     if len(found) > MOST:
         left = len(found) - MOST
         blocks.append(
@@ -104,7 +105,7 @@ def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
         ("Unit of resampling", finding.unit),
         ("Who is worse off", finding.direction),
         ("To know", finding.reason),
-        ("Parameters", finding.parameters),
+        ("Parameters", parameters_text(finding.parameters)),
         ("Definition", finding.citation),
     )
     return tuple((name, text) for name, text in pairs if text)
@@ -127,7 +128,9 @@ def _estimate_row(finding: Finding, label: str) -> dict[str, Any]:
 def _estimate_chart(
     found: Sequence[Finding], plain: bool = False, *, name: str = "", table: Table | None = None
 ) -> Chart:
-    spec = charts.estimates("rows", list(dict.fromkeys(f.verdict.value for f in found)))
+    spec = charts.estimates(
+        "rows", tuple(dict.fromkeys(f.verdict.value for f in found)), len(found)
+    )
     data = [_estimate_row(f, _label(f)) for f in found]
     key = "" if plain else " Grey bar: what chance gives; tick: where the threshold begins."
     label = f"{name or heading(found[0])}. Point: value; line: interval.{key}"
@@ -156,7 +159,7 @@ def _groups_chart(finding: Finding) -> Chart:
         for part in parts
     ]  # fmt: skip
     label = f"By group: {heading(finding)}"
-    spec = charts.groups("rows", "per group", share=share)
+    spec = charts.groups("rows", "per group", len(data), share=share)
     return Chart(label, spec, {"rows": data}, _groups_table(finding), "By group")
 
 
@@ -202,14 +205,15 @@ def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
 
 def _findings_table(found: Sequence[Finding]) -> Table:
     columns = [
-        "Metric", "Class", "Model", "Groups", "Version", "#Value", "#Interval", "#Chance",
-        "#Chance band", "#Excess", "#q", "#Images", "Verdict", "Reason",
+        "Metric", "Class", "Model", "Groups", "Verdict", "#Value", "#Interval", "#Chance",
+        "#Chance band", "#Excess", "#q", "#Images", "Reason",
     ]  # fmt: skip
     cells = [
         (
-            title(f.metric), f.subject, f.model, f.groups, f.version, number(f.value),
+            title(f.metric), f.subject, f.model, scope(f.groups, f.version), Badge(f.verdict),
+            number(f.value),
             interval(f.ci_low, f.ci_high), number(f.chance), interval(f.chance_low, f.chance_high),
-            number(f.excess), p_value(f.q_value), count(f.n), Badge(f.verdict), f.reason,
+            number(f.excess), p_value(f.q_value), count(f.n), f.reason,
         )
         for f in ranked(found)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Card, Section, Table, Words
+from equipoise.report.blocks import Block, Card, Heading, Section, Table, Words
 from equipoise.report.sections.tables import Key, has, panels, scope
 from equipoise.report.sections.tables import rows as table_rows
 from equipoise.report.text import count, number, percent
@@ -28,11 +28,9 @@ def hidden(result: AuditResult) -> Section | None:
     medium (0.3); at most eight classes a model and grouping, largest effect size first.
     """
     found = table_rows(result, "classes")
-    chosen = [
-        row
-        for panel in panels(found, "model", "groups", "version").values()
-        for row in _both_high(panel)
-    ]
+    panelled = panels(found, "model", "groups", "version")
+    by_panel = {key: high for key, panel in panelled.items() if (high := _both_high(panel))}
+    chosen = [row for high in by_panel.values() for row in high]
     if not chosen:
         return None
     wrong = _wrong(result, chosen)
@@ -40,7 +38,10 @@ def hidden(result: AuditResult) -> Section | None:
         "Accuracy at or above the median of the model's classes, and a medium or large effect "
         "size: here a good average hides that groups are mistaken for different things."
     )
-    cards: list[Block] = [_card(row, wrong.get(_key(row), [])) for row in chosen]
+    cards: list[Block] = []
+    for (model, groups, version), high in by_panel.items():
+        cards.append(Heading(f"{model}, {scope(groups, version)}"))
+        cards += [_card(row, wrong.get(_key(row), [])) for row in high]
     return Section(
         "hidden", "Accurate on average, unequal in its mistakes", (Words((note,), "note"), *cards)
     )
@@ -80,10 +81,10 @@ def _card(row: Any, wrong: Sequence[Any]) -> Card:
     where = scope(row["groups"], row["version"])
     sentence = (
         f"{row['model']} is right on {percent(row['accuracy'])} of the images of “{row['class']}”, "
-        f"yet what it answers instead depends on {where} (effect size {size}, "
+        f"yet its answers depend on {where} (effect size {size}, "
         f"{band(row['effect_size'])}).{_typical(wrong)}"
     )
-    figures = f"GAP {number(row['gap'])} · worst group {row['worst_group']}"
+    figures = f"GAP {number(row['gap'])} · worst group: {row['worst_group']}"
     table = _table(row, wrong)
     return Card(None, sentence, figures, (table,) if table else ())
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.report import charts, comparison_charts
-from equipoise.report.blocks import Badge, Block, Chart, Grid, Heading, Section, Table, Words
+from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table, Words
 from equipoise.report.sections.tables import distinct, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent
 from equipoise.report.words import title
 
+MODELS_AS_COLUMNS = 5
 _POINTS = ("accuracy", "worst_group_accuracy", "accuracy_gap")
 
 Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
@@ -26,7 +27,7 @@ def models(result: AuditResult) -> Section | None:
     blocks: list[Block] = []
     for (groups, version), found in wholes.items():
         name = scope(groups, version)
-        blocks += [Heading(f"By {name}"), _side_by_side(found, name)]
+        blocks.append(_side_by_side(found, name))
         plots = _points(found, name)
         if plots:
             blocks.append(Grid(tuple(plots)))
@@ -43,11 +44,17 @@ def _wholes(result: AuditResult) -> Wholes:
 
 
 def _side_by_side(found: dict[tuple[str, str], Finding], name: str) -> Table:
+    """Metrics as rows while the models fit beside each other, else models as rows."""
     metrics = list(dict.fromkeys(metric for _, metric in found))
     names = list(dict.fromkeys(model for model, _ in found))
-    cells = [(model, *(_cell(found.get((model, metric))) for metric in metrics)) for model in names]
-    columns = ["Model", *(f"#{title(metric)}" for metric in metrics)]
-    return Table.of(f"Models by {name}: value and interval", columns, cells, source="findings")
+    caption = f"By {name}: value, interval and the verdict's symbol"
+    if len(names) <= MODELS_AS_COLUMNS:
+        cells = [(title(m), *(_cell(found.get((model, m))) for model in names)) for m in metrics]
+        columns = ["Metric", *(f"#{model}" for model in names)]
+    else:
+        cells = [(model, *(_cell(found.get((model, m))) for m in metrics)) for model in names]
+        columns = ["Model", *(f"#{title(metric)}" for metric in metrics)]
+    return Table.of(caption, columns, cells, source="findings")
 
 
 def _cell(finding: Finding | None) -> str:
@@ -58,7 +65,7 @@ def _cell(finding: Finding | None) -> str:
 
 
 def _points(found: dict[tuple[str, str], Finding], name: str) -> list[Chart]:
-    names = list(dict.fromkeys(model for model, _ in found))
+    names = tuple(dict.fromkeys(model for model, _ in found))
     height = next((m for m in ("skewsize", "effect_size_mean") if _known(found, names, m)), None)
     if height is None:
         return []
@@ -98,7 +105,7 @@ def differences(result: AuditResult) -> Section | None:
         data = [_difference_row(row) for row in panel if not math.isnan(row["difference"])][:60]
         if data:
             spec = charts.estimates(
-                "rows", distinct(data, "verdict"), zero=True, title="difference"
+                "rows", distinct(data, "verdict"), len(data), zero=True, title="difference"
             )
             name = scope(groups, version)
             plots.append(

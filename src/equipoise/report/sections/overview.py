@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Family
-from equipoise.report.blocks import Block, Facts, Section, Table, Words
+from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
 from equipoise.report.sections.tables import distinct, panels, rows
 from equipoise.report.text import count, plural
 
@@ -19,7 +19,7 @@ def asked(result: AuditResult) -> Section:
         blocks.append(_states_table(states))
     sizes = rows(result, "group_sizes")
     if sizes:
-        blocks.append(_sizes_table(sizes))
+        blocks.append(Fold(f"Sizes of {plural(len(sizes), 'group')}", (_sizes_table(sizes),)))
     return Section("asked", "What was asked, and of what data", tuple(blocks))
 
 
@@ -39,7 +39,7 @@ def _data(result: AuditResult) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
-def _listed(names: list[str], limit: int = 6) -> str:
+def _listed(names: Sequence[str], limit: int = 6) -> str:
     shown = names[:limit]
     if len(names) > limit:
         return f"{', '.join(shown)} and {len(names) - limit} more"

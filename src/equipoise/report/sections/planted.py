@@ -69,8 +69,11 @@ def _chart(found: Sequence[Any]) -> Chart:
         for r in found
     ]  # fmt: skip
     label = "Effect size found per model and class, filled, beside the paper's, hollow diamonds."
-    return Chart(label, comparison_charts.planted("rows", distinct(found, "class")), {"rows": data},
-                 None, "Found (filled) and printed in the paper (hollow)")  # fmt: skip
+    spec = comparison_charts.planted(
+        "rows", distinct(found, "class"), len(distinct(found, "model"))
+    )
+    title = "Found (filled) and printed in the paper (hollow)"
+    return Chart(label, spec, {"rows": data}, None, title)
 
 
 def _effects(found: Sequence[Any]) -> Table:

@@ -8,6 +8,7 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Code, Facts, Section, Table
+from equipoise.report.sections.tables import parameters_text
 from equipoise.report.text import count, number
 from equipoise.report.words import title
 
@@ -25,7 +26,7 @@ def choices(result: AuditResult) -> Section:
         blocks.append(Table.of(caption, columns, list(seen), source="findings"))
     parameters = sorted({(title(f.metric), f.parameters) for f in result.findings if f.parameters})
     if parameters:
-        cells = [(name, _compact(text)) for name, text in parameters]
+        cells = [(name, parameters_text(text)) for name, text in parameters]
         blocks.append(
             Table.of("Parameters", ["Metric", "Parameters"], cells, source="findings", limit=60)
         )
@@ -73,14 +74,6 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
             yield from _flat(item, name)
         else:
             yield name, count(item) if isinstance(item, int) else str(item)
-
-
-def _compact(text: str) -> str:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return text
-    return ", ".join(f"{k}: {v}" for k, v in found.items()) if isinstance(found, dict) else text
 
 
 def _lines(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -32,9 +33,9 @@ def panels(found: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
     return split
 
 
-def distinct(found: Iterable[Row], key: str) -> list[str]:
+def distinct(found: Iterable[Row], key: str) -> tuple[str, ...]:
     """Return a column's values in order of first appearance."""
-    return list(dict.fromkeys(str(row[key]) for row in found))
+    return tuple(dict.fromkeys(str(row[key]) for row in found))
 
 
 def scope(groups: str, version: str) -> str:
@@ -45,3 +46,14 @@ def scope(groups: str, version: str) -> str:
 def has(value: float | None) -> bool:
     """Whether there is a number."""
     return value is not None and not math.isnan(value)
+
+
+def parameters_text(parameters: str) -> str:
+    """Return a finding's parameters, JSON, as "name: value" pairs."""
+    try:
+        found = json.loads(parameters)
+    except ValueError:
+        return parameters
+    if not isinstance(found, dict):
+        return parameters
+    return ", ".join(f"{name}: {value}" for name, value in found.items())

@@ -1,0 +1,267 @@
+"""The page: it loads nothing, escapes everything, and leaves nothing out."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from equipoise.core import AuditResult, Verdict
+from equipoise.report import render
+from equipoise.report.text import visible
+from equipoise.report.words import sentence
+from report import synthetic, synthetic_large
+from report.synthetic import NAN, faces, finding, manifest
+
+RESULTS: dict[str, Callable[[], AuditResult]] = {
+    "faces": synthetic.faces,
+    "planted": synthetic_large.planted_demo,
+    "comparison": synthetic_large.comparison,
+    "hostile": synthetic_large.hostile,
+    "many": synthetic_large.many_classes,
+    "empty": lambda: AuditResult((), manifest()),
+}
+
+
+@cache
+def page(name: str) -> str:
+    return render(RESULTS[name]())
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of scripts, styles and headings."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.raw: dict[str, list[str]] = {"script": [], "style": []}
+        self.text: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag in self.raw:
+            self.raw[tag].append("")
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.raw:
+            self.raw[self.open[-1]][-1] += data
+        else:
+            self.text.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+@cache
+def elements(name: str) -> Elements:
+    return Elements(page(name))
+
+
+def data_of(name: str) -> Any:
+    return json.loads(elements(name).raw["script"][0])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_nothing_is_loaded(name: str) -> None:
+    loading = {"link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "svg"}
+    assert loading.isdisjoint(tag for tag, _ in elements(name).found)
+    for tag, attributes in elements(name).found:
+        assert not {"src", "srcset", "action", "data", "style"} & attributes.keys(), tag
+        assert (attributes.get("href") or "#").startswith("#")
+        assert not any(key.startswith("on") for key in attributes)
+    assert "url(" not in elements(name).raw["style"][0]
+    assert "@import" not in elements(name).raw["style"][0]
+    assert "http" not in elements(name).raw["script"][0]
+    assert "http" not in elements(name).raw["script"][2]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_policy_allows_the_pages_own_code_and_nothing_else(name: str) -> None:
+    policies = [
+        attributes["content"] or ""
+        for attributes in elements(name).all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    directives = dict(part.strip().split(" ", 1) for part in policies[0].split(";"))
+    assert directives["default-src"] == "'none'"
+    assert directives["base-uri"] == directives["form-action"] == "'none'"
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    _, *scripts = elements(name).raw["script"]
+    assert directives["script-src"].split() == [digest(script) for script in scripts]
+    assert directives["style-src"] == digest(elements(name).raw["style"][0])
+    assert "unsafe" not in policies[0]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_under_five_megabytes(name: str) -> None:
+    assert len(page(name).encode()) < 5_000_000
+
+
+def test_the_largest_pages_own_part_is_small() -> None:
+    library = len(elements("many").raw["script"][1])
+    assert len(page("many").encode()) - library < 2_500_000
+
+
+def test_hostile_labels_stay_text() -> None:
+    text = page("hostile").replace(elements("hostile").raw["script"][1], "")
+    assert len(elements("hostile").all("script")) == 3
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert not set("\u202e\u2066\x1b") & set(text)
+    shown = "".join(elements("hostile").text)
+    assert "</script><script>alert(1)</script>" in shown
+    assert "left\\u202egnp.exe\\u2066 \\u001b[31m<!--<img" in shown
+    assert "{{7*7}}" in shown
+
+
+def test_hostile_labels_in_the_charts_data_are_whole_again() -> None:
+    raw = elements("hostile").raw["script"][0]
+    assert not set("<>&") & set(raw)
+    tips = [row for table in data_of("hostile")["data"] for row in table["rows"]]
+    assert any("</script><script>alert(1)</script>" in str(row) for row in tips)
+
+
+@pytest.mark.parametrize("name", ["faces", "planted", "comparison", "hostile"])
+def test_every_finding_is_on_the_page(name: str) -> None:
+    text = html.unescape(page(name))
+    for item in RESULTS[name]().findings:
+        assert visible(sentence(item)) in text
+
+
+def test_what_is_cut_names_the_file_that_has_it() -> None:
+    text = "".join(elements("many").text)
+    for total, file in (
+        (2012, "findings.parquet"),
+        (2000, "tables/classes.parquet"),
+    ):
+        assert re.search(rf"200 of {total} rows are shown here; all are in {file}", text)
+    assert re.search(r"further findings of this kind: see findings\.parquet", text)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_verdicts_are_words_and_symbols(name: str) -> None:
+    badges = re.findall(
+        r'<span class="badge v-([a-z-]+)"><span aria-hidden="true">(.)</span> ([a-z ]+)</span>',
+        page(name),
+    )
+    assert len(badges) == page(name).count('class="badge')
+    assert all(word.replace(" ", "-") == slug for slug, _, word in badges)
+    symbols = {word: symbol for _, symbol, word in badges}
+    assert len(set(symbols.values())) == len(symbols)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_page_can_be_walked_without_eyes(name: str) -> None:
+    found = elements(name)
+    assert [len(found.all(tag)) for tag in ("main", "nav", "header", "footer", "h1")] == [1] * 5
+    assert found.all("html")[0]["lang"] == "en"
+    assert next(a for tag, a in found.found if tag == "a")["href"] == "#main"
+    levels = [int(tag[1]) for tag, _ in found.found if re.fullmatch("h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert len(found.all("caption")) == len(found.all("table"))
+    assert all(th.get("scope") in ("col", "row") for th in found.all("th"))
+    ids = [attributes["id"] for _, attributes in found.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = {(a["href"] or "").removeprefix("#") for a in found.all("a")}
+    assert links <= set(ids)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_chart_has_words_and_its_data(name: str) -> None:
+    found = [attributes for _, attributes in elements(name).found if "data-chart" in attributes]
+    data = data_of(name)
+    assert [int(a["data-chart"] or "") for a in found] == list(range(len(data["charts"])))
+    assert all(len(a["aria-label"] or "") > 20 and a["role"] == "img" for a in found)
+    for chart in data["charts"]:
+        assert "layer" in data["specs"][chart["spec"]] or "mark" in data["specs"][chart["spec"]]
+        assert all(0 <= index < len(data["data"]) for index in chart["data"].values())
+
+
+def test_equal_specifications_and_data_are_kept_once() -> None:
+    data = data_of("many")
+    assert len(data["charts"]) > 4 * len(data["specs"])
+    texts = [json.dumps(table) for table in data["data"]]
+    assert len(texts) == len(set(texts))
+
+
+def test_sections_without_data_are_left_out() -> None:
+    def sections(name: str) -> list[str | None]:
+        return [attributes["id"] for attributes in elements(name).all("section")]
+
+    assert sections("empty") == ["asked", "limits", "choices", "provenance", "reading"]
+    assert sections("planted")[0] == "planted"
+    assert {"differences", "ranking", "disagreements"} <= set(sections("comparison"))
+    assert {"planted", "differences", "classes"}.isdisjoint(sections("faces"))
+    assert {"classes", "accuracy", "hidden", "mev"} <= set(sections("many"))
+
+
+def test_what_the_data_cannot_show_is_said() -> None:
+    text = "".join(elements("faces").text)
+    assert "Groups are perceived" in text
+    assert "The data know gender only as Female or Male." in text
+    assert "Too small or absent, so counted but not compared: Roma, Female (n = 0)." in text
+    assert "gender determines the target gender" in text
+    assert "the effect size of 10 classes of 1000 cannot be" in "".join(elements("many").text)
+
+
+def test_hidden_classes_name_the_wrong_answers_of_groups() -> None:
+    text = "".join(elements("many").text)
+    assert re.search(
+        r"resnet50 is right on \d\d\.\d\u00a0% of the images of “class \d+”, yet its answers "
+        r"depend on perceived race \(effect size 0\.\d\d, \w+\)\. Images labelled group \d+ are "
+        r"taken for “class \d+” \(\d+ of 50\), those labelled group \d+ for “class \d+” \(\d+ of 50\)\.",
+        text,
+    )
+
+
+def test_summary_leads_with_the_worst_group_of_each_model() -> None:
+    text = page("faces")
+    lead = text[text.index('id="summary"') : text.index('id="asked"')]
+    assert (
+        "deepface is right on 13.0\u00a0% (28 of 216) of the images labelled Black, Female" in lead
+    )
+    assert "facellm is right on 60.8\u00a0% (132 of 217) of the images labelled Black, Male" in lead
+
+
+def test_disparities_come_before_everything_else() -> None:
+    text = page("faces")
+    listed = text[text.index('id="findings"') : text.index('id="evidence"')]
+    slugs = re.findall(r'badge v-([a-z-]+)"', listed)
+    order = ["disparity", "inconclusive", "below-threshold", "not-estimable", "no-verdict"]
+    assert slugs == sorted(slugs, key=order.index)
+    assert slugs[0] == "disparity"
+
+
+def test_nothing_estimable_is_said_and_drawn_nowhere() -> None:
+    nothing = finding(
+        value=NAN, ci_low=NAN, ci_high=NAN, chance=NAN, chance_low=NAN, chance_high=NAN, excess=NAN,
+        p_value=NAN, q_value=NAN, verdict=Verdict.NOT_ESTIMABLE, reason="one group only",
+    )  # fmt: skip
+    text = render(AuditResult((nothing,), manifest()))
+    assert "cannot be estimated: one group only." in html.unescape(text)
+    assert json.loads(Elements(text).raw["script"][0])["charts"] == []
+
+
+def test_versions_of_choices_are_told_apart() -> None:
+    raw = tuple(replace(f, version="raw") for f in faces().findings)
+    text = html.unescape(render(replace(faces(), findings=faces().findings + raw)))
+    assert "By race (raw):" in text
+    assert "By race:" in text
