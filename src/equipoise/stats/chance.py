@@ -156,7 +156,7 @@ def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
     standard = (draws - draws.mean()) / spread
     skewness = max(float((standard**3).mean()), 0.0)
     gamma = float(stats.pearson3.sf((observed - float(draws.mean())) / spread, skewness))
-    value = max(gamma, _pareto(draws, observed), np.finfo(float).tiny)
+    value = max(gamma, _pareto(draws, observed), float(np.finfo(float).tiny))
     return PValue(value, "approximate tail (Pearson III, generalised Pareto)")
 
 

@@ -130,8 +130,9 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
 
     The whole is the average with the groups' shares w of the rows held fixed, so that group g
     falls short by (1 - w)(p of the others - p of g): a Newcombe interval, scaled. The low end
-    is corrected for the number of groups (Bonferroni), the high end needs no correction, as in
-    `simultaneous_gap`.
+    is corrected for the number of groups (Bonferroni) and uses the groups' exact (Clopper-
+    Pearson) ends, because Wilson's fail far out in the tails; the high end needs no correction,
+    as in `simultaneous_gap`.
 
     Parameters
     ----------
@@ -155,8 +156,10 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
     all_s = np.nansum(s, axis=-1, keepdims=True)
     all_n = n.sum(axis=-1, keepdims=True)
     rest = _counts(np.where(n > 0, np.clip(all_s - s, 0.0, all_n - n), 0.0), all_n - n)
-    z = special.ndtri(1.0 - (1.0 - level) / np.maximum(groups, 2))[..., None]
-    lows, _ = _hybrid(_Scored.of(*rest, z), _Scored.of(s, n, z))
+    above = ((1.0 - level) / np.maximum(groups, 2))[..., None]
+    z = -special.ndtri(above)
+    exact = _Scored(_rate(s, n), _score(s, n, z)[0], _exact_high(s, n, above))
+    lows, _ = _hybrid(_Scored.of(*rest, z), exact)
     z = normal(level)
     _, highs = _hybrid(_Scored.of(*rest, z), _Scored.of(s, n, z))
     share = 1.0 - n / np.maximum(all_n, 1.0)
@@ -169,8 +172,10 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     """Interval of the smallest of several proportions, min p.
 
     The smallest observed rate is biased downward, more so with more groups. The high end is the
-    smallest of the groups' Wilson ends corrected for their number (Šidák); the low end, the
-    smallest of the uncorrected ones, can be too high only when that of the truly worst group is.
+    smallest of the groups' exact (Clopper-Pearson) ends corrected for their number (Šidák): far
+    out in the tails Wilson's fail. The low end, the smallest of the uncorrected Wilson ends, can
+    be too high only when that of the truly worst group is. One group alone has its Wilson
+    interval.
 
     Parameters
     ----------
@@ -193,7 +198,9 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     groups = (n > 0).sum(axis=-1)
     lows, _ = _score(s, n, normal(level))
     above = np.minimum(1.0 - level ** (1.0 / np.maximum(groups, 1)), (1.0 - level) / 2.0)
-    _, highs = _score(s, n, special.ndtri(1.0 - above)[..., None])
+    highs = np.where(
+        (groups > 1)[..., None], _exact_high(s, n, above[..., None]), _score(s, n, normal(level))[1]
+    )
     low = np.fmin.reduce(lows, axis=-1, initial=1.0)
     high = np.fmin.reduce(highs, axis=-1, initial=1.0)
     return where(groups >= 1, low, high)
@@ -230,6 +237,15 @@ def _score(s: Floats, n: Floats, z: Floats) -> Pair:
     low = np.where(s <= 0.0, 0.0, np.maximum((centre - spread) / scale, 0.0))
     high = np.where(s >= n, 1.0, np.minimum((centre + spread) / scale, 1.0))
     return where(~np.isnan(p), low, high)
+
+
+def _exact_high(s: Floats, n: Floats, above: Floats) -> Floats:
+    """Return the high end of Clopper and Pearson, which p exceeds with probability `above`.
+
+    At the small probabilities that many groups ask for, Wilson's end is too low near p = 1.
+    """
+    high = special.betaincinv(s + 1.0, np.where(n > s, n - s, 1.0), 1.0 - above)
+    return np.where(n > 0, np.where(n > s, high, 1.0), np.nan)
 
 
 def _rate(s: Floats, n: Floats) -> Floats:
