@@ -188,15 +188,15 @@ class Accuracy:
     def _number(
         self, usable: npt.NDArray[np.bool_], right: Floats, total: Floats, shares: Floats
     ) -> Floats:
+        compared = np.ones_like(usable) if self.kind == "accuracy" else usable
+        overall: Floats = right[:, compared].sum(axis=1) / total[:, compared].sum(axis=1)
         if self.kind == "accuracy":
-            return right.sum(axis=1) / total.sum(axis=1)
+            return overall
         if usable.sum() < 2:
             return np.full(len(shares), np.nan)
         # A replicate may leave a small group empty; the others still have a minimum.
-        worst = np.nanmin(shares[:, usable], axis=1)
-        if self.kind == "worst_group_accuracy":
-            return worst
-        return right[:, usable].sum(axis=1) / total[:, usable].sum(axis=1) - worst
+        worst: Floats = np.nanmin(shares[:, usable], axis=1)
+        return worst if self.kind == "worst_group_accuracy" else overall - worst
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""

@@ -198,5 +198,6 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
 
 def _recode(codes: Any, names: tuple[str, ...], classes: tuple[str, ...]) -> Indices:
     place = {name: index for index, name in enumerate(classes)}
-    places: Indices = np.array([*(place[name] for name in names), -1], dtype=np.int64)
-    return places[codes]
+    places = np.array([*(place[name] for name in names), -1], dtype=np.int64)
+    recoded: Indices = places[codes]
+    return recoded
