@@ -110,7 +110,7 @@ def compared(**_: Any) -> AuditResult:
     }  # fmt: skip
     ranking = {
         "metric": "accuracy", "groups": "g", "model": "n", "value": 0.75, "rank": 1,
-        "rank_low": 1, "rank_high": 2, "share_best": 0.9,
+        "rank_low": 1.0, "rank_high": 2.0, "share_best": 0.9,
     }  # fmt: skip
     sentence = {
         "groups": "g", "metric_a": "accuracy", "metric_b": "skewsize", "model_a": "m",
@@ -146,7 +146,8 @@ def test_compare_reads_runs_and_writes_one(
     assert config.data.target == "y"
     assert predictions.ids.tolist() == data().ids.tolist()
     assert "- accuracy prefers n, skewsize m" in out
-    assert "accuracy           g       m        n             0.250  0.100  0.400  disparity" in out
+    assert "accuracy  g       m        n             0.250  0.100  0.400  disparity" in out
+    assert "g       accuracy     1  n      0.750         1          2" in out
     assert (two_runs / "both" / "report.html").is_file()
     facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert facts["ranking"][0]["model"] == "n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,6 @@ _SHOWN = {
     "ranking": ("groups", "metric", "rank", "model", "value", "rank_low", "rank_high"),
     "differences": (
         "metric",
-        "subject",
         "groups",
         "model_a",
         "model_b",
@@ -88,13 +88,19 @@ def _tables(result: AuditResult) -> dict[str, object]:
 
 
 def _show(result: AuditResult, run: Path) -> None:
-    from equipoise.cli.commands.plan import cell
-
     for name, columns in _SHOWN.items():
         rows = [row for row in result.tables[name].to_pylist() if not row.get("subject")]
         say(f"{name}:")
-        say_table(columns, [[cell(row[column]) for column in columns] for row in rows])
+        say_table(columns, [[_cell(column, row[column]) for column in columns] for row in rows])
         say()
     for row in result.tables["disagreements"].to_pylist():
         say(f"- {row['sentence']}")
     say(f"report: {run / 'report.html'}")
+
+
+def _cell(column: str, value: object) -> str:
+    from equipoise.cli.commands.plan import cell
+
+    if column.startswith("rank") and isinstance(value, float) and math.isfinite(value):
+        return str(round(value))
+    return cell(value)

@@ -140,7 +140,8 @@ def _difference_row(row: Any) -> dict[str, Any]:
 
 def ranking(result: AuditResult) -> Section | None:
     """The order of the models per metric, with the ranks that the data leave open."""
-    found = rows(result, "ranking")
+    # A metric that cannot be estimated for a model ranks it nowhere.
+    found = [row for row in rows(result, "ranking") if row["rank"] is not None]
     if not found:
         return None
     plots = []

@@ -1,0 +1,145 @@
+"""Nothing documented is stale: commands, flags, keys, metric cards, links, examples."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from pydantic import BaseModel
+
+from equipoise.audits.config import Config, parse_config
+from equipoise.audits.config_problems import allowed_keys
+from equipoise.audits.config_yaml import parse_yaml
+from equipoise.cli.app import app
+from equipoise.metrics.cards import CARDS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in PAGES}
+CLI, CONFIG = TEXTS[ROOT / "docs" / "cli.md"], TEXTS[ROOT / "docs" / "config.md"]
+
+
+def section(page: str, title: str) -> str:
+    """The text under a heading, up to the next of its level."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found, f"no section {title!r}"
+    return found[1]
+
+
+def commands() -> dict[str, click.Command]:
+    context = click.Context(app)
+    return {name: app.get_command(context, name) for name in app.list_commands(context)}
+
+
+def flags() -> Iterator[tuple[str, str]]:
+    for name, command in commands().items():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                for flag in (*parameter.opts, *parameter.secondary_opts):
+                    yield name, flag
+
+
+@pytest.mark.parametrize("name", [*commands()])
+def test_every_command_has_its_section_in_order(name: str) -> None:
+    assert f"equipoise {name}" in section(CLI, name)
+
+
+def test_the_page_has_no_command_that_is_gone() -> None:
+    assert re.findall(r"^## (.+)$", CLI, re.MULTILINE) == [*commands()]
+
+
+@pytest.mark.parametrize(("name", "flag"), [*flags()])
+def test_every_flag_is_documented(name: str, flag: str) -> None:
+    assert re.search(rf"`{flag}( [A-Z]+)?`", section(CLI, name))
+
+
+@pytest.mark.parametrize("name", [*commands()])
+def test_no_documented_flag_is_gone(name: str) -> None:
+    documented = set(re.findall(r"`(--[a-z-]+)(?: [A-Z]+)?`", section(CLI, name)))
+    assert documented <= {flag for command, flag in flags() if command == name}
+
+
+def model_at(*path: str | int) -> list[str]:
+    return allowed_keys(Config, path)
+
+
+KEYS = {
+    "Top level": model_at(),
+    "data": model_at("data"),
+    "models": [*model_at("models", "m"), *model_at("models", "m", "normalize")],
+    "metrics": [
+        *model_at("metrics"),
+        *(key for name in model_at("metrics") for key in model_at("metrics", name)),
+    ],
+    "resampling": model_at("resampling"),
+    "testing": model_at("testing"),
+    "gate": model_at("gate", 0),
+    "report": model_at("report"),
+}
+
+
+def test_the_walk_of_the_schema_misses_nothing() -> None:
+    assert {key for title, keys in KEYS.items() for key in keys} == set(schema_keys(Config))
+
+
+def schema_keys(model: type[BaseModel]) -> Iterator[str]:
+    """Every key of the schema, found another way: in the JSON schema that pydantic makes."""
+    schema = model.model_json_schema()
+    for part in (schema, *schema["$defs"].values()):
+        yield from part.get("properties", {})
+
+
+@pytest.mark.parametrize(("title", "key"), [(t, k) for t, keys in KEYS.items() for k in keys])
+def test_every_key_is_in_a_table_of_its_section(title: str, key: str) -> None:
+    rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("|")]
+    assert any(f"`{key}`" in "|".join(row.split("|")[:3]) for row in rows)
+
+
+def test_no_documented_key_is_gone() -> None:
+    for title, keys in KEYS.items():
+        rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("| `")]
+        named = {key for row in rows for key in re.findall(r"`(\w+)`", row.split("|")[1])}
+        assert named <= set(keys), title
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_metric_is_in_the_docs(name: str) -> None:
+    assert any(f"`{name}`" in text for path, text in TEXTS.items() if path.parts[-2] != "decisions")
+
+
+def links() -> Iterator[tuple[Path, str]]:
+    for path, text in TEXTS.items():
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not re.match(r"[a-z]+:", target):
+                yield path, target
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize(("page", "target"), [*links()])
+def test_every_relative_link_resolves(page: Path, target: str) -> None:
+    name, _, anchor = target.partition("#")
+    found = (page.parent / name).resolve() if name else page
+    assert found.exists()
+    if anchor and found.suffix == ".md":
+        headings = re.findall(r"^#+ (.+)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in map(slug, headings)
+
+
+def examples() -> Iterator[str]:
+    for text in TEXTS.values():
+        for block in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            if re.search(r"^audit:", block, re.MULTILINE):
+                yield block
+
+
+@pytest.mark.parametrize("block", [*examples()])
+def test_every_full_example_of_a_configuration_is_valid(block: str) -> None:
+    assert parse_config(parse_yaml(block.encode(), "docs")[0]).audit == "predictions"
+
+
+def test_there_are_examples_to_check() -> None:
+    assert len([*examples()]) >= 2
