@@ -145,7 +145,10 @@ def _class_findings(model: str, attributes: tuple[str, ...]) -> Iterable[Finding
             null="race permuted within the true class, 9999 draws",
         )  # fmt: skip
         size = strength if model == "deepface" else 0.42 - strength
-        yield measured("cramers_v", size, 0.03, 0.03, 0.1, **common)
+        wrong = {(levels[0],): (n - k, n) for levels, (k, n) in cells.items()}
+        yield measured(
+            "cramers_v", size, 0.03, 0.03, 0.1, **common | {"by_group": group_values(wrong)}
+        )
         yield measured("true_positive_rate", size + 0.1, 0.04, 0.05, 0.1, **common)
 
 

@@ -227,7 +227,8 @@ def test_hidden_classes_name_the_wrong_answers_of_groups() -> None:
     assert re.search(
         r"resnet50 is right on \d\d\.\d\u00a0% of the images of “class \d+”, yet its answers "
         r"depend on perceived race \(effect size 0\.\d\d, \w+\)\. Images labelled group \d+ are "
-        r"taken for “class \d+” \(\d+ of 50\), those labelled group \d+ for “class \d+” \(\d+ of 50\)\.",
+        r"taken for “class \d+” \(\d+ of 50\), those labelled group \d+ for "
+        r"“class \d+” \(\d+ of 50\)\.",
         text,
     )
 

@@ -73,6 +73,49 @@ def test_effect_size_claims_no_more_than_its_verdict(verdict: Verdict, expected:
     assert sentence(found) == expected
 
 
+def test_effect_size_says_who_is_wrong_more_often() -> None:
+    assert sentence(FACES["deepface", "race", "cramers_v", "Female"]) == (
+        "What deepface answers for images of “Female” depends on race (Cramér's V 0.380, medium): "
+        "it is wrong on 87.0\u00a0% (188 of 216) of those labelled Black, against 48.9\u00a0% of "
+        "those labelled White."
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "subject", "expected"),
+    [
+        (
+            "demographic_parity",
+            "",
+            "How often m gives a class as its answer differs by up to 25.0 percentage points "
+            "between groups of race.",
+        ),
+        (
+            "equalized_odds",
+            "cat",
+            "Among images that are, or are not, of “cat”, how often m says so differs by 25.0 "
+            "percentage points between groups of race.",
+        ),
+        (
+            "effect_size_mean",
+            "",
+            "Over the classes, what m answers depends on race with a mean effect size of 0.250 "
+            "(small).",
+        ),
+    ],
+)
+def test_metric_as_a_whole(metric: str, subject: str, expected: str) -> None:
+    found = finding(metric=metric, subject=subject, value=0.25, model="m", groups="race")
+    assert sentence(found) == expected
+
+
+def test_lower_is_worse_for_the_worst_group() -> None:
+    bad = finding(metric="worst_group_accuracy", excess=-0.5, threshold=0.05)
+    mild = finding(metric="accuracy_gap", excess=0.1, threshold=0.05)
+    assert [f.metric for f in ranked([mild, bad])] == ["worst_group_accuracy", "accuracy_gap"]
+    assert "threshold 0.050 below chance" in figures(bad)
+
+
 def test_not_estimable_gives_its_reason() -> None:
     found = finding(value=NAN, verdict=Verdict.NOT_ESTIMABLE, reason="one group only", model="m")
     assert sentence(found) == (

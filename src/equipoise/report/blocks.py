@@ -162,15 +162,15 @@ class Card:
     ----------
     badge : Badge or None
     sentence : str
-    figures : str
-        The numbers behind the sentence, on one line.
+    figures : tuple of str
+        The numbers behind the sentence, a line for each finding that it states.
     blocks : tuple of Block
         What unfolds.
     """
 
     badge: Badge | None
     sentence: str
-    figures: str
+    figures: tuple[str, ...]
     blocks: tuple[Block, ...] = ()
     kind: Literal["card"] = "card"
 

@@ -108,6 +108,9 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
 
 
 def _title(result: AuditResult) -> str:
+    chosen = result.manifest.resolved.get("report")
+    if isinstance(chosen, Mapping) and chosen.get("title"):
+        return str(chosen["title"])
     models = list(dict.fromkeys(finding.model for finding in result.findings))
     if not models:
         return "Audit"

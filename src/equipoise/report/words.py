@@ -72,7 +72,10 @@ _FRAMES = {
         "{groups}; higher means that fewer classes are affected."
     ),
 }
-_WORSE_WHEN_HIGHER = frozenset({"unanswered_rate", "false_positive_rate", "false_negative_rate"})
+_WORSE_WHEN_HIGHER = frozenset(
+    {"unanswered_rate", "false_positive_rate", "false_negative_rate", "effect_size_mean"}
+).union(EFFECT_SIZES)
+_VALUES_WORSE_WHEN_LOWER = frozenset({"worst_group_accuracy"})
 _SUFFIXES = ("_difference", "_ratio", "_gap")
 
 
@@ -124,14 +127,20 @@ def sentence(finding: Finding) -> str:
 
 
 def _effect_sentence(finding: Finding) -> str:
+    """Say how strongly answers depend on the groups, and who is wrong more often."""
     size = f"{title(finding.metric)} {number(finding.value)}, {band(finding.value)}"
     what = f"images of “{finding.subject}”" if finding.subject else "an image"
     verb = {
         Verdict.DISPARITY: "depends on",
         Verdict.BELOW_THRESHOLD: "hardly depends on",
     }.get(finding.verdict, "may depend on")
-    return _with_direction(
-        f"What {finding.model} answers for {what} {verb} {finding.groups} ({size}).", finding
+    text = f"What {finding.model} answers for {what} {verb} {finding.groups} ({size})"
+    found = contrast(finding.by_group, "higher")
+    if found is None or not _are_shares(finding.by_group):
+        return f"{text}."
+    return (
+        f"{text}: it is wrong on {_share(found.worst)} of those labelled {found.worst.group}, "
+        f"against {percent(found.counterpart.value)} of those labelled {found.counterpart.group}."
     )
 
 
@@ -145,7 +154,7 @@ def _deed(finding: Finding) -> tuple[str, str] | None:
 
 def _share_sentence(finding: Finding) -> str | None:
     deed = _deed(finding)
-    found = contrast(finding.by_group, _worse(finding.metric))
+    found = contrast(finding.by_group, worse_side(finding))
     if deed is None or found is None or not _are_shares(finding.by_group):
         return None
     verb, objects = deed
@@ -156,13 +165,22 @@ def _share_sentence(finding: Finding) -> str | None:
     )
     if found.best.group == other.group:
         return text
-    end = "lowest" if _worse(finding.metric) == "higher" else "highest"
+    end = "lowest" if worse_side(finding) == "higher" else "highest"
     return f"{text} The {end} share is {percent(found.best.value)}, for {found.best.group}."
 
 
-def _worse(metric: str) -> Worse:
-    names = (metric, *(metric.removesuffix(suffix) for suffix in _SUFFIXES))
-    return "higher" if _WORSE_WHEN_HIGHER.intersection(names) else "lower"
+def worse_side(finding: Finding) -> Worse:
+    """Return which side of its groups' numbers is worse."""
+    names = {finding.metric, *(finding.metric.removesuffix(suffix) for suffix in _SUFFIXES)}
+    behind = finding.reason if finding.metric == "equalized_odds" else ""
+    if names & _WORSE_WHEN_HIGHER or "false_positive_rate" in behind:
+        return "higher"
+    return "lower"
+
+
+def lower_is_worse(finding: Finding) -> bool:
+    """Whether the value itself is worse when lower, so that harm is a negative excess."""
+    return finding.metric in _VALUES_WORSE_WHEN_LOWER
 
 
 def _are_shares(by_group: Sequence[GroupValue]) -> bool:
@@ -189,7 +207,7 @@ def _plain_sentence(finding: Finding) -> str:
         groups=finding.groups,
         subject=finding.subject,
     )
-    return _with_direction(text, finding)
+    return text if finding.metric == "effect_size_mean" else _with_direction(text, finding)
 
 
 def _with_direction(text: str, finding: Finding) -> str:
@@ -207,7 +225,8 @@ def figures(finding: Finding) -> str:
         band_text = interval(finding.chance_low, finding.chance_high)
         parts.append(f"by chance {number(finding.chance)} {band_text}")
     if not math.isnan(finding.threshold):
-        parts.append(f"threshold {number(finding.threshold)} above chance")
+        side = "below" if lower_is_worse(finding) else "above"
+        parts.append(f"threshold {number(finding.threshold)} {side} chance")
     if not math.isnan(finding.q_value):
         parts.append(f"q\u00a0{p_value(finding.q_value)}")
     return " · ".join(parts)
@@ -234,7 +253,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def _weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
-    return finding.excess / finding.threshold if finding.threshold > 0 else finding.excess
+    harm = -finding.excess if lower_is_worse(finding) else finding.excess
+    return harm / finding.threshold if finding.threshold > 0 else harm
 
 
 def names_groups(finding: Finding) -> bool:

@@ -24,7 +24,15 @@ from equipoise.report.blocks import (
 from equipoise.report.contrast import contrast
 from equipoise.report.sections.tables import parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
-from equipoise.report.words import figures, heading, ranked, sentence, title
+from equipoise.report.words import (
+    figures,
+    heading,
+    lower_is_worse,
+    ranked,
+    sentence,
+    title,
+    worse_side,
+)
 
 SHOWN, MOST = 8, 60
 LEAVES_IN_OVERVIEW = 12
@@ -64,33 +72,37 @@ def _summary(found: Sequence[Finding]) -> str:
 
 
 def _cards(found: list[Finding]) -> list[Block]:
-    first_open = found[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE)
-    shown = SHOWN if first_open else 0
-    blocks: list[Block] = [_card(finding) for finding in found[:shown]]
-    rest = tuple(_card(finding) for finding in found[shown:MOST])
+    """Make one card of all findings that come to the same sentence."""
+    merged: dict[str, list[Finding]] = {}
+    for finding in found:
+        merged.setdefault(sentence(finding), []).append(finding)
+    cards = list(merged.items())
+    shown = SHOWN if found[0].verdict in (Verdict.DISPARITY, Verdict.INCONCLUSIVE) else 0
+    blocks: list[Block] = [_card(text, same) for text, same in cards[:shown]]
+    rest = tuple(_card(text, same) for text, same in cards[shown:MOST])
     if rest:
-        noun = "more finding" if shown else "finding"
+        noun = "more statement" if shown else "statement"
         blocks.append(Fold(f"Show {plural(len(rest), noun)}", rest))
-    if len(found) > MOST:
-        left = len(found) - MOST
-        blocks.append(
-            Words(
-                (f"{plural(left, 'further finding')} of this kind: see findings.parquet.",), "note"
-            )
-        )
+    left = sum(len(same) for _, same in cards[MOST:])
+    if left:
+        note = f"{plural(left, 'further finding')} of this kind: see findings.parquet."
+        blocks.append(Words((note,), "note"))
     return blocks
 
 
-def _card(finding: Finding) -> Card:
+def _card(text: str, same: list[Finding]) -> Card:
     blocks: list[Block] = []
-    if not math.isnan(finding.value) and not math.isnan(finding.ci_low):
-        blocks.append(_estimate_chart([finding], bool(math.isnan(finding.chance))))
-    if any(not math.isnan(part.value) for part in finding.by_group):
-        blocks.append(_groups_chart(finding))
-    elif finding.by_group:
-        blocks.append(_groups_table(finding))
-    blocks.append(Facts(_facts(finding)))
-    return Card(Badge(finding.verdict), sentence(finding), figures(finding), tuple(blocks))
+    drawn = [f for f in same if not math.isnan(f.value) and not math.isnan(f.ci_low)]
+    if drawn:
+        blocks.append(_estimate_chart(drawn))
+    first = same[0]
+    if any(not math.isnan(part.value) for part in first.by_group):
+        blocks.append(_groups_chart(first))
+    elif first.by_group:
+        blocks.append(_groups_table(first))
+    blocks += [Facts(_facts(finding)) for finding in same]
+    lines = tuple(dict.fromkeys(figures(finding) for finding in same))
+    return Card(Badge(first.verdict), text, lines, tuple(blocks))
 
 
 def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
@@ -119,35 +131,40 @@ def _estimate_row(finding: Finding, label: str) -> dict[str, Any]:
         "high": finding.ci_high,
         "chance_low": finding.chance_low,
         "chance_high": finding.chance_high,
-        "line": finding.chance + finding.threshold,
+        "line": finding.chance + _side(finding) * finding.threshold,
         "verdict": finding.verdict.value,
         "tip": f"{finding.verdict.value}: {figures(finding)}",
     }
 
 
-def _estimate_chart(
-    found: Sequence[Finding], plain: bool = False, *, name: str = "", table: Table | None = None
-) -> Chart:
-    spec = charts.estimates(
-        "rows", tuple(dict.fromkeys(f.verdict.value for f in found)), len(found)
-    )
-    data = [_estimate_row(f, _label(f)) for f in found]
-    key = "" if plain else " Grey bar: what chance gives; tick: where the threshold begins."
+def _side(finding: Finding) -> int:
+    return -1 if lower_is_worse(finding) else 1
+
+
+def _estimate_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
+    verdicts = tuple(dict.fromkeys(f.verdict.value for f in found))
+    spec = charts.estimates("rows", verdicts, len(found))
+    data = [_estimate_row(f, label) for f, label in zip(found, _labels(found), strict=True)]
+    tested = any(not math.isnan(f.chance) for f in found)
+    key = " Grey bar: what chance gives; tick: where the threshold begins." if tested else ""
     label = f"{name or heading(found[0])}. Point: value; line: interval.{key}"
-    return Chart(label, spec, {"rows": data}, table, name)
+    return Chart(label, spec, {"rows": data}, None, name)
 
 
-def _label(finding: Finding) -> str:
-    return (
-        f"{title(finding.metric)}, {finding.subject}" if finding.subject else title(finding.metric)
-    )
+def _labels(found: Sequence[Finding]) -> list[str]:
+    """Name rows by metric and class, and by null hypothesis where that alone differs."""
+    plain = [f"{title(f.metric)}, {f.subject}" if f.subject else title(f.metric) for f in found]
+    return [
+        f"{label}, within class" if plain.count(label) > 1 and "within" in finding.null else label
+        for label, finding in zip(plain, found, strict=True)
+    ]
 
 
 def _groups_chart(finding: Finding) -> Chart:
     parts = sorted(
         (part for part in finding.by_group if not math.isnan(part.value)), key=lambda p: p.value
     )
-    found = contrast(finding.by_group, "lower")
+    found = contrast(finding.by_group, worse_side(finding))
     share = all(0 <= part.value <= 1 for part in parts)
     data = [
         {
@@ -206,14 +223,14 @@ def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
 def _findings_table(found: Sequence[Finding]) -> Table:
     columns = [
         "Metric", "Class", "Model", "Groups", "Verdict", "#Value", "#Interval", "#Chance",
-        "#Chance band", "#Excess", "#q", "#Images", "Reason",
+        "#Chance band", "#Excess", "#q", "#Images", "Reason", "Null hypothesis",
     ]  # fmt: skip
     cells = [
         (
             title(f.metric), f.subject, f.model, scope(f.groups, f.version), Badge(f.verdict),
             number(f.value),
             interval(f.ci_low, f.ci_high), number(f.chance), interval(f.chance_low, f.chance_high),
-            number(f.excess), p_value(f.q_value), count(f.n), f.reason,
+            number(f.excess), p_value(f.q_value), count(f.n), f.reason, f.null,
         )
         for f in ranked(found)
     ]  # fmt: skip

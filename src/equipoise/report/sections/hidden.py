@@ -84,9 +84,9 @@ def _card(row: Any, wrong: Sequence[Any]) -> Card:
         f"yet its answers depend on {where} (effect size {size}, "
         f"{band(row['effect_size'])}).{_typical(wrong)}"
     )
-    figures = f"GAP {number(row['gap'])} · worst group: {row['worst_group']}"
+    line = f"GAP {number(row['gap'])} · worst group: {row['worst_group']}"
     table = _table(row, wrong)
-    return Card(None, sentence, figures, (table,) if table else ())
+    return Card(None, sentence, (line,), (table,) if table else ())
 
 
 def _typical(wrong: Sequence[Any]) -> str:

@@ -111,13 +111,17 @@ def _sizes_table(sizes: list[dict[str, Any]]) -> Table:
 def limits(result: AuditResult) -> Section:
     """What the data cannot show."""
     sizes = rows(result, "group_sizes")
-    items = [
+    notes = result.manifest.notes
+    perceived = (
         "Groups are perceived: they come from the labels in the data given, not from the people "
-        "shown. A different labelling gives different groups.",
+        "shown. A different labelling gives different groups."
+    )
+    items = [
+        *([] if any("perceived" in note for note in notes) else [perceived]),
         *_binary(sizes),
         *_absent(sizes),
         *_missing_classes(result),
-        *result.manifest.notes,
+        *notes,
         "A disparity that was not found may still exist: it may be smaller than these data can "
         "show, or concern groups that are not labelled.",
     ]
