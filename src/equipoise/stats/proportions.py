@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from equipoise.core.errors import InputError
-from equipoise.stats.critical import Floats, by_count, normal, studentized_range, where
+from equipoise.stats.critical import Floats, by_count, check_level, normal, studentized_range, where
 
 Pair = tuple[Floats, Floats]
 
@@ -111,6 +111,7 @@ def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 
     Agresti, Bini, Bertaccini & Ryu 2008, Biometrics 64, 1270-1275 (pairwise intervals from
     scores and the studentized range); Newcombe 1998.
     """
+    check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
     wide = _Scored.of(s, n, by_count(studentized_range, groups, level)[..., None])
@@ -151,6 +152,7 @@ def simultaneous_shortfall(successes: npt.ArrayLike, n: npt.ArrayLike, level: fl
     InputError
         When `level` is outside (0, 1) or a count lies outside [0, n].
     """
+    check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
     all_s = np.nansum(s, axis=-1, keepdims=True)
@@ -194,6 +196,7 @@ def simultaneous_minimum(successes: npt.ArrayLike, n: npt.ArrayLike, level: floa
     InputError
         When `level` is outside (0, 1) or a count lies outside [0, n].
     """
+    check_level(level)
     s, n = _counts(successes, n)
     groups = (n > 0).sum(axis=-1)
     lows, _ = _score(s, n, normal(level))

@@ -1,0 +1,437 @@
+"""How often the intervals hold the truth: exact sums and simulations, one row per case.
+
+`python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run the same grid
+with fewer samples.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from equipoise.stats import (
+    association_interval,
+    effect_size_interval,
+    newcombe,
+    simultaneous_gap,
+    simultaneous_minimum,
+    simultaneous_shortfall,
+    tail,
+    wilson,
+)
+from equipoise.stats.draws import TableSampler
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 0.95
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """Coverage in one situation: `what` it is, and how often the truth lay below and above."""
+
+    kind: str
+    what: str
+    size: str
+    below: float
+    above: float
+    width: float
+
+    @property
+    def coverage(self) -> float:
+        """How often the interval held the truth."""
+        return 1.0 - self.below - self.above
+
+
+def _rates(n: int) -> Floats:
+    """Rates p with n min(p, 1 - p) >= 1, away from the round ones."""
+    edge = max(1.0 / n, 0.001)
+    near = np.geomspace(edge, 0.5, 41)
+    return np.unique(np.r_[near, 1.0 - near])
+
+
+def wilson_cases() -> Iterator[Case]:
+    """Exact coverage of Wilson's interval: the sum over all counts."""
+    for n in (5, 10, 20, 30, 50, 100, 300, 1000, 10_000):
+        counts = np.arange(n + 1)
+        low, high = wilson(counts, n, LEVEL)
+        for p in _rates(n):
+            mass = stats.binom.pmf(counts, n, p)
+            below, above = mass[p < low].sum(), mass[p > high].sum()
+            yield Case("Wilson", f"p = {p:.3f}", f"n = {n}", below, above, mass @ (high - low))
+
+
+def newcombe_cases() -> Iterator[Case]:
+    """Exact coverage of Newcombe's interval: the sum over all pairs of counts."""
+    for n1, n2 in ((10, 10), (10, 40), (20, 20), (30, 30), (30, 300), (60, 60), (150, 150)):
+        a, b = np.arange(n1 + 1)[:, None], np.arange(n2 + 1)[None]
+        low, high = newcombe(a, n1, b, n2, LEVEL)
+        for p1 in _rates(n1)[::6]:
+            for p2 in _rates(n2)[::4]:
+                mass = stats.binom.pmf(a, n1, p1) * stats.binom.pmf(b, n2, p2)
+                truth = p1 - p2
+                yield Case(
+                    "Newcombe",
+                    f"p = {p1:.3f}, {p2:.3f}",
+                    f"n = {n1}, {n2}",
+                    mass[truth < low].sum(),
+                    mass[truth > high].sum(),
+                    (mass * (high - low)).sum(),
+                )
+
+
+PATTERNS: dict[str, Callable[[int], Floats]] = {
+    "all equal": np.zeros,
+    "one lower": lambda k: np.r_[-1.0, np.zeros(k - 1)],
+    "one higher": lambda k: np.r_[1.0, np.zeros(k - 1)],
+    "two clusters": lambda k: np.where(np.arange(k) < k / 2, -1.0, 0.0),
+    "evenly spread": lambda k: np.linspace(-1.0, 0.0, k),
+}
+Extreme = Callable[[Floats, Floats], Floats]
+EXTREMES: dict[str, tuple[Callable[..., tuple[Floats, Floats]], Extreme]] = {
+    "max - min": (simultaneous_gap, lambda p, w: p.max() - p.min()),
+    "overall - min": (simultaneous_shortfall, lambda p, w: p @ w - p.min()),
+    "min": (simultaneous_minimum, lambda p, w: p.min()),
+}
+
+
+def extreme_cases(samples: int) -> Iterator[Case]:
+    """Simulated coverage of the intervals of extremes over groups."""
+    for k in (2, 3, 7, 14):
+        for shape, sizes in _group_sizes(k):
+            for base in (0.5, 0.8, 0.95):
+                for pattern, steps in PATTERNS.items():
+                    for step in (0.03, 0.1, 0.3):
+                        p = base + step * steps(k)
+                        if p.max() > 1.0 or (sizes * np.minimum(p, 1.0 - p)).min() < 1.0:
+                            continue
+                        what = f"{k} groups, p = {base}, {pattern}, step {step}"
+                        yield from _extremes(p, sizes, what, shape, samples)
+                        if pattern == "all equal":
+                            break
+
+
+def _group_sizes(k: int) -> Iterator[tuple[str, Floats]]:
+    yield "n = 50 each", np.full(k, 50.0)
+    yield "n = 400 each", np.full(k, 400.0)
+    yield "n = 30 to 1000", np.round(np.geomspace(30.0, 1000.0, k))
+
+
+def _extremes(p: Floats, sizes: Floats, what: str, size: str, samples: int) -> Iterator[Case]:
+    rng = stream(SEED, "extremes", what, size)
+    counts = rng.binomial(sizes.astype(int), p, size=(samples, len(p)))
+    for kind, (interval, statistic) in EXTREMES.items():
+        low, high = interval(counts, sizes, LEVEL)
+        truth = float(statistic(p, sizes / sizes.sum()))
+        yield _case(kind, what, size, truth, low, high)
+
+
+def _case(kind: str, what: str, size: str, truth: float, low: Floats, high: Floats) -> Case:
+    slack = 1e-9
+    return Case(
+        kind,
+        what,
+        size,
+        float((truth < low - slack).mean()),
+        float((truth > high + slack).mean()),
+        float((high - low).mean()),
+    )
+
+
+SHAPES = ((2, 2), (3, 3), (14, 2), (23, 10))
+STRENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9)
+
+
+def population(rows: int, columns: int, v: float, skew: str, pattern: str) -> Floats | None:
+    """Return a table of probabilities with Cramér's V = v; None where the margins forbid it.
+
+    Margins are even, or fall as 1, 1/2, 1/3, ... ("groups", "labels" or "both"). Either each
+    group has a label of its own that it is given more often ("all"), or the smallest group
+    alone is given the rarest label more often ("one").
+    """
+    r, c = _margin(rows, skew in ("groups", "both")), _margin(columns, skew in ("labels", "both"))
+    if pattern == "all":
+        far = np.eye(columns)[np.arange(rows) % columns]
+    else:
+        rest = np.r_[c[:-1], 0.0] / c[:-1].sum()
+        far = np.vstack([np.tile(rest, (rows - 1, 1)), np.eye(columns)[-1]])
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        reached = true_v(r[:, None] * ((1.0 - middle) * c + middle * far)) < v
+        low, high = (middle, high) if reached else (low, middle)
+    table = r[:, None] * ((1.0 - high) * c + high * far)
+    return table if abs(true_v(table) - v) < 1e-6 else None
+
+
+def true_v(p: Floats) -> float:
+    """Cramér's V of a table of probabilities."""
+    independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    squares = np.divide(p**2, independent, out=np.zeros_like(p), where=independent > 0)
+    return float(np.sqrt(max(squares.sum() - 1.0, 0.0) / (min(p.shape) - 1)))
+
+
+def _margin(k: int, skewed: bool) -> Floats:
+    weights = 1.0 / np.arange(1, k + 1) if skewed else np.ones(k)
+    return np.asarray(weights / weights.sum())
+
+
+def association_cases(samples: int, *, plain: bool = False) -> Iterator[Case]:
+    """Simulated coverage of V where every expected count is at least 1."""
+    for rows, columns in SHAPES:
+        for skew in ("none", "groups", "labels", "both"):
+            for pattern in ("all", "one"):
+                for n in (50, 100, 500, 3000) if rows * columns < 200 else (500, 3000, 20_000):
+                    for v in STRENGTHS:
+                        p = population(rows, columns, v, skew, pattern)
+                        if p is None or (v == 0.0 and pattern == "one"):
+                            continue
+                        if n * p.sum(axis=1).min() * p.sum(axis=0).min() < 1.0:
+                            continue
+                        what = f"V = {v}, skewed: {skew}, differ: {pattern}"
+                        yield _association(p, n, v, what, samples, plain)
+
+
+def _association(p: Floats, n: int, v: float, what: str, samples: int, plain: bool) -> Case:
+    rows, columns = p.shape
+    rng = stream(SEED, "association", f"{rows}x{columns}", n, what)
+    tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples).reshape(-1, rows, columns)
+    low, high = _plain(tables) if plain else association_interval(tables, level=LEVEL)
+    known = ~np.isnan(low)
+    return _case(f"{rows} × {columns}", what, f"n = {n}", v, low[known], high[known])
+
+
+def _plain(tables: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
+    r, c = tables.sum(axis=2, keepdims=True), tables.sum(axis=1, keepdims=True)
+    n = tables.sum(axis=(1, 2))
+    product = (r * c).astype(np.float64)
+    shares = np.divide(tables**2, product, out=np.zeros(tables.shape), where=product > 0)
+    rows, columns = (r > 0).sum(axis=(1, 2)), (c > 0).sum(axis=(1, 2))
+    chi2 = np.maximum(n * (shares.sum(axis=(1, 2)) - 1.0), 0.0)
+    return effect_size_interval(
+        chi2, n, (rows - 1) * (columns - 1), np.minimum(rows, columns) - 1, LEVEL
+    )
+
+
+@dataclass(frozen=True)
+class Tail:
+    """How often the approximate tail gives p <= t when chance alone is at work, as P / t."""
+
+    null: str
+    draws: int
+    ratios: dict[float, float]
+
+
+def tail_cases(repeats: int) -> Iterator[Tail]:
+    """Set known null distributions against their tail as 1000 draws tell it."""
+    known: dict[str, tuple[Callable[..., Floats], Callable[[float], float]]] = {
+        "normal": (np.random.Generator.standard_normal, stats.norm.sf),
+        "largest gap of 3 groups": (partial(_ranges, 3), partial(_range_sf, 3)),
+        "largest gap of 14 groups": (partial(_ranges, 14), partial(_range_sf, 14)),
+        "V, df 1": (partial(_chi, 1), lambda x: float(stats.chi2.sf(x * x, 1))),
+        "V, df 13": (partial(_chi, 13), lambda x: float(stats.chi2.sf(x * x, 13))),
+        "chi-squared, df 1": (
+            lambda rng, size: rng.chisquare(1, size),
+            lambda x: float(stats.chi2.sf(x, 1)),
+        ),
+        "chi-squared, df 13": (
+            lambda rng, size: rng.chisquare(13, size),
+            lambda x: float(stats.chi2.sf(x, 13)),
+        ),
+    }
+    for null, (draw, survival) in known.items():
+        rng = stream(SEED, "tail", null)
+        ratios = {
+            t: float(np.mean([survival(_critical(draw(rng, 1000), t)) for _ in range(repeats)])) / t
+            for t in (1e-3, 1e-4, 1e-5, 1e-6)
+        }
+        yield Tail(null, 1000, ratios)
+    for name, table in {
+        "V, 2 × 14 table, even": np.full((2, 14), 30.0),
+        "V, 10 × 23 table, skewed": np.round(2000 * np.outer(_margin(10, True), _margin(23, True))),
+    }.items():
+        yield _permuted_tail(name, table, repeats)
+
+
+def _permuted_tail(name: str, table: Floats, repeats: int) -> Tail:
+    sampler = TableSampler(table)
+    strata = np.zeros(len(table), dtype=np.int64)
+    blocks = sampler.permute(strata, 60_000, SEED)
+    population = np.sort(np.concatenate([_v(block) for block in blocks]))
+    rng = stream(SEED, "tail", name)
+    ratios = {}
+    for t in (1e-3, 1e-4):
+        reached = []
+        for _ in range(repeats):
+            value = _critical(rng.choice(population, 1000), t)
+            reached.append((population >= value).mean())
+        ratios[t] = float(np.mean(reached)) / t
+    return Tail(name, 1000, ratios)
+
+
+def _v(tables: Floats) -> Floats:
+    n = tables.sum(axis=(1, 2))
+    product = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
+    squares = np.divide(tables**2, product, out=np.zeros_like(tables), where=product > 0)
+    return np.sqrt(np.maximum(squares.sum(axis=(1, 2)) - 1.0, 0.0) * n)
+
+
+def _critical(draws: Floats, t: float) -> float:
+    """Return the smallest value whose approximate tail p-value is at most t."""
+    low, high = float(np.median(draws)), float(draws.mean() + 40.0 * draws.std())
+    for _ in range(30):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if tail(draws, middle).value > t else (low, middle)
+    return high
+
+
+def _chi(df: int, rng: np.random.Generator, size: int) -> Floats:
+    return np.sqrt(rng.chisquare(df, size))
+
+
+def _ranges(k: int, rng: np.random.Generator, size: int) -> Floats:
+    return np.ptp(rng.standard_normal((size, k)), axis=1)
+
+
+def _range_sf(k: int, value: float) -> float:
+    return float(stats.studentized_range.sf(value, k, np.inf))
+
+
+def false_discovery_rate(
+    correct: Callable[[Floats], Floats], effects: int, tests: int, samples: int
+) -> float:
+    """Mean share of false discoveries among q <= 0.05 with `effects` of `tests` true."""
+    rng = stream(SEED, "multiplicity", effects, tests)
+    shift = np.where(np.arange(tests) < effects, 3.0, 0.0)
+    shares = []
+    for _ in range(samples):
+        q = correct(stats.norm.sf(rng.standard_normal(tests) + shift))
+        found = q <= 0.05
+        shares.append(found[effects:].sum() / max(found.sum(), 1))
+    return float(np.mean(shares))
+
+
+def summary(cases: list[Case]) -> str:
+    """Return a Markdown row: cases, mean and least coverage, and where the least is."""
+    coverage = np.array([case.coverage for case in cases])
+    worst = cases[int(coverage.argmin())]
+    share = float((coverage < 0.93).mean())
+    return (
+        f"| {worst.kind} | {len(cases)} | {coverage.mean():.1%} | {coverage.min():.1%} "
+        f"| {share:.1%} | {worst.what}; {worst.size} |"
+    )
+
+
+def by_kind(cases: list[Case]) -> dict[str, list[Case]]:
+    """Group cases by kind, in order of appearance."""
+    kinds: dict[str, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(case.kind, []).append(case)
+    return kinds
+
+
+def strengths_table(cases: list[Case]) -> list[str]:
+    """Return a Markdown table: shape by V, mean and least coverage over margins and sizes."""
+    lines = [
+        "| groups × labels | " + " | ".join(f"V = {v:g}" for v in STRENGTHS) + " |",
+        "|---" * (len(STRENGTHS) + 1) + "|",
+    ]
+    for kind, members in by_kind(cases).items():
+        cells = []
+        for v in STRENGTHS:
+            found = [c.coverage for c in members if c.what.startswith(f"V = {v},")]
+            cells.append(f"{np.mean(found):.1%} ({min(found):.1%})" if found else "")
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return lines
+
+
+SUMMARY_HEAD = [
+    "| interval | cases | mean | least | below 93 % | where the least is |",
+    "|---|---|---|---|---|---|",
+]
+
+
+def page(samples: int = 2000) -> str:
+    """Return docs/coverage.md."""
+    exact = [*wilson_cases(), *newcombe_cases()]
+    extremes = list(extreme_cases(2 * samples))
+    matched = list(association_cases(samples))
+    plain = list(association_cases(samples, plain=True))
+    tails = list(tail_cases(200))
+    levels = list(tails[0].ratios)
+    lines = [
+        "# Measured coverage",
+        "",
+        "How often the 95 % intervals of equipoise hold the truth. Written by",
+        "`python tests/stats/coverage_grid.py` (fixed seed; do not edit). What each interval",
+        "is and which to trust when: [statistics.md](statistics.md).",
+        "",
+        "## Proportions, differences, extremes over groups",
+        "",
+        "Rates with n · min(p, 1 − p) ≥ 1 in every group. Wilson and Newcombe: exact sums over all",
+        f"counts. Extremes: {2 * samples} samples per case, 2 to 14 groups of 30 to 1000 rows.",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(exact + extremes).values()),
+        "",
+        "The intervals of extremes are conservative between two tight spots: all groups equal, and",
+        "one group far from the rest.",
+        "",
+        "## Effect sizes of tables",
+        "",
+        "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",
+        "one group or all groups differing; n from 50 to 20 000 with every expected count at least",
+        f"1; {samples} multinomial samples per case (standard error {_error(samples):.1%}).",
+        "",
+        "`association_interval`, which equipoise uses:",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(matched).values()),
+        "",
+        "The plain inversion of the noncentral chi-squared distribution, for comparison:",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(plain).values()),
+        "",
+        "`association_interval` by true V: mean coverage over margins and n (least).",
+        "",
+        *strengths_table(matched),
+        "",
+        "The plain inversion by true V:",
+        "",
+        *strengths_table(plain),
+        "",
+        "## Approximate tails of p-values",
+        "",
+        "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
+        "exact, above 1 too many small p-values. Permuted tables: against 60 000 permutations.",
+        "",
+        "| null distribution | " + " | ".join(f"t = {t:g}" for t in levels) + " |",
+        "|---" * (len(levels) + 1) + "|",
+        *(
+            f"| {case.null} | "
+            + " | ".join(f"{case.ratios[t]:.2f}" if t in case.ratios else "" for t in levels)
+            + " |"
+            for case in tails
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _error(samples: int) -> float:
+    return float(np.sqrt(0.05 * 0.95 / samples))
+
+
+if __name__ == "__main__":
+    target = Path(__file__).parents[2] / "docs" / "coverage.md"
+    target.write_text(page(int(sys.argv[1]) if len(sys.argv) > 1 else 2000), encoding="utf-8")
