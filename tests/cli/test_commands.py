@@ -159,16 +159,29 @@ def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:
     assert not (two_runs / "both").exists()
 
 
+def _write_little(result: AuditResult, folder: Path) -> None:
+    for name in ("manifest.json", "findings.parquet"):
+        (folder / name).touch()
+
+
 def test_demo_replaces_its_own_run_only(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(**_: object) -> tuple[AuditResult, Any]:
-        return result(load_config("c.yaml")), data()
+        planted = {
+            "model": "without_green_heart", "removed": "green heart", "class": "heart",
+            "planted": True, "found_effect_size": 0.81, "low": 0.79, "high": 0.83,
+            "paper_effect_size": 0.79, "worst_group_accuracy": 0.31,
+        }  # fmt: skip
+        tables = {"planted": pa.Table.from_pylist([planted])}
+        return replace(result(load_config("c.yaml")), tables=tables), data()
 
     monkeypatch.setattr(audits, "demo", shown)
+    monkeypatch.setattr("equipoise.report.write", _write_little)
     for _ in range(2):
         code, out, _ = command("demo")
         assert code == 0
+        assert "without_green_heart  heart  green heart        0.810  [0.790, 0.830]" in out
         assert "report: runs/demo/report.html" in out
     assert json.loads(command("demo", "--json")[1])["run"] == "runs/demo"
     assert command("demo", "--out", "mine")[0] == 0

@@ -37,6 +37,11 @@ def show(result: AuditResult, run: Path) -> None:
     """Print a result for a reader at the terminal."""
     _show_disparities(result)
     _show_numbers(result)
+    show_end(result, run)
+
+
+def show_end(result: AuditResult, run: Path) -> None:
+    """Print what to know about a result, its verdicts, and where it is."""
     for text in result.manifest.notes:
         say(f"note: {text}")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in _verdicts(result).items())

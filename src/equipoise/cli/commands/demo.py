@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.terminal import Steps, json_option, say_json
+from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
+
+if TYPE_CHECKING:
+    from equipoise.core import AuditResult
 
 _DEFAULT = Path("runs", "demo")
 
@@ -27,7 +31,7 @@ def command(out: Path | None, overwrite: bool, as_json: bool) -> None:
     the default place is replaced each time.
     """
     from equipoise import audits, report
-    from equipoise.cli.summary import facts, show
+    from equipoise.cli.summary import facts, show_end
     from equipoise.evidence import new_run, write_predictions
 
     run = out or _DEFAULT
@@ -37,6 +41,29 @@ def command(out: Path | None, overwrite: bool, as_json: bool) -> None:
         report.write(result, folder)
         write_predictions(folder, data)
     if as_json:
-        say_json(facts(result, run))
+        say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
     else:
-        show(result, run)
+        _show_planted(result)
+        show_end(result, run)
+
+
+_COLUMNS = ("model", "class", "planted", "effect size", "interval", "in the paper", "worst group")
+
+
+def _show_planted(result: AuditResult) -> None:
+    from equipoise.report.text import interval, number
+
+    rows = [
+        (
+            row["model"],
+            row["class"],
+            row["removed"] if row["planted"] else "",
+            number(row["found_effect_size"]),
+            interval(row["low"], row["high"]),
+            number(row["paper_effect_size"]),
+            number(row["worst_group_accuracy"]),
+        )
+        for row in result.tables["planted"].to_pylist()
+    ]
+    say_table(_COLUMNS, rows)
+    say()

@@ -1,0 +1,62 @@
+"""Configurations to check, and what the check says of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from equipoise.audits.config import parse_config
+from equipoise.core.errors import ConfigError
+
+EXAMPLE = """\
+audit: predictions
+data:
+  table: ../shared/data/fairface3k/labels.csv
+  id: image_id
+  target: gender
+  groups: [race, [race, gender]]
+models:
+  deepface: {table: ../shared/data/fairface3k/deepface.csv, prediction: gender}
+  facellm: {table: ../shared/data/fairface3k/facellm.csv, prediction: gender}
+resampling: {method: bootstrap, replicates: 1000, seed: 7}
+gate:
+  - {metric: worst_group_accuracy, min: 0.6}
+"""
+
+
+def message(load: Any, content: str | bytes) -> str:
+    with pytest.raises(ConfigError) as raised:
+        load(content)
+    return str(raised.value)
+
+
+def outcome(check: Callable[[Any], object], value: Any) -> str:
+    """What the check says; anything but a ConfigError passes through and fails the test."""
+    try:
+        check(value)
+    except ConfigError as error:
+        return str(error)
+    return "accepted"
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "audit": "predictions",
+        "data": {"table": "labels.csv", "id": "id", "target": "y", "groups": ["g"]},
+        "models": {"m": {"table": "m.csv", "prediction": "p"}},
+    }
+    return base | changes
+
+
+def with_model(**keys: Any) -> dict[str, Any]:
+    return values(models={"m": {"table": "m.csv", "prediction": "p"} | keys})
+
+
+def with_data(**keys: Any) -> dict[str, Any]:
+    return values(data=values()["data"] | keys)
+
+
+def refusal(config: Any) -> str:
+    with pytest.raises(ConfigError) as raised:
+        parse_config(config, source="c")
+    return str(raised.value)
