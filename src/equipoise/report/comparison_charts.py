@@ -26,10 +26,14 @@ def model_points(data: str, x_title: str, y_title: str, models: tuple[str, ...])
     color, shape = _model_color(models)
     base = _chart(data).encode(
         x=alt.X(
-            "x:Q", axis=_number_axis(x_title, format=".2f"), scale=alt.Scale(zero=False, padding=28)
+            "x:Q",
+            axis=_number_axis(x_title, format=".3~f"),
+            scale=alt.Scale(zero=False, padding=28),
         ),
         y=alt.Y(
-            "y:Q", axis=_number_axis(y_title, format=".2f"), scale=alt.Scale(zero=False, padding=24)
+            "y:Q",
+            axis=_number_axis(y_title, format=".3~f"),
+            scale=alt.Scale(zero=False, padding=24),
         ),
     )
     return _spec(

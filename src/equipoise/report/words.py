@@ -25,6 +25,7 @@ TITLES = {
     "phi": "Phi",
     "tschuprows_t": "Tschuprow's T",
 }
+_PARITY = "demographic_parity"
 EFFECT_SIZES = ("cramers_v", "phi", "tschuprows_t")
 BANDS = (("negligible", 0.1), ("small", 0.3), ("medium", 0.5), ("large", math.inf))
 
@@ -44,6 +45,10 @@ _CLASS_DEEDS = {
     "false_negative_rate": ("misses “{s}” on", "its images labelled"),
     "false_positive_rate": ("wrongly says “{s}” on", "the images of other classes labelled"),
     "true_negative_rate": ("rightly does not say “{s}” on", "the images of other classes labelled"),
+    "negative_predictive_value": (
+        "is right in not saying “{s}” on",
+        "the other answers for images labelled",
+    ),
     "precision": ("is right in saying “{s}” on", "such answers for images labelled"),
 }
 # What a number says as a whole, by metric and whether it is about one class.
@@ -63,10 +68,15 @@ _FRAMES = {
         "Among images that are, or are not, of “{subject}”, how often {model} says so differs by "
         "{points} between groups of {groups}."
     ),
+    ("average_odds", True): (
+        "The mean of true and false positive rate with which {model} says “{subject}” differs by "
+        "{points} between groups of {groups}."
+    ),
     ("effect_size_mean", False): (
         "Over the classes, what {model} answers depends on {groups} with a mean effect size of "
         "{value} ({band})."
     ),
+    ("accuracy", False): "{model} is right on {share} of the images.",
     ("skewsize", False): (
         "The effect sizes of {model} over the classes have a skewness (SkewSize) of {value} for "
         "{groups}; higher means that fewer classes are affected."
@@ -84,18 +94,22 @@ def title(metric: str) -> str:
     return TITLES.get(metric, metric.replace("_", " ").capitalize())
 
 
+def name_of(finding: Finding) -> str:
+    """Return a finding's metric for display; the rates of a class are differences of groups."""
+    rate = finding.subject and finding.metric in _CLASS_DEEDS and finding.metric != _PARITY
+    return f"{title(finding.metric)} difference" if rate else title(finding.metric)
+
+
 def heading(finding: Finding) -> str:
     """Return what a finding is about: metric, class, model, groups and version."""
-    version = "" if finding.version == "default" else f", {finding.version}"
-    return f"{_subject_title(finding)}: {finding.model}, {finding.groups}{version}"
+    version = "" if finding.version == "default" else finding.version
+    place = ", ".join(part for part in (finding.model, finding.groups, version) if part)
+    return f"{_subject_title(finding)}: {place}"
 
 
 def _subject_title(finding: Finding) -> str:
-    return (
-        f"{title(finding.metric)} of “{finding.subject}”"
-        if finding.subject
-        else title(finding.metric)
-    )
+    subject = f" of “{finding.subject}”" if finding.subject else ""
+    return f"{name_of(finding)}{subject}"
 
 
 def band(value: float) -> str:
@@ -195,16 +209,16 @@ def _share(part: GroupValue) -> str:
 
 
 def _plain_sentence(finding: Finding) -> str:
-    frame = _FRAMES.get(
-        (finding.metric, bool(finding.subject)), "{title}: {value} for {model}, {groups}."
-    )
+    frame = _FRAMES.get((finding.metric, bool(finding.subject)), "{title}: {value} for {place}.")
     text = frame.format(
         title=_subject_title(finding),
         value=number(finding.value),
         points=f"{number(100 * finding.value, 1)} percentage points",
+        share=percent(finding.value),
         band=band(finding.value),
         model=finding.model,
         groups=finding.groups,
+        place=", ".join(part for part in (finding.model, finding.groups) if part),
         subject=finding.subject,
     )
     return text if finding.metric == "effect_size_mean" else _with_direction(text, finding)
@@ -217,7 +231,7 @@ def _with_direction(text: str, finding: Finding) -> str:
 
 def figures(finding: Finding) -> str:
     """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
-    parts = [f"{title(finding.metric)} {number(finding.value)}"]
+    parts = [f"{name_of(finding)} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
         level = f"{100 * finding.level:g} % interval"
         parts.append(f"{level} {interval(finding.ci_low, finding.ci_high)}")

@@ -28,9 +28,9 @@ from equipoise.report.words import (
     figures,
     heading,
     lower_is_worse,
+    name_of,
     ranked,
     sentence,
-    title,
     worse_side,
 )
 
@@ -153,7 +153,7 @@ def _estimate_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
 
 def _labels(found: Sequence[Finding]) -> list[str]:
     """Name rows by metric and class, and by null hypothesis where that alone differs."""
-    plain = [f"{title(f.metric)}, {f.subject}" if f.subject else title(f.metric) for f in found]
+    plain = [f"{name_of(f)}, {f.subject}" if f.subject else name_of(f) for f in found]
     return [
         f"{label}, within class" if plain.count(label) > 1 and "within" in finding.null else label
         for label, finding in zip(plain, found, strict=True)
@@ -211,7 +211,7 @@ _KEY = (
 
 
 def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
-    tested = [f for f in found if not math.isnan(f.chance) and not math.isnan(f.value)]
+    tested = [f for f in found if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
     leaves = ranked(f for f in tested if f.family == Family.LEAF)[:LEAVES_IN_OVERVIEW]
     shown = [f for f in tested if f.family != Family.LEAF] + leaves
     if not shown:
@@ -227,7 +227,7 @@ def _findings_table(found: Sequence[Finding]) -> Table:
     ]  # fmt: skip
     cells = [
         (
-            title(f.metric), f.subject, f.model, scope(f.groups, f.version), Badge(f.verdict),
+            name_of(f), f.subject, f.model, scope(f.groups, f.version), Badge(f.verdict),
             number(f.value),
             interval(f.ci_low, f.ci_high), number(f.chance), interval(f.chance_low, f.chance_high),
             number(f.excess), p_value(f.q_value), count(f.n), f.reason, f.null,

@@ -36,11 +36,15 @@ def models(result: AuditResult) -> Section | None:
 
 def _wholes(result: AuditResult) -> Wholes:
     """Findings over all classes: per groups and version, by model and metric."""
-    found: Wholes = {}
+    every: Wholes = {}
     for f in result.findings:
         if not f.subject and f.family != Family.LEAF:
-            found.setdefault((f.groups, f.version), {}).setdefault((f.model, f.metric), f)
-    return found
+            every.setdefault((f.groups, f.version), {}).setdefault((f.model, f.metric), f)
+    # A number without groups, such as accuracy, stands beside those of every grouping.
+    grouped = {key: found for key, found in every.items() if key[0]}
+    if not grouped:
+        return every
+    return {key: every.get(("", key[1]), {}) | found for key, found in grouped.items()}
 
 
 def _side_by_side(found: dict[tuple[str, str], Finding], name: str) -> Table:

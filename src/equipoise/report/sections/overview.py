@@ -30,7 +30,7 @@ def models_of(result: AuditResult) -> list[str]:
 
 def groups_of(result: AuditResult) -> list[str]:
     """Return the group attributes in order of first appearance in the findings."""
-    return list(dict.fromkeys(finding.groups for finding in result.findings))
+    return list(dict.fromkeys(f.groups for f in result.findings if f.groups))
 
 
 def _data(result: AuditResult) -> Mapping[str, Any]:

@@ -40,7 +40,8 @@ def distinct(found: Iterable[Row], key: str) -> tuple[str, ...]:
 
 def scope(groups: str, version: str) -> str:
     """Return the name of a panel: its groups, and the version unless it is the only one."""
-    return groups if version == "default" else f"{groups} ({version})"
+    name = groups or "all images"
+    return name if version == "default" else f"{name} ({version})"
 
 
 def has(value: float | None) -> bool:
