@@ -42,8 +42,9 @@ def whole(
     *,
     metric: str | None = None,
     by_group: tuple[GroupValue, ...] = (),
+    about: str = "",
 ) -> Draft:
-    """Draft the finding of an estimate as a whole."""
+    """Draft the finding of an estimate as a whole; `by_group` is about the class `about`."""
     interval = estimate.interval(place.level)
     chance = estimate.chance
     finding = Finding(
@@ -72,7 +73,7 @@ def whole(
         method=estimate.method,
         null=estimate.null,
         parameters=_as_json(estimate.params),
-        direction=direction(metric or estimate.metric, by_group),
+        direction=direction(metric or estimate.metric, about, by_group),
         verdict=Verdict.NONE,
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
@@ -105,13 +106,13 @@ def _part(base: Draft, part: Part, metric: str | None) -> Draft:
         n=part.n,
         by_group=part.by_group,
         excluded=(*base.finding.excluded, *part.excluded),
-        direction=direction(name, part.by_group),
+        direction=direction(name, part.subject, part.by_group),
         reason=part.reason,
     )
     return Draft(finding, base.harm)
 
 
-def direction(metric: str, by_group: Sequence[GroupValue]) -> str:
+def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     """Say in words which group has the lowest and which the highest value."""
     known = [one for one in by_group if not math.isnan(one.value) and not one.note]
     if len(known) < 2:
@@ -119,19 +120,20 @@ def direction(metric: str, by_group: Sequence[GroupValue]) -> str:
     low = min(known, key=lambda one: one.value)
     high = max(known, key=lambda one: one.value)
     what = _BEHIND.get(metric, metric.replace("_", " "))
-    return f"{what}: lowest for {low.group}, highest for {high.group}"
+    of = f" of {subject}" if subject else ""
+    return f"{what}{of}: lowest for {low.group}, highest for {high.group}"
 
 
 _BEHIND = {
     "worst_group_accuracy": "accuracy",
     "accuracy_gap": "accuracy",
-    "demographic_parity": "share predicted as this class",
+    "demographic_parity": "share of predictions",
     "equalized_odds": "true positive rate",
     "cramers_v": "share of wrong predictions",
     "phi": "share of wrong predictions",
     "tschuprows_t": "share of wrong predictions",
+    "effect_size_mean": "share of wrong predictions",
     "unanswered_rate": "share without an answer",
-    "hit_rate": "hit rate",
 }
 
 

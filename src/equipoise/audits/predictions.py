@@ -115,7 +115,15 @@ def _drafts(estimate: Estimate, place: Place) -> Iterator[Draft]:
         yield from (_mirrored(draft) for draft in parts(estimate, place))
     else:
         name = "effect_size_mean" if estimate.metric == "effect_sizes" else None
-        yield whole(estimate, place, Family.COMPOSITE, metric=name, by_group=_worst(estimate))
+        worst = _worst(estimate)
+        yield whole(
+            estimate,
+            place,
+            Family.COMPOSITE,
+            metric=name,
+            by_group=worst.by_group,
+            about=worst.subject,
+        )
         yield from parts(estimate, place)
 
 
@@ -155,10 +163,10 @@ def _first(estimate: Estimate) -> Part:
     return parts_from_table(estimate.by)[0]
 
 
-def _worst(estimate: Estimate) -> tuple[GroupValue, ...]:
-    """Return the groups of the part with the largest value."""
-    known = [part for part in parts_from_table(estimate.by) if not math.isnan(part.value)]
-    return max(known, key=lambda part: part.value).by_group if known else ()
+def _worst(estimate: Estimate) -> Part:
+    """Return the part with the largest value."""
+    every = parts_from_table(estimate.by)
+    return max(every, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
 def _spread(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
