@@ -185,8 +185,10 @@ def _margin(k: int, skewed: bool) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def association_cases(samples: int, *, plain: bool = False) -> Iterator[Case]:
-    """Simulated coverage of V where every expected count is at least 1."""
+def association_cases(
+    samples: int, *, plain: bool = False, expected: tuple[float, float] = (1.0, np.inf)
+) -> Iterator[Case]:
+    """Simulated coverage of V where the smallest expected count lies in a range."""
     for rows, columns in SHAPES:
         for skew in ("none", "groups", "labels", "both"):
             for pattern in ("all", "one"):
@@ -195,7 +197,8 @@ def association_cases(samples: int, *, plain: bool = False) -> Iterator[Case]:
                         p = population(rows, columns, v, skew, pattern)
                         if p is None or (v == 0.0 and pattern == "one"):
                             continue
-                        if n * p.sum(axis=1).min() * p.sum(axis=0).min() < 1.0:
+                        smallest = n * p.sum(axis=1).min() * p.sum(axis=0).min()
+                        if not expected[0] <= smallest < expected[1]:
                             continue
                         what = f"V = {v}, skewed: {skew}, differ: {pattern}"
                         yield _association(p, n, v, what, samples, plain)
@@ -366,6 +369,7 @@ def page(samples: int = 2000) -> str:
     extremes = list(extreme_cases(2 * samples))
     matched = list(association_cases(samples))
     plain = list(association_cases(samples, plain=True))
+    sparse = list(association_cases(samples, expected=(0.1, 1.0)))
     tails = list(tail_cases(200))
     levels = list(tails[0].ratios)
     lines = [
@@ -401,6 +405,11 @@ def page(samples: int = 2000) -> str:
         "",
         *SUMMARY_HEAD,
         *(summary(members) for members in by_kind(plain).values()),
+        "",
+        "`association_interval` on sparse tables, the smallest expected count between 0.1 and 1:",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(sparse).values()),
         "",
         "`association_interval` by true V: mean coverage over margins and n (least).",
         "",

@@ -3,9 +3,9 @@
 Inverting the noncentral chi-squared distribution presumes that an association is weak: then
 Pearson's statistic X has mean λ + df and variance 4λ + 2 df, where λ = n φ² is its noncentrality.
 For a stronger association, or skewed margins, the mean is λ + b and the variance 4cλ + v, and
-with c well above 1 the plain interval covers as little as 42 %. Here b and c come from the delta
-method, v from the exact variance of X at fixed margins, and the distribution that is inverted is
-a noncentral chi-squared one, scaled and with the degrees of freedom that match both moments.
+with c well above 1 the plain interval covers less than half of the time. Here b and c come from
+the delta method, v from the exact variance of X at fixed margins, and the distribution that is
+inverted is a noncentral chi-squared one, scaled and with the degrees of freedom that match both.
 
 Write the population as p_ij = r_i c_j (1 + s e_ij), where e are the observed relative residuals
 and s moves the table from independence (0) to the observed one (1) and beyond. Then, with
