@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from equipoise.audits.designs import Design
+from equipoise.audits.designs import Design, chosen
 from equipoise.audits.findings import Draft, Place, parts, whole
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import Family, GroupValue
+from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_from_table
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.hits import HitRate, hits
 from equipoise.metrics.measure import NULLS, Measure, measure
 from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity
@@ -55,6 +56,7 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     if counts.determines_target:
         drafts = [_explained(draft) for draft in drafts]
     drafts += _spread(design, config, resampling)
+    drafts += _hits(design, config, resampling)
     drafts += _unanswered(design, config, resampling)
     return Measured(design, tuple(drafts), _parts(estimates))
 
@@ -184,6 +186,28 @@ def _spread(design: Design, config: Config, resampling: Resampling | None) -> li
         for one in measure(counts, chosen, resampling, config.resampling.seed):
             found += list(_drafts(one, place))
     return found
+
+
+def _hits(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
+    """The hit rate and its gap, where the model gives several labels for an image."""
+    options, top = config.metrics.hit_rate, design.predictions.coded_top
+    if options is None or top is None:
+        return []
+    k = min(options.k, top.codes.shape[1])
+    counts = hits(
+        design.target.values,
+        chosen(top, design.rows).values,
+        design.groups,
+        k=k,
+        units=None if design.units is None else design.units.values,
+    )
+    estimate = measure(counts, [HitRate(k)], resampling, config.resampling.seed)[0]
+    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    rate, gap = parts(estimate, place)
+    # The rate itself compares nothing; of its gap, higher is worse.
+    compared = Draft(replace(gap.finding, family=Family.COMPOSITE), "higher")
+    by_group = rate.finding.by_group
+    return [whole(estimate, place, Family.DESCRIPTIVE, by_group=by_group), compared]
 
 
 def _unanswered(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
