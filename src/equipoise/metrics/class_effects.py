@@ -197,15 +197,20 @@ class Classes:
         every = replace(self.layout, groups=np.arange(len(self.counts.groups)))
         table = self.counts.table[None]
         totals, hits = (every.sum(every.cells(t))[0] for t in (table, table * right))
-        # All intervals in one pass: inverting the distribution class by class is slow.
-        with np.errstate(invalid="ignore"):
-            known = np.where(self.estimable, 1.0, np.nan)
-            low, high = effect_interval(*self._table(), level=self.draws.level) * known
+        low, high = self._intervals()
         wrong = (totals - hits).clip(0.0)
         return [
             self._part(index, (low[index], high[index]), wrong[index], totals[index])
             for index in range(len(totals))
         ]
+
+    def _intervals(self) -> tuple[Floats, Floats]:
+        """Return every class's interval in one pass; NaN where values alone were asked for."""
+        unknown = np.full(len(self.values), np.nan)
+        if self.draws.null is None:
+            return unknown, unknown
+        low, high = effect_interval(*self._table(), level=self.draws.level)
+        return np.where(self.estimable, low, unknown), np.where(self.estimable, high, unknown)
 
     def _part(self, index: int, ends: tuple[float, float], wrong: Floats, totals: Floats) -> Part:
         subject = self.layout.subject[index]

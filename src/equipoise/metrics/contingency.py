@@ -163,7 +163,7 @@ def _measure(
         no_chance="" if whole else _FRACTIONS,
         by=None,
         excluded={},
-        reason=classes.parts()[0].reason,
+        reason="" if found.by is None else str(found.by["reason"][0]),
         reference=reference + (_CORRECTION if corrected else ""),
     )
 

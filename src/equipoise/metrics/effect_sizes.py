@@ -59,7 +59,7 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
         One table per true class (of groups by predicted labels), one per predicted label (of
         groups by true classes), or one of all rows (of groups by predicted labels).
     resampling : Bootstrap, Permutation, Exact or None
-        None gives the values alone.
+        None gives the values alone; parts then have no interval.
     rng : int
         Seed.
 

@@ -1,0 +1,240 @@
+"""Effect sizes of one table: against golden values, scipy, enumeration and their own bounds."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import chi2_contingency
+from scipy.stats.contingency import association
+
+from equipoise.core.errors import InputError
+from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+GOLDENS = json.loads((Path(__file__).parent / "goldens" / "contingency.json").read_text())
+WIDE = [[20, 10, 5], [11, 14, 3]]
+
+tables = arrays(
+    np.int64,
+    st.tuples(st.integers(2, 5), st.integers(2, 6)),
+    elements=st.integers(0, 30),
+).filter(lambda table: bool((table.sum(0) > 0).sum() > 1 and (table.sum(1) > 0).sum() > 1))
+
+
+def assert_same(found: float | None, expected: float | None, tolerance: float = 1e-12) -> None:
+    if expected is None:
+        assert found is None or np.isnan(found)
+    else:
+        assert found == pytest.approx(expected, rel=0, abs=tolerance)
+
+
+def assert_golden(case: dict[str, Any], kind: str) -> None:
+    table, expected, yates = case["table"], case[kind], kind == "yates"
+    plain = cramers_v(table, yates=yates, resampling=None)
+    assert_same(plain.value, expected["V"])
+    # A statistic in the thousands has a unit in the last place near 1e-12.
+    assert_same(plain.params["chi2"], expected["chi2"], 1e-15 * (expected["chi2"] or 0) + 1e-12)
+    assert_same(phi(table, yates=yates, resampling=None).value, expected["phi"])
+    assert_same(tschuprows_t(table, yates=yates, resampling=None).value, expected["T"])
+    corrected = cramers_v(table, yates=yates, bias_corrected=True, resampling=None)
+    assert_same(corrected.value, expected["V_corrected"])
+
+
+@pytest.mark.parametrize("kind", ["plain", "yates"])
+@pytest.mark.parametrize("case", GOLDENS["cases"], ids=lambda case: f"{np.shape(case['table'])}")
+def test_golden_values(case: dict[str, Any], kind: str) -> None:
+    assert_golden(case, kind)
+
+
+@pytest.mark.parametrize("kind", ["plain", "yates"])
+def test_golden_file(shared_dir: Path, kind: str) -> None:
+    for case in json.loads((shared_dir / "goldens" / "contingency.json").read_text()):
+        assert_golden(case, kind)
+
+
+@given(tables, st.booleans())
+def test_scipy_agrees(table: np.ndarray, yates: bool) -> None:
+    table = table[table.sum(1) > 0][:, table.sum(0) > 0]
+    expected = chi2_contingency(table, correction=yates)
+    found = cramers_v(table, yates=yates, resampling=None)
+    assert found.params["chi2"] == pytest.approx(expected.statistic, rel=1e-9, abs=1e-9)
+    assert found.params["df"] == expected.dof
+    by_scipy = association(table, method="cramer", correction=yates)
+    assert found.value == pytest.approx(by_scipy, abs=1e-6)
+    by_scipy = association(table, method="tschuprow", correction=yates)
+    assert tschuprows_t(table, yates=yates, resampling=None).value == pytest.approx(
+        by_scipy, abs=1e-6
+    )
+
+
+@given(tables, st.randoms(use_true_random=False))
+def test_names_and_order_do_not_matter(table: np.ndarray, random: Any) -> None:
+    rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
+    random.shuffle(rows)
+    random.shuffle(columns)
+    for function in (cramers_v, phi, tschuprows_t):
+        value = function(table, resampling=None).value
+        shuffled = table[rows][:, columns]
+        assert function(shuffled, resampling=None).value == pytest.approx(value, abs=1e-12)
+        assert function(shuffled.T, resampling=None).value == pytest.approx(value, abs=1e-12)
+        padded = np.pad(table, ((0, 1), (1, 0)))
+        assert function(padded, resampling=None).value == pytest.approx(value, abs=1e-12)
+
+
+@given(tables)
+def test_bounds(table: np.ndarray) -> None:
+    v, t = cramers_v(table, resampling=None).value, tschuprows_t(table, resampling=None).value
+    smaller = min((table.sum(0) > 0).sum(), (table.sum(1) > 0).sum()) - 1
+    assert 0.0 <= t <= v + 1e-12 <= 1.0 + 2e-12
+    assert phi(table, resampling=None).value == pytest.approx(v * np.sqrt(smaller), abs=1e-12)
+    assert cramers_v(table, yates=True, resampling=None).value <= v + 1e-12
+
+
+@given(tables)
+def test_intervals_lie_within_the_range(table: np.ndarray) -> None:
+    smaller = min((table.sum(0) > 0).sum(), (table.sum(1) > 0).sum()) - 1
+    for function, largest in ((cramers_v, 1.0), (phi, np.sqrt(smaller)), (tschuprows_t, 1.0)):
+        found = function(table, resampling=None).interval(0.9)
+        assert 0.0 <= found.low <= found.high <= largest + 1e-12
+
+
+def test_perfect_association_is_one() -> None:
+    assert cramers_v([[7, 0, 0], [0, 9, 0], [0, 0, 4]], resampling=None).value == pytest.approx(1.0)
+    assert phi([[7, 0, 0], [0, 9, 0], [0, 0, 4]], resampling=None).value == pytest.approx(2**0.5)
+
+
+def test_proportional_rows_have_no_association() -> None:
+    assert cramers_v([[3, 6, 9], [5, 10, 15], [1, 2, 3]], resampling=None).value == 0.0
+    assert cramers_v(WIDE, bias_corrected=True, resampling=None).value == pytest.approx(
+        np.sqrt((3.039314516 / 63 - 2 / 62) / (1 - 1 / 62)), abs=1e-9
+    )
+
+
+def test_yates_applies_to_two_by_two_only() -> None:
+    assert cramers_v(WIDE, yates=True, resampling=None).value == (
+        cramers_v(WIDE, resampling=None).value
+    )
+    table, padded = [[9, 4], [3, 8]], [[9, 0, 4], [0, 0, 0], [3, 0, 8]]
+    corrected = cramers_v(padded, yates=True, resampling=None).value
+    assert corrected == cramers_v(table, yates=True, resampling=None).value
+    assert corrected < cramers_v(table, resampling=None).value
+
+
+def permuted_values(table: np.ndarray) -> np.ndarray:
+    """V after every permutation of the rows' groups, one by one."""
+    groups, labels = np.nonzero(np.ones_like(table))
+    rows_group = np.repeat(groups, table.ravel())
+    rows_label = np.repeat(labels, table.ravel())
+    expected = np.outer(table.sum(1), table.sum(0)) / table.sum()
+    values = []
+    for order in itertools.permutations(range(len(rows_group))):
+        drawn = np.zeros_like(table)
+        np.add.at(drawn, (rows_group[list(order)], rows_label), 1)
+        values.append(np.sqrt(((drawn - expected) ** 2 / expected).sum() / table.sum()))
+    return np.array(values)
+
+
+@pytest.mark.parametrize("table", [[[3, 1], [1, 2]], [[2, 1], [0, 4]], [[3, 0, 1], [0, 1, 2]]])
+def test_exact_chance_is_every_permutation(table: list[list[int]]) -> None:
+    values = permuted_values(np.array(table))
+    found = cramers_v(table, resampling=Exact())
+    assert found.chance is not None
+    assert found.p_value == pytest.approx((values >= found.value - 1e-9).mean(), abs=1e-12)
+    assert found.chance.mean == pytest.approx(values.mean(), abs=1e-12)
+    squares = (values**2).mean() * np.sum(table)
+    assert found.params["chance_chi2"] == pytest.approx(squares, rel=1e-12)
+
+
+def test_sampled_chance_has_the_exact_mean() -> None:
+    drawn = phi([[30, 12, 8], [25, 20, 9], [11, 4, 6]], resampling=Permutation(replicates=20_000))
+    exact = drawn.params["chance_chi2"]
+    assert drawn.chance is not None
+    # The mean of phi lies under the root of the mean of phi².
+    spread = (drawn.chance.high - drawn.chance.low) / 4
+    assert drawn.chance.mean == pytest.approx(np.sqrt(exact / 125 - spread**2), rel=0.02)
+
+
+def test_p_is_that_of_the_margins() -> None:
+    table = np.array([[8, 2], [3, 9]])
+    exact = cramers_v(table, resampling=Exact()).p_value
+    sampled = cramers_v(table, resampling=Permutation(replicates=5_000)).p_value
+    assert exact is not None
+    assert sampled == pytest.approx(exact, abs=4 * np.sqrt(exact / 5_000))
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ([[12, 0], [10, 0]], "every row has the same predicted label"),
+        ([[12, 5], [0, 0]], "rows of one group only"),
+        ([[3]], "rows of one group only"),
+    ],
+)
+def test_one_row_or_column_is_not_estimable(table: list[list[int]], reason: str) -> None:
+    found = cramers_v(table)
+    assert np.isnan(found.value)
+    assert np.isnan(found.interval().high)
+    assert (found.reason, found.p_value, found.chance) == (reason, None, None)
+
+
+def test_correction_needs_more_rows_than_groups() -> None:
+    found = cramers_v(np.eye(3, dtype=int), bias_corrected=True, resampling=None)
+    assert found.reason == "as many groups or labels as rows"
+
+
+def test_fractions_have_a_value_and_no_chance() -> None:
+    found = cramers_v(np.array(WIDE) / 2)
+    assert found.value == pytest.approx(cramers_v(WIDE, resampling=None).value)
+    assert found.chance is None
+    assert found.no_chance == "the table holds fractions: only whole counts of rows can be permuted"
+
+
+def test_without_resampling_there_is_an_interval_and_no_chance() -> None:
+    found = cramers_v(WIDE, resampling=None)
+    assert found.interval(0.95).low == 0.0
+    assert found.value < found.interval(0.95).high < 1.0
+    assert (found.chance, found.p_value) == (None, None)
+
+
+def test_same_seed_same_numbers() -> None:
+    first, second = (cramers_v(WIDE, resampling=Bootstrap(), rng=5) for _ in range(2))
+    assert (first.chance, first.p_value) == (second.chance, second.p_value)
+    assert first.n == {"row 1": 35, "row 2": 28}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([[1, 2], [3, -1]], "table, row 2, column 2: -1; expected finite counts of at least 0"),
+        ([[1, np.nan], [3, 1]], "table, row 1, column 2: nan; expected finite counts of at least"),
+        ([[1, np.inf], [3, 1]], "table, row 1, column 2: inf; expected finite counts of at least"),
+        ([1, 2, 3], r"table: shape \(3,\); expected \(groups, labels\)"),
+        (np.ones((2, 2, 2)), r"table: shape \(2, 2, 2\); expected \(groups, labels\)"),
+        ([[0, 0], [0, 0]], "table: no counts; expected at least one row"),
+        (np.empty((0, 3)), "table: no counts; expected at least one row"),
+        ([[1, 2], [3]], "table: expected numbers in rows of one length"),
+        ([["a", "b"]], "table: expected numbers in rows of one length"),
+    ],
+)
+def test_bad_tables(table: Any, message: str) -> None:
+    for function in (cramers_v, phi, tschuprows_t):
+        with pytest.raises(InputError, match=message):
+            function(table)
+
+
+def test_too_many_tables_to_enumerate() -> None:
+    with pytest.raises(InputError, match=r"resampling=Exact: more than 3 rearrangements of the gr"):
+        cramers_v(WIDE, resampling=Exact(limit=3))
+
+
+@given(tables)
+def test_chance_of_the_correction_is_near_zero(table: np.ndarray) -> None:
+    assume(table.sum() > 8)
+    corrected = cramers_v(table, bias_corrected=True, resampling=None).value
+    assert np.isnan(corrected) or 0.0 <= corrected <= 1.0 + 1e-12
