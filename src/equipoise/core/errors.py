@@ -59,7 +59,7 @@ class DataError(EquipoiseError):
             parts.append(f"Expected: {self.expected}.")
         if self.fix:
             parts.append(f"To do: {self.fix}.")
-        return ". ".join([parts[0].rstrip("."), " ".join(parts[1:])]).strip().rstrip()
+        return ". ".join([parts[0].rstrip("."), " ".join(parts[1:])]).rstrip()
 
 
 class ModelError(EquipoiseError):

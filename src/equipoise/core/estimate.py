@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal
 
 import pyarrow as pa
+
+from equipoise.core.errors import InputError
 
 Harm = Literal["higher", "lower", "either"]
 Ends = Callable[[float], tuple[float, float]]
@@ -102,5 +105,41 @@ class Estimate:
         """Whether there is a value at all."""
         return not math.isnan(self.value)
 
+    def to_pandas(self) -> Any:
+        """Return the parts (`by`) as a pandas data frame.
+
+        Raises
+        ------
+        InputError
+            When the estimate has no parts, or pandas is not installed.
+        """
+        _module("pandas")
+        return self._parts().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the parts (`by`) as a polars data frame.
+
+        Raises
+        ------
+        InputError
+            When the estimate has no parts.
+        """
+        return _module("polars").from_arrow(self._parts())
+
+    def _parts(self) -> pa.Table:
+        if self.by is None:
+            raise InputError(f"{self.metric}: has no parts, `by` is None; read `value`")
+        return self.by
+
     def __float__(self) -> float:
         return self.value
+
+
+def _module(name: str) -> ModuleType:
+    """Import a data frame library by name: core itself depends on none."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{name} is not installed. To do: pip install {name}, or read `by`"
+        ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -143,7 +143,15 @@ SCHEMA = pa.schema([(f.name, _arrow_type(f.name, f.type)) for f in fields(Findin
 
 def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
     """Return findings as an Arrow table of `SCHEMA`, in the order given."""
-    return pa.Table.from_pylist([asdict(finding) for finding in findings], schema=SCHEMA)
+    return pa.Table.from_pylist([as_row(finding) for finding in findings], schema=SCHEMA)
+
+
+def as_row(one: Any) -> dict[str, Any]:
+    """Return a finding or part as a row; `asdict` takes ten times as long."""
+    row: dict[str, Any] = dict(vars(one))
+    row["by_group"] = [vars(group) for group in one.by_group]
+    row["excluded"] = [vars(reason) for reason in one.excluded]
+    return row
 
 
 def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,16 +60,17 @@ class Groups:
         columns = groups if isinstance(groups, Mapping) else {"group": groups}
         if not columns:
             raise InputError("groups: an empty mapping; expected at least one attribute")
-        encoded = {
-            str(name): encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items()
-        }
-        sizes = {len(codes) for codes, _ in encoded.values()}
+        names = tuple(str(name) for name in columns)
+        if len(set(names)) < len(names):
+            raise InputError(f"groups: attributes {list(columns)} share a name; expected distinct")
+        encoded = [encode(labels, what=f"groups[{name!r}]") for name, labels in columns.items()]
+        sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:
             raise InputError(
                 f"groups: attributes of different lengths {sorted(sizes)}; expected one length"
             )
-        codes, levels = _intersect([*encoded.values()])
-        return cls(tuple(encoded), levels, codes, min_size)
+        codes, levels = _intersect(encoded)
+        return cls(names, levels, codes, min_size)
 
     @property
     def name(self) -> str:
@@ -77,8 +79,14 @@ class Groups:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """One display name per group: its labels joined by commas."""
-        return tuple(", ".join(level) for level in self.levels)
+        """One display name per group: its labels joined by commas.
+
+        Labels that hold commas themselves are quoted where two groups would share a name.
+        """
+        plain = tuple(", ".join(level) for level in self.levels)
+        if len(set(plain)) == len(plain):
+            return plain
+        return tuple(", ".join(map(repr, level)) for level in self.levels)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -106,7 +114,7 @@ class Groups:
 def _intersect(
     encoded: list[tuple[npt.NDArray[np.int32], tuple[str, ...]]],
 ) -> tuple[npt.NDArray[np.int32], tuple[tuple[str, ...], ...]]:
-    total = int(np.prod([len(names) for _, names in encoded], dtype=np.int64))
+    total = math.prod(len(names) for _, names in encoded)
     if total > MAX_INTERSECTIONS:
         raise InputError(
             f"groups: {total} intersections; expected at most {MAX_INTERSECTIONS}. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 
 Codes = npt.NDArray[np.int32]
+
+# How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
+_MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
 
 
 @runtime_checkable
@@ -34,8 +38,8 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     Parameters
     ----------
     labels : array-like, shape (n,)
-        Strings, integers, booleans or whole floats. None, NaN and "" are missing. Or labels
-        that are `Encoded` already.
+        Strings, integers, booleans or whole floats; 1 and 1.0 are the same label. None, NaN,
+        pandas' NA and "" are missing. Or labels that are `Encoded` already.
     what : str
         Name of the argument, for errors.
 
@@ -44,34 +48,59 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     codes : ndarray of int32, shape (n,)
         Index into names; -1 where missing.
     names : tuple of str
-        Sorted, numerically where every label is a number.
+        Sorted, numerically where every label is given as a number.
 
     Raises
     ------
     InputError
-        When `labels` is not one-dimensional.
+        When `labels` is not one-dimensional, or a label is a fraction, infinite or bytes.
     """
     if isinstance(labels, Encoded):
         return _compress(labels)
-    array = np.asarray(labels)
+    array = label_array(labels, what=what)
     if array.ndim != 1:
         raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
     if array.dtype.kind in "iub":
         return _encode_numbers(array)
     if array.dtype.kind == "f":
-        return _encode_floats(array)
-    return _encode_objects(array)
+        return _encode_floats(array, what)
+    return _encode_objects(array, what)
+
+
+def label_array(labels: Any, *, what: str = "labels") -> npt.NDArray[Any]:
+    """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
+
+    Raises
+    ------
+    InputError
+        When rows have different lengths.
+    """
+    try:
+        array = np.asarray(labels)
+    except ValueError:
+        raise InputError(f"{what}: rows of different lengths; expected one shape") from None
+    if array.dtype.kind in "US" and not isinstance(labels, np.ndarray):
+        return np.asarray(labels, dtype=object)
+    return array
+
+
+def natural(name: str) -> tuple[int, float, str]:
+    """Return a sort key that puts numbers first and in their order."""
+    try:
+        number = float(name)
+    except ValueError:
+        number = math.nan
+    return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
 def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:
     """Keep the labels that are used, sorted."""
-    codes = labels.codes
-    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(labels.vocabulary)))
-    names = np.array([labels.vocabulary[index] for index in used.tolist()], dtype=np.str_)
-    order = np.argsort(names, kind="stable")
-    place = np.full(len(labels.vocabulary) + 1, -1, dtype=np.int32)
-    place[used[order]] = np.arange(len(used), dtype=np.int32)
-    return place[codes], tuple(names[order].tolist())
+    codes, vocabulary = labels.codes, labels.vocabulary
+    used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(vocabulary))).tolist()
+    used.sort(key=vocabulary.__getitem__)
+    place = np.full(len(vocabulary) + 1, -1, dtype=np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return place[codes], tuple(vocabulary[index] for index in used)
 
 
 def _encode_numbers(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
@@ -79,25 +108,54 @@ def _encode_numbers(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
     return codes.astype(np.int32), tuple(str(value) for value in values.tolist())
 
 
-def _encode_floats(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
+def _encode_floats(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:
     missing = np.isnan(array)
+    bad = np.flatnonzero(~missing & (~np.isfinite(array) | (array != np.floor(array))))
+    if len(bad):
+        raise _no_label(what, bad[0], array[bad[0]].item())
     values, inverse = np.unique(array[~missing], return_inverse=True)
     codes = np.full(len(array), -1, np.int32)
     codes[~missing] = inverse
-    names = (
-        str(int(value)) if value == np.floor(value) else str(value) for value in values.tolist()
+    return codes, tuple(str(int(value)) for value in values.tolist())
+
+
+def _encode_objects(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:
+    values = array.tolist()
+    kinds = set(map(type, values))
+    texts = values if kinds == {str} else _texts(values, what)
+    # A dictionary: an array of strings would give every label the width of the longest.
+    names = set(texts) - {""}
+    numeric = not any(issubclass(kind, str | bool | np.bool_) for kind in kinds)
+    ordered = sorted(names, key=natural if numeric else None)
+    place = {name: code for code, name in enumerate(ordered)} | {"": -1}
+    codes = np.fromiter(map(place.__getitem__, texts), dtype=np.int32, count=len(texts))
+    return codes, tuple(ordered)
+
+
+def _texts(values: Sequence[Any], what: str) -> list[str]:
+    return [
+        value if type(value) is str else _text(value, row, what) for row, value in enumerate(values)
+    ]
+
+
+def _text(value: Any, row: int, what: str) -> str:
+    """Return a label as text, "" where it is missing."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        raise _no_label(what, row, value)
+    text = str(value)
+    if text in _MISSING:
+        return ""
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value) or value != math.floor(value):
+            raise _no_label(what, row, value)
+        return str(int(value))
+    return text
+
+
+def _no_label(what: str, row: int, value: object) -> InputError:
+    return InputError(
+        f"{what}, row {row + 1}: {value!s} is no label; "
+        "expected text, a whole number or a boolean. Turn other values into text first"
     )
-    return codes, tuple(names)
-
-
-def _encode_objects(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
-    texts = ["" if _is_missing(value) else str(value) for value in array.tolist()]
-    values, inverse = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
-    shift = 1 if len(values) and values[0] == "" else 0
-    return (inverse - shift).astype(np.int32), tuple(values[shift:].tolist())
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, float):
-        return math.isnan(value)
-    return value is None or str(value) in ("", "<NA>", "NaT")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import Excluded, GroupValue
+from equipoise.core.finding import Excluded, GroupValue, as_row
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ SCHEMA = pa.schema(
 
 def parts_to_table(parts: Iterable[Part]) -> pa.Table:
     """Return parts as an Arrow table of `SCHEMA`, in the order given."""
-    return pa.Table.from_pylist([asdict(part) for part in parts], schema=SCHEMA)
+    return pa.Table.from_pylist([as_row(part) for part in parts], schema=SCHEMA)
 
 
 def parts_from_table(table: pa.Table) -> tuple[Part, ...]:

@@ -16,13 +16,16 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Codes, encode
-from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
-from equipoise.stats.streams import unit_keys
+from equipoise.core.labels import Codes, Encoded, encode, label_array, natural
+from equipoise.metrics.items import Units, item_sampler, units_of
+from equipoise.stats.draws import Sampler, TableSampler
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Null = Literal["rows", "class", "prediction"]
+
+# Probabilities of a row that were rounded or held in half precision.
+SUM_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +146,7 @@ def count(
     grouped = Groups.of(groups)
     labels, label_names, spread = _predictions(y_pred, weights, true_names)
     _check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
-    names = tuple(sorted({*true_names, *label_names}, key=_natural))
+    names = tuple(sorted({*true_names, *label_names}, key=natural))
     place = {name: index for index, name in enumerate(names)}
     lookup_truth = np.array([place[name] for name in true_names] + [-1], dtype=np.int64)
     lookup_label = np.array([place[name] for name in label_names] + [-1], dtype=np.int64)
@@ -155,16 +158,9 @@ def count(
         grouped.take(kept),
         names,
         None if spread is None else spread[kept],
-        _unit_names(units, len(truth), kept),
+        units_of(units, len(truth), kept),
         excluded,
     )
-
-
-def _natural(name: str) -> tuple[int, float, str]:
-    try:
-        return (0, float(name), name)
-    except ValueError:
-        return (1, 0.0, name)
 
 
 def _check_lengths(expected: int, **lengths: int) -> None:
@@ -177,21 +173,24 @@ def _predictions(
     y_pred: Any, weights: Any, true_names: tuple[str, ...]
 ) -> tuple[Codes, tuple[str, ...], Floats | None]:
     """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
-    array = np.asarray(y_pred)
+    coded = isinstance(y_pred, Encoded)
+    array = y_pred.codes if coded else label_array(y_pred, what="y_pred")
     if array.ndim == 1 and weights is None:
-        codes, names = encode(array, what="y_pred")
+        codes, names = encode(y_pred if coded else array, what="y_pred")
         return codes[:, None], names, None
-    if array.ndim != 2:
-        raise InputError(f"y_pred: shape {array.shape}; expected (n,), (n, k) with k >= 1")
+    if array.ndim != 2 or array.shape[1] == 0:
+        single = "" if weights is not None else "(n,) or "
+        raise InputError(f"y_pred: shape {array.shape}; expected {single}(n, k) with k >= 1")
     if array.dtype.kind == "f" and weights is None:
         return _soft(array, true_names)
-    codes, names = encode(array.ravel(), what="y_pred")
+    codes, names = encode(y_pred if coded else array.ravel(), what="y_pred")
+    codes = codes.reshape(array.shape)
     if weights is None:
-        return codes.reshape(array.shape), names, np.full(array.shape, 1.0 / array.shape[1])
+        return codes, names, np.full(array.shape, 1.0 / array.shape[1])
     spread = np.asarray(weights, dtype=np.float64)
     if spread.shape != array.shape:
         raise InputError(f"weights: shape {spread.shape}; expected {array.shape}, as y_pred")
-    return codes.reshape(array.shape), names, _finite(spread, "weights")
+    return codes, names, _finite(spread, "weights")
 
 
 def _soft(
@@ -203,7 +202,15 @@ def _soft(
             f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
         )
     codes = np.broadcast_to(np.arange(array.shape[1], dtype=np.int32), array.shape)
-    return codes, true_names, _finite(array.astype(np.float64), "y_pred")
+    spread = _finite(array.astype(np.float64), "y_pred")
+    sums = spread.sum(axis=1)
+    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if len(bad):
+        raise InputError(
+            f"y_pred, row {bad[0] + 1}: probabilities sum to {sums[bad[0]]:.4g}; expected 1 within "
+            f"{SUM_TOLERANCE}. Pass k labels as integers or text, or labels with weights="
+        )
+    return codes, true_names, spread
 
 
 def _finite(spread: Floats, what: str) -> Floats:
@@ -228,27 +235,13 @@ def _complete(
     return kept, {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
 
 
-def _unit_names(units: Any, n: int, kept: npt.NDArray[np.bool_]) -> tuple[Indices, Any] | None:
-    if units is None:
-        return None
-    codes, names = encode(units, what="units")
-    _check_lengths(n, units=len(codes))
-    # A row without a unit is a unit of its own.
-    alone = np.flatnonzero(codes < 0)
-    every = codes.astype(np.int64)
-    every[alone] = len(names) + np.arange(len(alone))
-    labels = np.array([*names, *(f"\x00{index}" for index in range(len(alone)))], dtype=np.str_)
-    present, inverse = np.unique(every[kept], return_inverse=True)
-    return inverse.astype(np.int64), labels[present]
-
-
 def _tabulate(
     truth: Indices,
     labels: Indices,
     groups: Groups,
     names: tuple[str, ...],
     spread: Floats | None,
-    units: tuple[Indices, Any] | None,
+    units: Units | None,
     excluded: Mapping[str, int],
 ) -> Counts:
     packed = truth[:, None] * len(names) + labels
@@ -260,34 +253,6 @@ def _tabulate(
         table = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
         sampler: Sampler = TableSampler(table.astype(np.float64))
     else:
-        sampler = _item_sampler(outcome, spread, groups, units, shape)
+        sampler = item_sampler(outcome, spread, groups, units, shape)
     unit = "row" if units is None else "unit"
     return Counts(groups, names, keys // len(names), keys % len(names), sampler, excluded, unit)
-
-
-def _item_sampler(
-    outcome: Indices,
-    spread: Floats | None,
-    groups: Groups,
-    units: tuple[Indices, Any] | None,
-    shape: tuple[int, int],
-) -> ItemSampler:
-    n, width = outcome.shape
-    weights = np.ones(outcome.shape) if spread is None else spread
-    unit, unit_labels = units if units else (np.zeros(n, np.int64), None)
-    # Rows in an order of their content alone, so that permuted rows give the same draws.
-    columns = [*weights.T[::-1], *outcome.T[::-1], groups.codes, unit]
-    order = np.lexsort(columns)
-    if unit_labels is None:
-        unit, unit_labels = np.arange(n), np.char.mod("%d", np.arange(n))
-    else:
-        unit = unit[order]
-    return ItemSampler(
-        outcome[order].ravel().astype(np.int64),
-        np.repeat(np.arange(n), width),
-        weights[order].ravel(),
-        groups.codes[order].astype(np.int64),
-        unit.astype(np.int64),
-        unit_keys(unit_labels),
-        shape,
-    )

@@ -3,7 +3,12 @@
 A table has one row per outcome (for predictions: a true class with a predicted label) and one
 column per group. For independent rows of unit weight, resampling rows is a multinomial draw on
 the cells and permuting groups a multivariate hypergeometric one: the cost does not depend on
-the number of rows.
+the number of rows. Tables with fewer rows than cells are permuted row by row, which is quicker.
+
+Draws depend on the data and the seed alone, not on the order of rows, the names of groups, threads
+or memory. Replicates of a `TableSampler` share a stream per block, whose size follows from the
+shape of the table: more replicates redraw the last block. Those of an `ItemSampler` have a stream
+each.
 """
 
 from __future__ import annotations
@@ -15,8 +20,9 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import poisson
+from scipy.special import pdtr
 
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.streams import stream, unit_uniforms
 
 Tables = npt.NDArray[np.float64]
@@ -26,6 +32,13 @@ Indices = npt.NDArray[np.int64]
 # data give the same blocks on every machine.
 _BLOCK_CELLS = 4_000_000
 _MAX_BLOCK = 256
+
+# Measured costs in nanoseconds: of a call that draws one cell of all replicates, of each of these
+# numbers, of shuffling one row, and of shuffling one stratum.
+_CALL, _CELL, _ROW, _STRATUM = 10_000, 200, 40, 5_000
+
+# P(at most k) of a Poisson variable with mean 1.
+_POISSON = pdtr(np.arange(20), 1.0)
 
 
 class Sampler(Protocol):
@@ -59,8 +72,7 @@ class TableSampler:
 
     @cached_property
     def _order(self) -> Indices:
-        """Groups ordered by their counts, so that renaming groups does not change a draw."""
-        return np.lexsort(self.table[::-1])
+        return group_order(self.table)
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks of multinomial draws with the observed total, see `Sampler`."""
@@ -76,14 +88,20 @@ class TableSampler:
     def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
         table = self.table[:, self._order].astype(np.int64)
+        draw = _shuffled_rows if _rows_are_cheaper(table, strata) else _fixed_margins
         for start, size in block_sizes(replicates, self.table.size):
             rng = stream(seed, "permutation", start)
-            yield self._restore(_fixed_margins(table, strata, rng, size).astype(np.float64))
+            yield self._restore(draw(table, strata, rng, size).astype(np.float64))
 
     def _restore(self, draws: Tables) -> Tables:
         restored = np.empty_like(draws)
         restored[..., self._order] = draws
         return restored
+
+
+def group_order(table: Tables) -> Indices:
+    """Order groups by their counts, so that renaming groups does not change a draw."""
+    return np.lexsort(table[::-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +138,15 @@ class ItemSampler:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
         for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.keys))):
             uniforms = unit_uniforms(seed, "bootstrap", self.keys, range(start, start + size))
-            times = poisson.ppf(uniforms, 1.0)[:, self.unit[self.item]]
-            yield np.stack([self._count(self.group, self.weight * row) for row in times])
+            times = np.searchsorted(_POISSON, uniforms, side="right")
+            unit = self.unit[self.item]
+            yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
 
     def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks with groups permuted between units, or within those that mix groups.
 
-        Within a stratum, units of one group exchange their groups; the rows of a unit that has
-        several groups exchange theirs among themselves.
+        See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
+        of its largest weight.
         """
         blocks = self._exchange(strata)
         for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.group))):
@@ -141,50 +160,11 @@ class ItemSampler:
         return counted.astype(np.float64).reshape(self.shape)
 
     def _exchange(self, strata: Indices) -> Exchange:
-        first = np.zeros(len(self.group), dtype=np.int64)
-        first[self.item[::-1]] = self.outcome[::-1]
-        return Exchange.of(self.group, self.unit, strata[first])
-
-
-@dataclass(frozen=True, eq=False)
-class Exchange:
-    """Which rows may exchange their groups.
-
-    Attributes
-    ----------
-    carrier : ndarray, shape (items,)
-        Rows with one carrier share one group: a unit within a stratum, or a single row.
-    pool : ndarray, shape (carriers,)
-        Carriers of one pool exchange groups.
-    group : ndarray, shape (carriers,)
-    """
-
-    carrier: Indices
-    pool: Indices
-    group: Indices
-
-    @classmethod
-    def of(cls, group: Indices, unit: Indices, stratum: Indices) -> Exchange:
-        """Find carriers and pools from each row's group, unit and stratum."""
-        cell = np.unique(np.stack([stratum, unit]), axis=1, return_inverse=True)[1].ravel()
-        lowest, highest = np.full(cell.max() + 1, group.max()), np.zeros(cell.max() + 1, np.int64)
-        np.minimum.at(lowest, cell, group)
-        np.maximum.at(highest, cell, group)
-        mixed = (lowest != highest)[cell]
-        rows = np.arange(len(group))
-        name = np.stack([mixed, np.where(mixed, rows, cell)])
-        _, first, carrier = np.unique(name, axis=1, return_index=True, return_inverse=True)
-        pool = np.where(mixed, cell, -1 - stratum)[first]
-        return cls(carrier.ravel(), np.unique(pool, return_inverse=True)[1], group[first])
-
-    def shuffle(self, group: Indices, rng: np.random.Generator) -> Indices:
-        """Return each row's group after one random exchange within pools."""
-        noise = rng.random(len(self.pool))
-        places = np.argsort(self.pool, kind="stable")
-        order = np.lexsort((noise, self.pool))
-        exchanged = np.empty_like(self.group)
-        exchanged[places] = self.group[order]
-        return exchanged[self.carrier].astype(group.dtype)
+        # Written last is what stays: the largest weight, of equal ones the first.
+        order = np.lexsort((-np.arange(len(self.weight)), self.weight))
+        main = np.empty(len(self.group), dtype=np.int64)
+        main[self.item[order]] = strata[self.outcome[order]]
+        return Exchange.of(self.group, self.unit, main)
 
 
 def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
@@ -192,6 +172,31 @@ def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
     size = max(1, min(_MAX_BLOCK, _BLOCK_CELLS // max(cells, 1)))
     for start in range(0, replicates, size):
         yield start, min(size, replicates - start)
+
+
+def _rows_are_cheaper(table: Indices, strata: Indices) -> bool:
+    """Whether shuffling rows costs less than drawing cells; the same for every block."""
+    lengths = np.unique(strata, return_counts=True)[1]
+    _, size = next(block_sizes(_MAX_BLOCK, table.size))
+    calls = (int(lengths.max()) - 1) * (table.shape[1] - 1)
+    by_cells = _CALL * calls + _CELL * size * table.size
+    return bool(size * (_ROW * table.sum() + _STRATUM * len(lengths)) < by_cells)
+
+
+def _shuffled_rows(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+    """Draw tables by shuffling the groups of the rows of each stratum."""
+    order = np.argsort(strata, kind="stable")
+    groups = table.shape[1]
+    base = np.repeat(order, table[order].sum(axis=1)) * groups
+    labels = np.repeat(np.tile(np.arange(groups), len(order)), table[order].ravel())
+    ends = np.cumsum(np.bincount(np.unique(strata, return_inverse=True)[1], table.sum(axis=1)))
+    parts = np.split(labels, ends[:-1].astype(np.int64))
+    drawn = np.empty((size, table.size), dtype=np.int64)
+    for row in drawn:
+        for part in parts:
+            rng.shuffle(part)
+        row[:] = np.bincount(base + labels, minlength=table.size)
+    return drawn.reshape(size, *table.shape)
 
 
 def _fixed_margins(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:

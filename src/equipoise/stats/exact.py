@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+import math
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
 from equipoise.core.errors import InputError
+from equipoise.stats.draws import group_order
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -38,57 +38,42 @@ def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats,
     InputError
         When there are more than `limit` tables.
     """
-    counts = table.astype(np.int64)
+    order = group_order(table)
+    counts = table[:, order].astype(np.int64)
     members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
-    parts = [_stratum(counts[rows], limit) for rows in members]
-    total = int(np.prod([len(tables) for tables, _ in parts], dtype=object))
-    if total > limit:
-        raise _too_many(limit)
-    tables = np.zeros((total, *table.shape))
-    weights = np.empty(total)
-    for index, chosen in enumerate(product(*[range(len(tables)) for tables, _ in parts])):
-        for rows, (some, _), pick in zip(members, parts, chosen, strict=True):
-            tables[index, rows] = some[pick]
-        weights[index] = np.prod([w[pick] for (_, w), pick in zip(parts, chosen, strict=True)])
+    parts: list[tuple[Indices, Floats]] = []
+    for rows in members:
+        before = math.prod(len(weights) for _, weights in parts)
+        parts.append(_stratum(counts[rows], limit // before, limit))
+    sizes = [len(weights) for _, weights in parts]
+    tables, weights = np.zeros((math.prod(sizes), *table.shape)), np.ones(math.prod(sizes))
+    picks = np.unravel_index(np.arange(len(weights)), sizes)
+    for rows, (some, mass), pick in zip(members, parts, picks, strict=True):
+        tables[:, rows[:, None], order] = some[pick]
+        weights *= mass[pick]
     return tables, weights
 
 
-def _too_many(limit: int) -> InputError:
-    return InputError(
-        f"resampling=Exact: more than {limit} rearrangements of the groups; "
-        "use Permutation(), or Exact(limit=...) with a larger limit"
-    )
-
-
-def _stratum(table: Indices, limit: int) -> tuple[Floats, Floats]:
-    found = []
-    for drawn in _fill(table.sum(axis=1).tolist(), tuple(table.sum(axis=0).tolist())):
-        found.append(drawn)
-        if len(found) > limit:
-            raise _too_many(limit)
-    tables = np.array(found, dtype=np.float64)
+def _stratum(table: Indices, most: int, limit: int) -> tuple[Indices, Floats]:
+    """Fill the table cell by cell: all partial tables at once, each of which can be completed."""
+    tables = np.zeros((1, *table.shape), dtype=np.int64)
+    left = table.sum(axis=0)[None]
+    for outcome, total in enumerate(table.sum(axis=1).tolist()):
+        wanted = np.full(len(tables), total)
+        for group in range(table.shape[1]):
+            low = np.maximum(wanted - left[:, group + 1 :].sum(axis=1), 0)
+            many = np.minimum(left[:, group], wanted) - low + 1
+            if many.sum() > most:
+                raise InputError(
+                    f"resampling=Exact: more than {limit} rearrangements of the groups; "
+                    "use Permutation(), or Exact(limit=...) with a larger limit"
+                )
+            source = np.repeat(np.arange(len(many)), many)
+            step = np.arange(len(source)) - np.repeat(np.cumsum(many) - many, many)
+            here = low[source] + step
+            tables, left, wanted = tables[source], left[source], wanted[source] - here
+            tables[:, outcome, group] = here
+            left[:, group] -= here
     logs = -gammaln(tables + 1.0).sum(axis=(1, 2))
     weights = np.exp(logs - logs.max())
     return tables, weights / weights.sum()
-
-
-def _fill(rows: list[int], left: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
-    """Yield the rows of every table with given row sums and `left` as column sums."""
-    if len(rows) == 1:
-        yield [left]
-        return
-    for first in _share(rows[0], left):
-        rest = tuple(a - b for a, b in zip(left, first, strict=True))
-        for others in _fill(rows[1:], rest):
-            yield [first, *others]
-
-
-def _share(total: int, left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to take `total` from `left`."""
-    if len(left) == 1:
-        if total <= left[0]:
-            yield (total,)
-        return
-    for here in range(max(0, total - sum(left[1:])), min(total, left[0]) + 1):
-        for others in _share(total - here, left[1:]):
-            yield (here, *others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from equipoise.core.errors import InputError
 
@@ -34,6 +35,7 @@ class Bootstrap:
     def __post_init__(self) -> None:
         _check_counts(replicates=self.replicates, permutations=self.permutations)
         _check_level(self.level)
+        _check_resolution(self.resolution)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Permutation:
     def __post_init__(self) -> None:
         _check_counts(replicates=self.replicates)
         _check_level(self.level)
+        _check_resolution(self.resolution)
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,18 @@ class Exact:
 Resampling = Bootstrap | Permutation | Exact
 
 
-def _check_counts(**counts: int) -> None:
+def _check_counts(**counts: object) -> None:
     for name, count in counts.items():
-        if count < 1:
-            raise InputError(f"{name}={count}: expected at least 1; pass resampling=None for none")
+        if not isinstance(count, Integral) or count < 1:
+            raise InputError(
+                f"{name}={count}: expected a whole number of at least 1; "
+                "pass resampling=None for none"
+            )
+
+
+def _check_resolution(resolution: float) -> None:
+    if not 0.0 < resolution <= 1.0:
+        raise InputError(f"resolution={resolution}: expected a p-value above 0, at most 1")
 
 
 def _check_level(level: float) -> None:

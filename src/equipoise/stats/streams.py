@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -49,9 +50,10 @@ def unit_uniforms(
     return ((words[0] >> np.uint64(5)) * 67108864.0 + (words[1] >> np.uint64(6))) / 2.0**53
 
 
-def unit_keys(names: npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
+def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:
     """Return a 64-bit key per unit name, shape (units,), stable over runs and machines."""
-    digests = (blake2b(name.encode(), digest_size=8).digest() for name in names.tolist())
+    texts = (name.encode(errors="surrogatepass") for name in names)
+    digests = (blake2b(text, digest_size=8).digest() for text in texts)
     return np.fromiter((int.from_bytes(d) for d in digests), dtype=np.uint64, count=len(names))
 
 
@@ -75,4 +77,6 @@ def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:
 
 
 def _digest(seed: int, names: tuple[str | int, ...], size: int) -> bytes:
-    return blake2b(repr((int(seed), *names)).encode(), digest_size=size).digest()
+    # A numpy integer must name the same stream as Python's own.
+    plain = (name if isinstance(name, str) else int(name) for name in names)
+    return blake2b(repr((int(seed), *plain)).encode(), digest_size=size).digest()
