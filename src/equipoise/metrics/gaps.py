@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.estimate import Ends, Estimate
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
@@ -17,7 +17,6 @@ from equipoise.metrics.building import (
     against_chance,
     excluded_of,
     group_values,
-    no_ends,
     part,
     replicates_of,
     sizes,

@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     against_chance,
     excluded_of,
     group_values,
-    no_ends,
     part,
     replicates_of,
     sizes,

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.estimate import Chance, Estimate
+from equipoise.core.estimate import Chance, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import no_ends
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.paired import Paired, Swaps, pair, replicates_of_pair, swaps
 from equipoise.stats.chance import PValue, band, p_value

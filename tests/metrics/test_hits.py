@@ -1,0 +1,126 @@
+"""Hit rate: by hand, against scikit-learn, and its gap against accuracy's machinery."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import top_k_accuracy_score
+
+from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
+from equipoise.metrics.hits import hit_rate
+from equipoise.metrics.parity import demographic_parity
+from equipoise.stats.intervals import wilson
+from equipoise.stats.resampling import Bootstrap
+from prediction_rows import part, random_rows
+
+TOP = [["cup", "bowl"], ["sofa", "chair"], ["bed", "cot"], ["pan", "pot"]]
+TRUTHS = [{"bowl", "plate"}, ["stool"], "bed", ("pot",)]
+GROUPS = ["a", "a", "b", "b"]
+
+
+def test_any_true_class_among_the_top_is_a_hit() -> None:
+    found = hit_rate(TRUTHS, TOP, GROUPS, k=2, resampling=None)
+    assert found.value == 0.75
+    assert [one["value"] for one in part(found.by, "hit_rate", "")["by_group"]] == [0.5, 1.0]
+    assert part(found.by, "hit_rate_gap", "")["value"] == 0.5
+    assert hit_rate(TRUTHS, TOP, GROUPS, k=1, resampling=None).value == 0.25
+
+
+def test_agrees_with_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    scores, y_true = rng.random((300, 8)), rng.integers(0, 8, 300)
+    top = np.argsort(-scores, axis=1)
+    for k in (1, 3, 5):
+        found = hit_rate(y_true, top, rng.integers(0, 2, 300), k=k, resampling=None)
+        assert found.value == pytest.approx(top_k_accuracy_score(y_true, scores, k=k), abs=1e-12)
+
+
+def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level() -> None:
+    y_true, y_pred, group = random_rows(1)
+    found = hit_rate(y_true, y_pred, group, k=1)
+    hits = (y_true == y_pred).sum()
+    assert found.interval().low == float(wilson(hits, 400)[0])
+    assert (found.chance, found.p_value, found.harm) == (None, None, "lower")
+    assert found.no_chance == (
+        "the hit rate itself compares no groups; its gap in `by` has a chance level"
+    )
+    gap = part(found.by, "hit_rate_gap", "")
+    assert gap["p_value"] > 0.01
+    assert gap["low"] <= gap["value"] <= gap["high"]
+    # A hit is a label like any other: its parity is the gap.
+    parity = demographic_parity(np.where(y_true == y_pred, "hit", "miss"), group)
+    assert parity.value == gap["value"]
+    assert (gap["low"], gap["high"]) == (
+        part(parity.by, "demographic_parity", "hit")["low"],
+        part(parity.by, "demographic_parity", "hit")["high"],
+    )
+
+
+def test_planted_gap_is_found() -> None:
+    truths = ["x"] * 200
+    top = [["y", "x" if index < 150 else "z"] for index in range(200)]
+    group = ["a"] * 100 + ["b"] * 100
+    gap = part(hit_rate(truths, top, group, k=2).by, "hit_rate_gap", "")
+    assert gap["value"] == 0.5
+    assert gap["p_value"] < 0.002
+    assert gap["low"] > 0.3 > gap["chance_high"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sets(st.sampled_from("abc"), min_size=1),
+            st.tuples(*[st.sampled_from("abcd")] * 3),
+            st.sampled_from("xy"),
+        ),
+        min_size=1,
+    )
+)
+def test_order_of_rows_does_not_matter_and_k_only_adds_hits(rows: list[Any]) -> None:
+    def measured(some: list[Any], k: int) -> Any:
+        return hit_rate(*map(list, zip(*some, strict=True)), k=k, resampling=None)
+
+    rates = [measured(rows, k).value for k in (1, 2, 3)]
+    assert rates == sorted(rates)
+    assert rates == [measured(rows[::-1], k).value for k in (1, 2, 3)]
+    hit = np.mean([bool(truth & set(top)) for truth, top, _ in rows])
+    assert rates[2] == pytest.approx(hit)
+
+
+def test_missing_truths_and_predictions_are_counted() -> None:
+    truths = [{"a"}, set(), None, {"b"}, {"b"}]
+    top = [["a", None], ["a", "b"], ["a", "b"], [None, ""], ["c", None]]
+    found = hit_rate(truths, top, ["g", "g", "g", "g", "h"], k=2, resampling=None)
+    assert found.excluded == {"missing true class": 2, "missing prediction": 1}
+    assert found.value == 0.5
+
+
+def test_groups_too_small_are_not_compared() -> None:
+    groups = Groups.of(GROUPS, min_size=3)
+    gap = part(hit_rate(TRUTHS, TOP, groups, k=2).by, "hit_rate_gap", "")
+    assert np.isnan([gap["value"], gap["p_value"], gap["low"]]).all()
+    assert gap["reason"] == "fewer than two groups have rows enough"
+
+
+def test_units_are_resampled_together() -> None:
+    y_true, y_pred, group = (np.repeat(one, 4) for one in random_rows(2, n=100))
+    alone = hit_rate(y_true, y_pred, group, k=1).interval()
+    few = Bootstrap(replicates=200)
+    found = hit_rate(y_true, y_pred, group, k=1, units=np.arange(400) // 4, resampling=few)
+    assert found.method == "percentile bootstrap over units, 200 replicates"
+    assert found.interval().high - found.interval().low > 1.5 * (alone.high - alone.low)
+
+
+def test_errors() -> None:
+    for k in (0, 3):
+        with pytest.raises(InputError, match=rf"^k={k}: expected 1 to the number of predictions "):
+            hit_rate(TRUTHS, TOP, GROUPS, k=k)
+    with pytest.raises(
+        InputError, match=r"^top_predictions: 4 rows; expected 1, as in y_true_sets$"
+    ):
+        hit_rate(["bed"], TOP, GROUPS, k=1)
+    with pytest.raises(InputError, match=r"^groups: 2 rows; expected 4, as in y_true$"):
+        hit_rate(TRUTHS, TOP, ["a", "b"], k=1)

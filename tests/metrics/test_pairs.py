@@ -1,0 +1,204 @@
+"""Accuracy difference: the printed table's form, McNemar's exact test, enumeration, coverage."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, ttest_1samp
+
+from equipoise.core.errors import InputError
+from equipoise.metrics.pairs import accuracy_difference
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from prediction_rows import part
+
+# Mandal 2024, Table 7.2: accuracy difference and percent of it, by architecture.
+TABLE_7_2 = {
+    "Inception": (0.1, 15),
+    "ResNet152": (0.18, 24.24),
+    "VGG16": (0.1, 18.36),
+    "Xception": (0.06, 10),
+    "ViT-B16": (0.17, 39.19),
+    "ViT-B32": (0.18, 39),
+    "ViT-L16": (0.13, 31),
+    "ViT-L32": (0.2, 42),
+}
+FEW = Bootstrap(replicates=200)
+
+
+def images(both: int, first: int, second: int, neither: int) -> tuple[npt.NDArray[Any], ...]:
+    """Truth and two models' predictions: both right, only one, neither."""
+    right = np.repeat([[1, 1, 0, 0], [1, 0, 1, 0]], [both, first, second, neither], axis=1)
+    return np.ones(right.shape[1], dtype=int), *right
+
+
+@pytest.mark.parametrize(("difference", "percent"), TABLE_7_2.values(), ids=TABLE_7_2)
+def test_percent_is_relative_to_the_model_trained_on_balanced_data(
+    difference: float, percent: float
+) -> None:
+    n = 10_000
+    unbiased = round(n * 100 * difference / percent)
+    lost = round(n * difference)
+    found = accuracy_difference(*images(unbiased - lost, lost, 0, n - unbiased), resampling=FEW)
+    assert found.value == pytest.approx(difference, abs=1e-12)
+    assert part(found.by, "percent_difference", "")["value"] == pytest.approx(percent, abs=0.02)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(1, 40))
+def test_p_value_is_mcnemars_exact_test(both: int, first: int, second: int, neither: int) -> None:
+    found = accuracy_difference(*images(both, first, second, neither), resampling=Permutation(10))
+    expected = binomtest(first, first + second).pvalue if first + second else 1.0
+    assert found.p_value == pytest.approx(expected, abs=1e-12)
+    n = both + first + second + neither
+    assert found.value == pytest.approx(abs(first - second) / n, abs=1e-15)
+    assert found.null.endswith("every swap enumerated; exact")
+
+
+@given(
+    right=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.integers(0, 1)),
+        min_size=1,
+        max_size=7,
+    )
+)
+def test_p_value_of_repeated_runs_enumerates_all_swaps(right: list[tuple[int, ...]]) -> None:
+    runs = np.array(right).T.reshape(2, 2, -1)
+    found = accuracy_difference(np.ones(len(right), dtype=int), *runs, resampling=Exact())
+    each = runs[0].sum(axis=0) - runs[1].sum(axis=0)
+    swaps = [
+        abs(sum(s * d for s, d in zip(signs, each, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(each))
+    ]
+    expected = np.mean([one >= abs(each.sum()) for one in swaps])
+    assert found.p_value == pytest.approx(expected, abs=1e-12)
+    assert found.chance is not None
+    assert found.chance.mean == pytest.approx(np.mean(swaps) / (2 * len(each)), abs=1e-12)
+
+
+def test_a_model_against_itself_has_no_difference() -> None:
+    y_true, y_pred, _ = images(30, 20, 0, 0)
+    found = accuracy_difference(y_true, y_pred, y_pred, resampling=FEW)
+    interval = found.interval()
+    assert (found.value, found.p_value, interval.low, interval.high) == (0.0, 1.0, 0.0, 0.0)
+
+
+def test_planted_difference_is_found_in_either_direction() -> None:
+    y_true, first, second = images(500, 80, 20, 100)
+    forth = accuracy_difference(y_true, first, second)
+    back = accuracy_difference(y_true, second, first)
+    for found, sign in ((forth, 1), (back, -1)):
+        assert found.value == pytest.approx(60 / 700)
+        assert found.p_value is not None
+        assert found.p_value < 1e-8
+        assert 0.05 < found.interval().low < found.value < found.interval().high < 0.12
+        signed = part(found.by, "signed_difference", "")
+        assert signed["value"] == pytest.approx(sign * 60 / 700)
+        assert signed["low"] * sign > 0
+
+
+def test_interval_reaches_zero_when_the_models_are_alike() -> None:
+    found = accuracy_difference(*images(50, 11, 9, 30))
+    assert found.interval().low == 0.0
+    assert found.interval().high > found.value
+
+
+def test_interval_covers() -> None:
+    rng = np.random.default_rng(2)
+    joint, truth, hits = [0.6, 0.2, 0.1, 0.1], 0.1, 0
+    for seed in range(200):
+        found = accuracy_difference(*images(*rng.multinomial(300, joint)), resampling=FEW, rng=seed)
+        hits += found.interval().low <= truth <= found.interval().high
+    # Binomial(200, 0.95) stays at or above 181 with probability 0.998.
+    assert hits >= 181
+
+
+def test_runs_give_their_mean_and_its_t_interval() -> None:
+    rng = np.random.default_rng(0)
+    y_true = np.ones(200, dtype=int)
+    first, second = (rng.random((5, 200)) < share for share in (0.8, 0.7))
+    found = accuracy_difference(y_true, first.astype(int), second.astype(int), resampling=FEW)
+    differences = first.mean(axis=1) - second.mean(axis=1)
+    runs = part(found.by, "mean_over_runs", "")
+    assert found.params == {"runs": 5}
+    assert runs["value"] == pytest.approx(found.value) == pytest.approx(differences.mean())
+    low, high = ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert [runs["low"], runs["high"]] == pytest.approx([low, high])
+    assert runs["n"] == 5
+
+
+@settings(max_examples=20)
+@given(st.permutations(range(40)))
+def test_order_of_images_does_not_matter(order: list[int]) -> None:
+    y_true, first, second = images(20, 8, 3, 9)
+    units = np.arange(40) // 3
+    for some in ({}, {"units": units}):
+        moved = {name: one[order] for name, one in some.items()}
+        found = accuracy_difference(
+            y_true[order], first[order], second[order], resampling=FEW, **moved
+        )
+        expected = accuracy_difference(y_true, first, second, resampling=FEW, **some)
+        assert found.interval() == expected.interval()
+        assert (found.value, found.p_value) == (expected.value, expected.p_value)
+        assert str(found.by.to_pylist()) == str(expected.by.to_pylist())
+
+
+def test_units_are_swapped_and_resampled_together() -> None:
+    y_true, first, second = images(100, 24, 8, 68)
+    alone = accuracy_difference(y_true, first, second)
+    copies = [np.repeat(one, 4) for one in (y_true, first, second)]
+    found = accuracy_difference(*copies, units=np.repeat(np.arange(200), 4))
+    assert found.value == alone.value
+    assert found.p_value == pytest.approx(alone.p_value, rel=1e-9)
+    assert found.interval().high == pytest.approx(alone.interval().high, abs=0.02)
+    assert found.method == "paired percentile bootstrap over units, 1000 replicates"
+
+
+def test_missing_images_are_counted() -> None:
+    y_true = ["x", None, "x", "x"]
+    found = accuracy_difference(y_true, ["x", "x", None, "y"], ["x", "x", "x", "x"], resampling=FEW)
+    assert found.n == {"trained on balanced data": 2, "trained on imbalanced data": 2}
+    assert found.excluded == {"missing true class or prediction": 2}
+    assert found.value == 0.5
+
+
+def test_percent_of_an_accuracy_of_zero_is_nan_with_the_reason() -> None:
+    found = part(accuracy_difference([1, 1], [0, 0], [1, 1]).by, "percent_difference", "")
+    assert np.isnan([found["value"], found["low"], found["high"]]).all()
+    assert found["reason"] == "the model trained on balanced data is never right"
+
+
+def test_value_alone() -> None:
+    found = accuracy_difference(*images(5, 3, 1, 1), resampling=None)
+    assert (found.value, found.p_value, found.chance) == (pytest.approx(0.2), None, None)
+    assert found.no_chance == "no resampling was asked for"
+    assert np.isnan(found.interval().low)
+
+
+def test_many_kinds_of_units_are_sampled_and_refuse_exact() -> None:
+    rng = np.random.default_rng(1)
+    sizes = np.arange(1, 400)
+    units = np.repeat(np.arange(len(sizes)), sizes)
+    y_true = np.ones(len(units), dtype=int)
+    first = (rng.random(len(units)) < 0.9).astype(int)
+    second = np.zeros(len(units), dtype=int)
+    given = {"units": units}
+    with pytest.raises(InputError, match=r"^resampling=Exact: too many different swaps of the two"):
+        accuracy_difference(y_true, first, second, resampling=Exact(), **given)
+    found = accuracy_difference(y_true, first, second, resampling=Permutation(500), **given)
+    assert found.p_value == pytest.approx(1 / 501)
+    assert found.null.startswith("the two models are exchangeable on each unit; 500 swaps")
+
+
+def test_errors() -> None:
+    y = ["x", "y"]
+    with pytest.raises(InputError, match=r"^y_pred_biased: shape \(1,\); expected \(2,\) or "):
+        accuracy_difference(y, y, ["x"])
+    with pytest.raises(InputError, match=r"^y_pred_biased: 2 runs; expected 1, as in y_pred_unb"):
+        accuracy_difference(y, y, [y, y])
+    with pytest.raises(InputError, match=r"^units: 3 rows; expected 2, as in y_true$"):
+        accuracy_difference(y, y, y, units=[1, 2, 3])
+    with pytest.raises(InputError, match=r"^no image has a true class and a prediction of both "):
+        accuracy_difference([None, "x"], y, ["x", None])

@@ -1,0 +1,345 @@
+"""Confusion rates, their gaps and comparisons: scikit-learn, fairlearn, closed forms, bootstrap."""
+
+from typing import Any
+
+import fairlearn.metrics
+import numpy as np
+import pytest
+from fairlearn.metrics import MetricFrame
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix, precision_score, recall_score
+
+from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
+from equipoise.metrics.comparisons import rate_comparisons
+from equipoise.metrics.counts import count
+from equipoise.metrics.gaps import gaps
+from equipoise.metrics.hybrid import Scored
+from equipoise.metrics.measure import measure
+from equipoise.metrics.rates import Rates, rates
+from equipoise.stats.intervals import newcombe
+from equipoise.stats.resampling import Bootstrap, Permutation
+from prediction_rows import EXAMPLE, Rows, column, part, random_rows, rows, rows_of
+
+RATES = (
+    "true_positive_rate",
+    "false_positive_rate",
+    "true_negative_rate",
+    "false_negative_rate",
+    "precision",
+    "negative_predictive_value",
+    "selection_rate",
+    "accuracy",
+)
+FEW = Bootstrap(replicates=100, permutations=200)
+
+
+def one_vs_all(y_true: Any, y_pred: Any, label: int) -> dict[str, float]:
+    """Rates from scikit-learn's confusion matrix."""
+    (tn, fp), (fn, tp) = confusion_matrix(y_true == label, y_pred == label, labels=[False, True])
+    n = tn + fp + fn + tp
+    return {
+        "true_positive_rate": tp / (tp + fn),
+        "false_positive_rate": fp / (fp + tn),
+        "true_negative_rate": tn / (fp + tn),
+        "false_negative_rate": fn / (tp + fn),
+        "precision": tp / (tp + fp),
+        "negative_predictive_value": tn / (tn + fn),
+        "selection_rate": (tp + fp) / n,
+        "accuracy": (tp + tn) / n,
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_scikit_learn_in_every_class_and_group(seed: int) -> None:
+    y_true, y_pred, group = random_rows(seed)
+    found = rates(y_true, y_pred, group, resampling=None)
+    for label in range(3):
+        expected = [
+            one_vs_all(y_true[group == one], y_pred[group == one], label) for one in range(4)
+        ]
+        for name in RATES:
+            ours = part(found.by, name, str(label))
+            theirs = [one[name] for one in expected]
+            assert [one["value"] for one in ours["by_group"]] == pytest.approx(theirs, abs=1e-12)
+            assert ours["value"] == pytest.approx(max(theirs) - min(theirs), abs=1e-12)
+        odds = [(one["true_positive_rate"] + one["false_positive_rate"]) / 2 for one in expected]
+        ours = part(found.by, "average_odds", str(label))
+        assert [one["value"] for one in ours["by_group"]] == pytest.approx(odds, abs=1e-12)
+        assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_metric_frames_of_fairlearn(seed: int) -> None:
+    y_true, y_pred, group = random_rows(seed, classes=2)
+    names = ("true_positive_rate", "false_positive_rate", "selection_rate")
+    frame = MetricFrame(
+        metrics={name: getattr(fairlearn.metrics, name) for name in names}
+        | {"precision": precision_score, "recall": recall_score},
+        y_true=y_true,
+        y_pred=y_pred,
+        sensitive_features=group,
+    )
+    found = rates(y_true, y_pred, group, resampling=None)
+    versus = rate_comparisons(y_true, y_pred, group, reference="0", resampling=None).to_pylist()
+    for name in (*names, "precision"):
+        ours = part(found.by, name, "1")
+        assert ours["value"] == pytest.approx(frame.difference()[name], abs=1e-12)
+        overall = [
+            one["difference"]
+            for one in versus
+            if (one["metric"], one["subject"], one["versus"]) == (name, "1", "overall")
+        ]
+        expected = frame.by_group[name] - frame.overall[name]
+        assert overall == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
+    y_true, y_pred = np.array([1, 0, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 1, 0])
+    group = np.array(list("aabbcc"))
+    frame = MetricFrame(
+        metrics=fairlearn.metrics.true_positive_rate,
+        y_true=y_true,
+        y_pred=y_pred,
+        sensitive_features=group,
+    )
+    assert frame.by_group["c"] == 0.0
+    found = part(rates(y_true, y_pred, group, resampling=None).by, "true_positive_rate", "1")
+    ours = found["by_group"][2]
+    assert np.isnan([ours["value"], ours["low"], ours["high"]]).all()
+    assert (ours["n"], ours["note"]) == (0, "no rows of the class")
+    assert found["value"] == 1.0
+    assert found["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
+
+
+def test_unlike_fairlearn_rows_without_a_group_are_counted_and_no_group() -> None:
+    y_true, y_pred = np.array([1, 0, 1, 0, 1]), np.array([1, 0, 0, 0, 0])
+    group = np.array(["a", "a", "b", "b", None], dtype=object)
+    overall = MetricFrame(
+        metrics=recall_score, y_true=y_true, y_pred=y_pred, sensitive_features=group.astype(str)
+    ).overall
+    assert overall == pytest.approx(1 / 3)
+    found = rates(y_true, y_pred, group, resampling=None)
+    assert found.excluded == {"missing group": 1}
+    names = [one["group"] for one in part(found.by, "true_positive_rate", "1")["by_group"]]
+    assert names == ["a", "b"]
+
+
+def test_class_that_is_never_predicted_has_no_precision() -> None:
+    found = rates([0, 1, 0, 1], [0, 0, 0, 0], list("aabb"), resampling=FEW)
+    precision = part(found.by, "precision", "1")
+    assert np.isnan(precision["value"])
+    assert precision["reason"] == "fewer than two groups have predictions of the class"
+    assert np.isnan([precision["p_value"], precision["chance"], precision["low"]]).all()
+    assert {one["note"] for one in precision["by_group"]} == {"no predictions of the class"}
+    assert part(found.by, "selection_rate", "1")["value"] == 0.0
+
+
+def test_value_is_the_largest_gap_and_has_no_chance_level() -> None:
+    found = rates(*rows_of(EXAMPLE))
+    assert found.value == pytest.approx(max(column(found.by, "value")), abs=1e-12)
+    assert (found.chance, found.p_value) == (None, None)
+    assert found.no_chance == (
+        "rates have different nulls: each gap in `by` has its own chance level and p-value"
+    )
+    interval = found.interval()
+    assert 0 < interval.low < found.value < interval.high
+    assert interval.high == pytest.approx(max(column(found.by, "high")), abs=1e-12)
+
+
+def test_each_rate_is_tested_under_its_null() -> None:
+    counts = count(*rows_of(EXAMPLE))
+    names = {"class": RATES[:4], "prediction": RATES[4:6], "rows": RATES[6:]}
+    for null, expected in names.items():
+        found = measure(counts, [Rates(null)], FEW)[0]  # type: ignore[arg-type]
+        assert found.null.startswith(f"groups are exchangeable {_WITHIN[null]}; 200 permutations")
+        assert found.by is not None
+        kinds = dict.fromkeys(column(found.by, "metric").tolist())
+        assert tuple(kinds) == (*expected, "average_odds") if null == "class" else expected
+        assert np.isfinite(column(found.by, "p_value")).all()
+
+
+_WITHIN = {
+    "class": "within each true class",
+    "prediction": "within each predicted label",
+    "rows": "over all rows",
+}
+
+
+def test_within_class_null_is_blind_to_base_rates() -> None:
+    # Both groups have the same rates given the truth, but other shares of the classes.
+    counts = np.array([[[180, 60], [20, 7]], [[6, 18], [54, 162]]])
+    found = rates(*rows_of(counts)).by
+    assert part(found, "true_positive_rate", "0")["p_value"] > 0.2
+    assert part(found, "average_odds", "0")["p_value"] > 0.2
+    assert part(found, "selection_rate", "0")["p_value"] < 0.01
+    assert part(found, "precision", "0")["p_value"] < 0.01
+
+
+@given(example=rows())
+@settings(max_examples=25)
+def test_permuted_rows_and_renamed_groups_give_the_same_gaps(example: Rows) -> None:
+    y_true, y_pred, group = (one[::-1] for one in example)
+    renamed = np.array(["z", "y", "x"])[group]
+    expected = rates(*example, resampling=FEW).by
+    again = rates(y_true, y_pred, group, resampling=FEW).by
+    assert str(again.to_pylist()) == str(expected.to_pylist())
+    found = rates(y_true, y_pred, renamed, resampling=FEW).by
+    for name in ("value", "low", "high"):
+        np.testing.assert_array_equal(column(found, name), column(expected, name))
+
+
+@given(shares=st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=6))
+def test_gap_is_the_range_of_what_is_known(shares: list[float]) -> None:
+    known = [share for share in shares if not np.isnan(share)]
+    found = gaps(np.array([shares]), np.ones(len(shares), dtype=bool))[0]
+    if len(known) < 2:
+        assert np.isnan(found)
+    else:
+        assert found == max(known) - min(known)
+
+
+def test_units_are_resampled_together() -> None:
+    example = rows_of(EXAMPLE)
+    copies = tuple(np.repeat(one, 4) for one in example)
+    units = np.repeat(np.arange(len(example[0])), 4)
+    alone = part(rates(*copies, resampling=FEW).by, "precision", "0")
+    found = rates(*copies, units=units, resampling=FEW)
+    clustered = part(found.by, "precision", "0")
+    assert found.method == "percentile bootstrap over units, 100 replicates"
+    assert clustered["high"] - clustered["low"] > 1.3 * (alone["high"] - alone["low"])
+    odds = part(found.by, "average_odds", "0")["by_group"][0]
+    assert odds["low"] < odds["value"] < odds["high"]
+
+
+def test_average_odds_interval_agrees_with_the_bootstrap() -> None:
+    counts = 4 * EXAMPLE
+    closed = part(rates(*rows_of(counts)).by, "average_odds", "0")
+    y_true, y_pred, group = rows_of(counts)
+    drawn = rates(y_true, y_pred, group, units=np.arange(len(group)), resampling=Bootstrap(400))
+    boot = part(drawn.by, "average_odds", "0")
+    for ours, theirs in zip(closed["by_group"], boot["by_group"], strict=True):
+        assert [ours["low"], ours["high"]] == pytest.approx(
+            [theirs["low"], theirs["high"]], abs=0.01
+        )
+    # The low end pays for three pairs of groups, the percentile interval does not.
+    assert boot["low"] - 0.05 < closed["low"] < boot["low"]
+    assert closed["high"] == pytest.approx(boot["high"], abs=0.02)
+
+
+def comparison(table: Any, metric: str, group: str, versus: str) -> dict[str, Any]:
+    (found,) = [
+        one
+        for one in table.to_pylist()
+        if (one["metric"], one["subject"], one["group"], one["versus"])
+        == (metric, "0", group, versus)
+    ]
+    return found
+
+
+def test_comparisons_with_a_reference_group_are_newcombe_intervals() -> None:
+    table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
+    found = comparison(table, "true_positive_rate", "1", "reference")
+    assert (found["versus_group"], found["n"], found["reason"]) == ("2", 60, "")
+    assert found["difference"] == pytest.approx(14 / 60 - 59 / 68, abs=1e-12)
+    assert found["ratio"] == pytest.approx((14 / 60) / (59 / 68), abs=1e-12)
+    low, high = newcombe(14, 60, 59, 68)
+    assert [found["low"], found["high"]] == pytest.approx([float(low), float(high)], abs=1e-12)
+    assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
+
+
+def test_best_and_worst_follow_the_harm_of_the_rate() -> None:
+    table = rate_comparisons(*rows_of(EXAMPLE))
+    assert comparison(table, "true_positive_rate", "1", "best")["versus_group"] == "2"
+    assert comparison(table, "false_negative_rate", "1", "best")["versus_group"] == "2"
+    assert comparison(table, "false_positive_rate", "0", "worst")["versus_group"] == "1"
+    # A group is not compared with itself.
+    assert table.num_rows == 9 * 3 * (2 + 2 + 3)
+    assert set(column(table, "versus")) == {"best", "worst", "overall"}
+
+
+def test_best_is_chosen_by_the_data_and_pays_for_all_pairs() -> None:
+    table = rate_comparisons(*rows_of(EXAMPLE), reference="2")
+    chosen = comparison(table, "true_positive_rate", "1", "best")
+    given = comparison(table, "true_positive_rate", "1", "reference")
+    assert chosen["difference"] == given["difference"]
+    assert chosen["low"] < given["low"] < given["high"] < chosen["high"]
+
+
+def test_group_below_the_minimum_is_never_best() -> None:
+    y_true = np.array([0, 1] * 41)
+    y_pred = np.array([0, 1, 1, 0] * 20 + [0, 1])
+    group = Groups.of(["a", "a", "b", "b"] * 20 + ["tiny"] * 2, min_size=30)
+    table = rate_comparisons(y_true, y_pred, group)
+    assert comparison(table, "true_positive_rate", "tiny", "best")["versus_group"] == "a"
+
+
+def test_comparison_with_all_rows_is_the_scaled_one_with_the_others() -> None:
+    found = comparison(rate_comparisons(*rows_of(EXAMPLE)), "true_positive_rate", "1", "overall")
+    share = 60 / 185
+    low, high = newcombe(14, 60, 49 + 59, 57 + 68)
+    assert found["difference"] == pytest.approx(14 / 60 - 122 / 185, abs=1e-12)
+    expected = [(1 - share) * float(low), (1 - share) * float(high)]
+    assert [found["low"], found["high"]] == pytest.approx(expected, abs=1e-12)
+    assert found["ratio"] == pytest.approx((14 / 60) / (122 / 185), abs=1e-12)
+    assert found["ratio_low"] < found["ratio"] < found["ratio_high"] < 1
+
+
+def test_ratio_to_a_rate_of_zero_is_nan_with_the_reason() -> None:
+    counts = np.array([[[0, 5], [10, 5]], [[0, 0], [8, 8]]])
+    table = rate_comparisons(*rows_of(counts), reference="0")
+    found = comparison(table, "true_positive_rate", "1", "reference")
+    assert found["difference"] == 0.5
+    assert np.isnan([found["ratio"], found["ratio_low"], found["ratio_high"]]).all()
+    assert found["reason"] == "ratio: the rate compared with is 0"
+    odds = comparison(table, "average_odds", "1", "reference")
+    assert odds["reason"] == "ratio: average odds are compared by their difference only"
+    assert odds["difference"] == 0.25
+    precision = comparison(table, "precision", "1", "reference")
+    assert precision["reason"] == "what it is compared with has no predictions of the class"
+
+
+@given(
+    a=st.tuples(st.integers(0, 30), st.integers(0, 30)),
+    b=st.tuples(st.integers(0, 30), st.integers(1, 30)),
+)
+def test_ratio_interval_contains_the_ratio_and_mirrors(
+    a: tuple[int, int], b: tuple[int, int]
+) -> None:
+    one, other = (
+        Scored.of(np.array([hits]), np.array([hits + misses + 1]), 0.95) for hits, misses in (a, b)
+    )
+    forth, back = one.over(other), other.over(one)
+    assert np.isnan(forth.value[0]) == (b[0] == 0)
+    assert 0 <= forth.low[0] < forth.high[0]
+    assert np.isinf(forth.high[0]) == (b[0] == 0)
+    if a[0] and b[0]:
+        assert forth.low[0] < forth.value[0] < forth.high[0]
+        assert back.low[0] == pytest.approx(1 / forth.high[0], rel=1e-9)
+        assert back.high[0] == pytest.approx(1 / forth.low[0], rel=1e-9)
+
+
+def test_ratio_interval_covers() -> None:
+    rng = np.random.default_rng(5)
+    s, t = rng.binomial(60, 0.3, 4000), rng.binomial(80, 0.15, 4000)
+    found = Scored.of(s, np.full(4000, 60), 0.95).over(Scored.of(t, np.full(4000, 80), 0.95))
+    assert 0.935 <= ((found.low <= 2.0) & (found.high >= 2.0)).mean() <= 0.975
+
+
+def test_comparisons_of_clustered_rows_resample_units() -> None:
+    y_true, y_pred, group = (np.repeat(one, 3) for one in rows_of(EXAMPLE))
+    units = np.arange(len(group)) // 3
+    alone = comparison(rate_comparisons(y_true, y_pred, group), "precision", "1", "overall")
+    table = rate_comparisons(y_true, y_pred, group, units=units, resampling=Bootstrap(300))
+    found = comparison(table, "precision", "1", "overall")
+    assert found["low"] < found["difference"] < found["high"]
+    assert found["high"] - found["low"] > 1.3 * (alone["high"] - alone["low"])
+    none = rate_comparisons(y_true, y_pred, group, units=units, resampling=Permutation(10))
+    assert np.isnan(column(none, "low")).all()
+
+
+def test_unknown_reference_is_an_error() -> None:
+    message = r"^reference='d': no such group; expected one of 'a', 'b'$"
+    with pytest.raises(InputError, match=message):
+        rate_comparisons([0, 1], [0, 1], ["a", "b"], reference="d")
