@@ -121,5 +121,6 @@ class TestingConfig(Section):
         return value
 
     def threshold(self, metric: str) -> float | None:
-        """Return the practical threshold of a metric; None when it has none."""
-        return self.thresholds.get(metric, THRESHOLDS.get(metric))
+        """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
+        name = metric if metric in THRESHOLDS else metric.removesuffix("_gap")
+        return self.thresholds.get(name, THRESHOLDS.get(name))

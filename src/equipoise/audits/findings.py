@@ -166,7 +166,8 @@ def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[floa
 def _judged(draft: Draft, q: float, testing: TestingConfig) -> Finding:
     finding = draft.finding
     if finding.family is Family.DESCRIPTIVE:
-        return finding
+        nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
+        return replace(finding, verdict=nothing)
     threshold = testing.threshold(finding.metric)
     verdict, why = judge(
         value=finding.value,

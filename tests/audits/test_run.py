@@ -1,0 +1,232 @@
+"""The audit of predictions on small tables: what it measures, counts, leaves out and repeats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits, report
+from equipoise.core import AuditResult, DataError, Family, Finding, Verdict
+
+CLASSES = ("cat", "dog", "owl")
+
+
+def images(n: int = 900, seed: int = 0) -> pl.DataFrame:
+    """Images of three classes; group b is mistaken for an owl half of the time."""
+    rng = np.random.default_rng(seed)
+    truth, group = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    wrong = rng.random(n) < np.where(group == 1, 0.5, 0.1)
+    second = rng.integers(0, 3, n)
+    return pl.DataFrame(
+        {
+            "id": [f"i{index:05d}" for index in range(n)],
+            "label": np.array(CLASSES)[truth],
+            "group": np.array(["a", "b"])[group],
+            "scene": [f"s{index // 3}" for index in range(n)],
+            "answer": np.array(CLASSES)[np.where(wrong, 2, truth)],
+            "second": np.array(CLASSES)[second],
+        }
+    )
+
+
+def run(frame: pl.DataFrame, *, model: dict[str, Any] | None = None, **more: Any) -> AuditResult:
+    data = {"table": frame, "id": "id", "target": "label", "groups": ["group"]}
+    values = {
+        "audit": "predictions",
+        "data": data | more.pop("data", {}),
+        "models": {"m": {"table": frame, "prediction": "answer"} | (model or {})},
+        "resampling": {"replicates": 200},
+    }
+    return audits.run(audits.parse_config(values | more))
+
+
+def pick(result: AuditResult, metric: str, subject: str = "", version: str = "default") -> Finding:
+    found = [
+        one
+        for one in result.findings
+        if (one.metric, one.subject, one.version) == (metric, subject, version)
+    ]
+    assert found, f"no finding {metric} {subject} {version}"
+    return found[0]
+
+
+def test_every_finding_is_complete() -> None:
+    result = run(images())
+    for one in result.findings:
+        assert one.audit == "predictions"
+        assert one.model == "m"
+        assert one.n > 0
+        if np.isnan(one.value):
+            assert one.verdict is Verdict.NOT_ESTIMABLE
+            assert one.reason
+        elif one.family is Family.DESCRIPTIVE:
+            assert one.verdict is Verdict.NONE
+            assert one.reason
+        else:
+            assert one.chance_low <= one.chance_high
+            assert one.ci_low <= one.ci_high
+            assert 0 < one.p_value <= one.q_value <= 1
+            assert one.excess == one.value - one.chance
+            assert one.threshold > 0
+            assert one.null
+            assert one.citation
+
+
+def test_planted_bias_is_found_where_it_is() -> None:
+    result = run(images())
+    for metric in ("worst_group_accuracy", "accuracy_gap", "equalized_odds"):
+        assert pick(result, metric).verdict is Verdict.DISPARITY
+    for subject, verdict in (("cat", Verdict.DISPARITY), ("owl", Verdict.NOT_ESTIMABLE)):
+        assert pick(result, "cramers_v", subject).verdict is verdict
+    assert pick(result, "true_positive_rate", "dog").direction == (
+        "true positive rate of dog: lowest for b, highest for a"
+    )
+
+
+def test_leaf_and_composite_tests_are_corrected_apart() -> None:
+    findings = run(images()).findings
+    for family in (Family.LEAF, Family.COMPOSITE):
+        pairs = sorted((f.p_value, f.q_value) for f in findings if f.family is family)
+        tested = [(p, q) for p, q in pairs if not np.isnan(p)]
+        assert tested[-1][0] == pytest.approx(tested[-1][1])
+        assert tested[0][1] <= tested[0][0] * len(tested) + 1e-12
+
+
+def without_order(result: AuditResult) -> list[tuple[Any, ...]]:
+    return [(one.metric, one.subject, repr(one.value), repr(one.ci_low), one.q_value)
+            for one in result.findings if not np.isnan(one.q_value)]  # fmt: skip
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    frame = images()
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=3)
+    for more in ({}, {"data": {"unit": "scene"}}):
+        assert without_order(run(frame, **more)) == without_order(run(shuffled, **more))
+
+
+def test_names_of_groups_do_not_matter() -> None:
+    frame = images()
+    renamed = frame.with_columns(pl.col("group").replace({"a": "z", "b": "c"}))
+    assert without_order(run(frame)) == without_order(run(renamed))
+
+
+def test_units_are_resampled_together() -> None:
+    result = run(images(), data={"unit": "scene"})
+    worst = pick(result, "worst_group_accuracy")
+    assert worst.unit == "unit"
+    assert worst.method == "percentile bootstrap over units, 200 replicates"
+
+
+def test_states_are_counted_and_a_group_refused_more_often_is_a_finding() -> None:
+    frame = images().with_columns(
+        answer=pl.when((pl.col("group") == "b") & (pl.int_range(pl.len()) % 3 == 0))
+        .then(pl.lit("I cannot help"))
+        .otherwise(pl.col("answer"))
+    )
+    result = run(frame, model={"refused": ["I cannot help"]})
+    refused = int((frame["answer"] == "I cannot help").sum())
+    unanswered = pick(result, "unanswered_rate", "unanswered")
+    assert unanswered.verdict is Verdict.DISPARITY
+    assert f"m: {refused} labelled rows were refused and are left out of accuracy." in (
+        result.manifest.notes
+    )
+    states = {
+        row["state"]: row["count"]
+        for row in result.tables["states"].to_pylist()
+        if not row["group"]
+    }
+    assert states == {"answered": 900 - refused, "refused": refused}
+    assert pick(result, "accuracy").n == 900 - refused
+
+
+def test_top_labels_and_probabilities_are_versions_of_their_own() -> None:
+    top = run(images(), model={"prediction": None, "top": ["answer", "second"]})
+    assert pick(top, "skewsize", version="default, top 2").family is Family.DESCRIPTIVE
+    assert pick(top, "hit_rate").value > pick(top, "accuracy").value
+    assert pick(top, "hit_rate_gap").threshold == 0.05
+
+    frame = images().with_columns(
+        [pl.when(pl.col("answer") == name).then(0.8).otherwise(0.1).alias(name) for name in CLASSES]
+    )
+    soft = run(frame, model={"probabilities": {name: name for name in CLASSES}})
+    mean = pick(soft, "effect_size_mean", version="default, probabilities")
+    assert 0 < mean.value < pick(soft, "effect_size_mean").value
+
+
+def test_mappings_stand_side_by_side() -> None:
+    frame = images().with_columns(answer=pl.col("answer").replace({"owl": "bird"}))
+    result = run(frame, model={"maps": {"wide": {"bird": "owl"}, "odd": {"bird": "cat"}}})
+    accuracy = {one.version: one.value for one in result.findings if one.metric == "accuracy"}
+    assert accuracy["wide"] > accuracy["odd"]
+
+
+def test_small_groups_are_reported_and_not_compared() -> None:
+    frame = images().with_columns(
+        group=pl.when(pl.int_range(pl.len()) < 12).then(pl.lit("few")).otherwise(pl.col("group"))
+    )
+    result = run(frame)
+    worst = pick(result, "worst_group_accuracy")
+    notes = {one.group: one.note for one in worst.by_group}
+    assert notes == {"a": "", "b": "", "few": "fewer than 30 rows"}
+    assert ("groups under 30 rows", 1) in [(one.reason, one.count) for one in worst.excluded]
+    assert (
+        "group: 1 groups have fewer than 30 rows and are not compared: few (12)."
+        in result.manifest.notes
+    )
+
+
+def test_one_group_only_is_an_error() -> None:
+    frame = images(60).with_columns(
+        group=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("a")).otherwise(pl.lit("b"))
+    )
+    with pytest.raises(
+        DataError, match=r"groups group: fewer than two groups have 30 rows \(a: 5, b: 55\)"
+    ):
+        run(frame)
+
+
+def test_values_alone_without_resampling() -> None:
+    result = run(images(), resampling={"method": "none"})
+    worst = pick(result, "worst_group_accuracy")
+    assert not np.isnan(worst.value)
+    assert np.isnan([worst.chance, worst.p_value]).all()
+    assert worst.verdict is not Verdict.DISPARITY
+
+
+def test_metrics_can_be_switched_off() -> None:
+    result = run(images(), metrics={"rates": False, "effect_sizes": False, "skewsize": False})
+    assert {one.metric for one in result.findings} == {
+        "accuracy",
+        "worst_group_accuracy",
+        "accuracy_gap",
+        "demographic_parity",
+        "equalized_odds",
+    }
+
+
+def test_a_run_survives_writing_and_reading(tmp_path: Path) -> None:
+    result = run(images())
+    report.write(result, tmp_path)
+    again = report.read(tmp_path)
+    assert repr(again.findings) == repr(result.findings)
+    assert again.tables.keys() == result.tables.keys()
+
+
+def test_the_plan_says_what_could_be_found() -> None:
+    frame = images()
+    values = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "label", "groups": ["group"]},
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+    }
+    plan = audits.plan(audits.parse_config(values))
+    assert (plan.rows, plan.classes) == (900, 3)
+    (detectable,) = plan.detectable
+    assert 0.05 < detectable["accuracy_difference"] < 0.3
+    assert 0.05 < detectable["cramers_v"] < 0.5
+    assert detectable["rows_per_group_wanted"] > 900
+    assert [row["compared"] for row in plan.groups] == [True, True]
