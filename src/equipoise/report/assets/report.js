@@ -43,7 +43,13 @@
   }
   idle(drawLater);
   document.addEventListener("toggle", () => idle(drawLater), true);
-  addEventListener("beforeprint", () => waiting.filter(shown).forEach(draw));
+  // On paper nothing can be unfolded: every statement is printed, and every chart beside one.
+  const folded = [...document.querySelectorAll("#findings > .fold:not([open])")];
+  addEventListener("beforeprint", () => {
+    for (const fold of folded) fold.open = true;
+    waiting.filter(shown).forEach(draw);
+  });
+  addEventListener("afterprint", () => { for (const fold of folded) fold.open = false; });
 
   function sortKey(cell) {
     const text = cell.textContent.trim();

@@ -121,6 +121,8 @@ def accuracy_and_effect(result: AuditResult) -> Section | None:
     found = rows(result, "classes")
     plots = _scatters(found)
     related = rows(result, "correlations")
+    if not any(has(row["pearson"]) or has(row["spearman"]) for row in related):
+        related = []
     if not plots and not related:
         return None
     blocks: list[Block] = []

@@ -101,7 +101,7 @@ def _card(text: str, same: list[Finding]) -> Card:
     elif first.by_group:
         blocks.append(_groups_table(first))
     blocks += [Facts(_facts(finding)) for finding in same]
-    lines = tuple(dict.fromkeys(figures(finding) for finding in same))
+    lines = tuple(dict.fromkeys(figures(f) for f in same if not math.isnan(f.value)))
     return Card(Badge(first.verdict), text, lines, tuple(blocks))
 
 

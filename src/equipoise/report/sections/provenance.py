@@ -26,7 +26,7 @@ def choices(result: AuditResult) -> Section:
         blocks.append(Table.of(caption, columns, list(seen), source="findings"))
     parameters = sorted({(title(f.metric), f.parameters) for f in result.findings if f.parameters})
     if parameters:
-        cells = [(name, parameters_text(text)) for name, text in parameters]
+        cells = [(name, parameters_text(text)) for name, text in parameters if text != "{}"]
         blocks.append(
             Table.of("Parameters", ["Metric", "Parameters"], cells, source="findings", limit=60)
         )
