@@ -1,4 +1,17 @@
-"""What may be concluded from a number, its interval, its chance level and its q-value."""
+"""What may be concluded from a number, its interval, its chance level and its q-value.
+
+The rules, the first that fits:
+
+1. no value: `not estimable`; no chance level or no practical threshold: `no verdict`;
+2. the harmful end of the interval lies below the threshold: `below threshold`, whatever q;
+3. q <= alpha and the excess over chance reaches the threshold: `disparity`;
+4. otherwise `inconclusive`.
+
+The excess counts towards harm: value - chance where higher is worse, chance - value where
+lower is, and its absolute value where either is. The harmful end is the high end of the
+interval where higher is worse. Otherwise it is the end farthest from chance in the harmful
+direction, and its distance from chance is compared with the threshold.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +35,7 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Return the verdict on a finding, and why in plain words.
 
-    The rules, the first that fits:
-
-    1. no value: `not estimable`; no chance level or no practical threshold: `no verdict`;
-    2. the harmful end of the interval lies below the threshold: `below threshold`, whatever q;
-    3. q <= alpha and the excess over chance reaches the threshold: `disparity`;
-    4. otherwise `inconclusive`.
-
-    The excess counts towards harm: value - chance where higher is worse, chance - value where
-    lower is, and its absolute value where either is. The harmful end is the high end of the
-    interval where higher is worse. Otherwise it is the end farthest from chance in the harmful
-    direction, and its distance from chance is compared with the threshold.
+    The rules stand at the head of this module.
 
     Parameters
     ----------
@@ -54,12 +57,7 @@ def judge(
     InputError
         When `threshold` is negative or `alpha` outside (0, 1).
     """
-    if threshold < 0:
-        raise InputError(
-            f"threshold={threshold}: expected at least 0, the smallest excess to act on"
-        )
-    if not 0.0 < alpha < 1.0:
-        raise InputError(f"alpha={alpha}: expected a rate between 0 and 1")
+    _check(threshold, alpha)
     if math.isnan(value):
         return Verdict.NOT_ESTIMABLE, "the value cannot be estimated"
     if math.isnan(chance_mean):
@@ -76,6 +74,15 @@ def judge(
             f"{_compare('', excess, threshold)}, the threshold"
         )
     return Verdict.INCONCLUSIVE, _doubt(q, alpha, excess, threshold, reach)
+
+
+def _check(threshold: float, alpha: float) -> None:
+    if threshold < 0:
+        raise InputError(
+            f"threshold={threshold}: expected at least 0, the smallest excess to act on"
+        )
+    if not 0.0 < alpha < 1.0:
+        raise InputError(f"alpha={alpha}: expected a rate between 0 and 1")
 
 
 def _excess(value: float, chance: float, harm: Harm) -> float:
