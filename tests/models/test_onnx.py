@@ -13,7 +13,7 @@ from equipoise.models.protocols import Classifier
 from equipoise.planted.colours.predict import WEIGHTS
 from equipoise.planted.colours.render import SHAPES, render_test_set
 
-GRAPH = WEIGHTS / "unbiased.onnx"
+GRAPH = WEIGHTS / "complete.onnx"
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_images_of_another_form(model: OnnxClassifier, images: np.ndarray, got: 
 def test_another_number_of_labels() -> None:
     model = load_onnx_classifier(GRAPH, ("square", "ellipse"))
     expected = (
-        r"unbiased\.onnx gives an output of shape \(256, 3\) for 256 images, "
+        r"complete\.onnx gives an output of shape \(256, 3\) for 256 images, "
         r"expected one number for each of square, ellipse\.$"
     )
     with pytest.raises(ModelError, match=expected):

@@ -170,7 +170,7 @@ def test_bad_test_set(arguments: dict[str, int], message: str) -> None:
 def test_bad_names() -> None:
     with pytest.raises(ValueError, match=r"^stream must be one of train, test, got 'dev'$"):
         render.draw_factors(1, seed=0, stream="dev")
-    with pytest.raises(ValueError, match=r"^there is no variant 'biased'; there are unbiased, "):
+    with pytest.raises(ValueError, match=r"^there is no variant 'biased'; there are complete, "):
         load_variant("biased")
     with pytest.raises(ValueError, match=r"^there is no cell 'star' in 'green': shapes are "):
         VARIANTS[0].kept_in("star", "green")
@@ -271,9 +271,9 @@ def test_the_removed_cell_spreads_over_both_other_classes(table: Table, removed:
     assert wrong.min() >= 20
 
 
-def test_the_unbiased_model_is_accurate_and_even(table: Table) -> None:
-    assert (table["predicted_unbiased"] == table["shape"]).mean() >= 0.995
-    assert max(effect_sizes(table, "unbiased").values()) <= 0.05
+def test_the_complete_model_is_accurate_and_even(table: Table) -> None:
+    assert (table["predicted_complete"] == table["shape"]).mean() >= 0.995
+    assert max(effect_sizes(table, "complete").values()) <= 0.05
 
 
 def test_effect_size_rises_with_the_planted_strength(table: Table) -> None:

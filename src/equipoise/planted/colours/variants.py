@@ -105,7 +105,7 @@ def _few_green_ellipses(strength: str, kept: int, published: Published) -> Varia
 
 VARIANTS = (
     Variant(
-        name="unbiased",
+        name="complete",
         strength="none",
         shape=None,
         colour=None,
@@ -130,5 +130,5 @@ VARIANTS = (
     _few_green_ellipses("medium", 25, Published("Table 2, 2k left", (0.013, 0.492, 0.032))),
 )
 
-STRENGTHS = ("unbiased", "mild_green_ellipse", "medium_green_ellipse", "without_green_ellipse")
+STRENGTHS = ("complete", "mild_green_ellipse", "medium_green_ellipse", "without_green_ellipse")
 """Names of the variants of class ellipse, from no bias to the strongest."""
