@@ -152,10 +152,10 @@ def _estimate_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
 
 
 def _labels(found: Sequence[Finding]) -> list[str]:
-    """Name rows by metric and class, and by null hypothesis where that alone differs."""
-    plain = [f"{name_of(f)}, {f.subject}" if f.subject else name_of(f) for f in found]
+    """Name rows by class and metric, what differs first: narrow pages cut the end."""
+    plain = [f"{f.subject}: {name_of(f)}" if f.subject else name_of(f) for f in found]
     return [
-        f"{label}, within class" if plain.count(label) > 1 and "within" in finding.null else label
+        f"Within class: {label}" if plain.count(label) > 1 and "within" in finding.null else label
         for label, finding in zip(plain, found, strict=True)
     ]
 
