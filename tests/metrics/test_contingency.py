@@ -100,7 +100,7 @@ def test_bounds(table: np.ndarray) -> None:
 def test_intervals_lie_within_the_range(table: np.ndarray) -> None:
     smaller = min((table.sum(0) > 0).sum(), (table.sum(1) > 0).sum()) - 1
     for function, largest in ((cramers_v, 1.0), (phi, np.sqrt(smaller)), (tschuprows_t, 1.0)):
-        found = function(table, resampling=None).interval(0.9)
+        found = function(table, resampling=Permutation(1)).interval(0.9)
         assert 0.0 <= found.low <= found.high <= largest + 1e-12
 
 
@@ -195,11 +195,12 @@ def test_fractions_have_a_value_and_no_chance() -> None:
     assert found.no_chance == "the table holds fractions: only whole counts of rows can be permuted"
 
 
-def test_without_resampling_there_is_an_interval_and_no_chance() -> None:
+def test_without_resampling_there_is_the_value_alone() -> None:
     found = cramers_v(WIDE, resampling=None)
-    assert found.interval(0.95).low == 0.0
-    assert found.value < found.interval(0.95).high < 1.0
+    assert np.isnan(found.interval(0.95).low)
     assert (found.chance, found.p_value) == (None, None)
+    assert found.method == "none: resampling=None gives the value alone"
+    assert found.value == cramers_v(WIDE).value < cramers_v(WIDE).interval(0.95).high < 1.0
 
 
 def test_same_seed_same_numbers() -> None:

@@ -401,7 +401,7 @@ def test_without_resampling_dependent_rows_have_no_interval() -> None:
     truth, predicted, group = random_rows(16)
     found = effect_sizes(truth, np.eye(4)[predicted], group, resampling=None)
     assert np.isnan(found.interval().low)
-    assert found.method == "none: rows are not independent; use Bootstrap() or Permutation()"
+    assert found.method == "none: resampling=None gives the value alone"
 
 
 def test_several_measures_share_their_draws() -> None:

@@ -37,7 +37,8 @@ class Chance:
     method: str
 
 
-def _unknown(level: float) -> tuple[float, float]:  # noqa: ARG001 - the Ends signature
+def no_ends(level: float) -> tuple[float, float]:  # noqa: ARG001 - the form of `Ends`
+    """Ends of an interval that does not exist: NaN at every level."""
     return math.nan, math.nan
 
 
@@ -88,7 +89,7 @@ class Estimate:
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unit: str = "row"
     reason: str = ""
-    ends: Ends = field(default=_unknown, repr=False)
+    ends: Ends = field(default=no_ends, repr=False)
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""

@@ -9,14 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.estimate import Ends, Estimate, Harm
+from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
     against_chance,
     excluded_of,
     group_values,
-    no_ends,
     part,
     replicates_of,
     sizes,

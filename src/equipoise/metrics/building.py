@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.estimate import Chance, Ends, Harm
+from equipoise.core.estimate import Chance, Ends, Harm, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
@@ -68,11 +68,6 @@ class Percentile:
         return float(low), float(high)
 
 
-def no_ends(level: float) -> tuple[float, float]:  # noqa: ARG001 - the form of `Ends`
-    """Ends of an interval that does not exist: NaN at every level."""
-    return math.nan, math.nan
-
-
 def replicates_of(draws: Draws, index: int) -> Percentile | None:
     """Return the percentile interval of number `index`, None without replicates."""
     return None if draws.boot is None else Percentile(draws.boot[:, index])
@@ -92,7 +87,7 @@ def part(  # noqa: PLR0913 - one keyword for each column
     reason: str = "",
 ) -> Part:
     """Return number `index` of the draws as a part, with its interval and chance level."""
-    low, high = ends(draws.level)
+    low, high = ends(draws.level) if draws.intervals else no_ends(draws.level)
     chance = against.chance or Chance(math.nan, math.nan, math.nan, "")
     return Part(
         metric=metric,

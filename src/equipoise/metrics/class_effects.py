@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends
+from equipoise.core.estimate import Ends, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part
-from equipoise.metrics.building import against_chance, excluded_of, group_values, no_ends, part
+from equipoise.metrics.building import against_chance, excluded_of, group_values, part
 from equipoise.metrics.chi_square import (
     NULL_OF,
     PLAIN,

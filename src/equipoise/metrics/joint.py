@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
+from equipoise.core.labels import Codes, encode, natural
 from equipoise.metrics.counts import Counts, count, sum_by
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes
 from equipoise.stats.streams import stream, unit_uniforms
@@ -160,6 +160,14 @@ class Pair:
             yield tables
 
 
+@dataclass(frozen=True, eq=False)
+class _Combined:
+    """The combination of all models' labels on each row, as if it were one model's label."""
+
+    codes: Codes
+    vocabulary: tuple[str, ...]
+
+
 def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any = None) -> Joint:
     """Count the rows that every model answered by true class, all labels and group.
 
@@ -183,15 +191,17 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     encoded += [
         encode(labels, what=f"predictions[{name!r}]") for name, labels in predictions.items()
     ]
-    classes = tuple(sorted({name for _, names in encoded for name in names}))
+    classes = tuple(sorted({name for _, names in encoded for name in names}, key=natural))
     codes = np.stack([_recode(some, names, classes) for some, names in encoded])
     complete = (codes >= 0).all(axis=0)
-    combined = np.full(codes.shape[1], -1, dtype=np.int64)
+    combined = np.full(codes.shape[1], -1, dtype=np.int32)
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
-    labels = np.where(complete, np.char.mod("%d", combined), "")
-    counts = count(y_true, labels, Groups.of(groups), units=units)
-    truth = np.array([classes.index(name) if name in classes else -1 for name in counts.classes])
-    numbers = np.array([int(name) if name.isdigit() else -1 for name in counts.classes])
+    names = tuple(str(index) for index in range(combinations.shape[1]))
+    counts = count(y_true, _Combined(combined, names), Groups.of(groups), units=units)
+    of_class = {name: index for index, name in enumerate(classes)}
+    of_combination = {name: index for index, name in enumerate(names)}
+    truth = np.array([of_class.get(name, -1) for name in counts.classes])
+    numbers = np.array([of_combination.get(name, -1) for name in counts.classes])
     seen = combinations[:, numbers[counts.prediction]].T
     return Joint(counts, tuple(predictions), classes, truth[counts.truth], seen)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.counts import Counts, Null
 from equipoise.stats.exact import exact_tables
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
@@ -25,6 +25,8 @@ DEFAULT: Resampling = Bootstrap()
 
 # Cells that permutations beyond those asked for may draw: some seconds of work.
 MAX_DRAWN_CELLS = 20_000_000
+
+NO_INTERVAL = "none: resampling=None gives the value alone"
 
 NULLS: dict[Null, str] = {
     "rows": "groups are exchangeable over all rows",
@@ -53,6 +55,8 @@ class Draws:
         The null hypothesis and how it was drawn.
     resolution : float
         The finest p-value that matters; 0 where draws are not approximated.
+    intervals : bool
+        Whether intervals are wanted: not with resampling=None, which gives values alone.
     """
 
     observed: Floats
@@ -62,6 +66,7 @@ class Draws:
     level: float = 0.95
     null_text: str = ""
     resolution: float = 0.0
+    intervals: bool = False
 
 
 class Measure(Protocol):
@@ -108,9 +113,8 @@ def measure(
     """
     observed = [one(counts, counts.table[None])[0] for one in measures]
     if resampling is None:
-        return [
-            one.estimate(counts, Draws(seen)) for one, seen in zip(measures, observed, strict=True)
-        ]
+        bare = (one.estimate(counts, Draws(v)) for one, v in zip(measures, observed, strict=True))
+        return [replace(one, ends=no_ends, method=NO_INTERVAL) for one in bare]
     boots = _bootstrap(counts, measures, resampling, rng)
     nulls = _null(counts, measures, resampling, rng)
     return [
@@ -124,12 +128,12 @@ def _draws(
 ) -> Draws:
     drawn, weights = null
     if one.null is None or drawn is None:
-        return Draws(seen, boot, level=resampling.level)
+        return Draws(seen, boot, level=resampling.level, intervals=True)
     exact = weights is not None
     how = "every rearrangement enumerated" if exact else f"{len(drawn)} permutations"
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
     text = f"{NULLS[one.null]}; {how}"
-    return Draws(seen, boot, drawn, weights, resampling.level, text, finest)
+    return Draws(seen, boot, drawn, weights, resampling.level, text, finest, intervals=True)
 
 
 def _bootstrap(

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import parts_to_table
-from equipoise.metrics.building import no_ends, replicates_of, sizes
+from equipoise.metrics.building import replicates_of, sizes
 from equipoise.metrics.chi_square import Formulation, Statistic
 from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
 from equipoise.metrics.counts import Counts, count
