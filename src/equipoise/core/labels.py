@@ -75,13 +75,13 @@ def label_array(labels: Any, *, what: str = "labels") -> npt.NDArray[Any]:
     InputError
         When rows have different lengths.
     """
+    if not isinstance(labels, list | tuple):
+        return np.asarray(labels)
     try:
-        array = np.asarray(labels)
+        array = np.asarray(labels, dtype=object)
+        return array if any(isinstance(x, str | bytes) for x in array.flat) else np.asarray(labels)
     except ValueError:
         raise InputError(f"{what}: rows of different lengths; expected one shape") from None
-    if array.dtype.kind in "US" and not isinstance(labels, np.ndarray):
-        return np.asarray(labels, dtype=object)
-    return array
 
 
 def natural(name: str) -> tuple[int, float, str]:
