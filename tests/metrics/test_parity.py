@@ -295,10 +295,10 @@ def test_odds_show_the_rates_of_the_condition_that_decides() -> None:
     found = odds_of(rows_of(EXAMPLE), resampling=None)
     assert found.by is not None
     parts = found.by.to_pylist()
-    assert [part["reason"] for part in parts] == [
-        "rates of groups: true_positive_rate",
-        "rates of groups: true_positive_rate",
-        "rates of groups: false_positive_rate",
+    assert [part["shows"] for part in parts] == [
+        "true_positive_rate",
+        "true_positive_rate",
+        "false_positive_rate",
     ]
     rates = [one["value"] for one in parts[2]["by_group"]]
     assert max(rates) - min(rates) == pytest.approx(ODDS_MAX[2], abs=1e-12)

@@ -13,6 +13,7 @@ from equipoise.audits.loading import load
 from equipoise.audits.notes import notes_of
 from equipoise.audits.predictions import Measured, measure_accuracy, measure_design
 from equipoise.audits.provenance import manifest_of
+from equipoise.audits.repeats import same_numbers_once
 from equipoise.audits.tables import tables_of
 from equipoise.core.errors import DataError
 from equipoise.core.result import AuditResult
@@ -59,7 +60,7 @@ def run(
     _check(every, loaded)
     drafts, measured = _measure(every, config, progress)
     return AuditResult(
-        findings=conclude(drafts, config.testing),
+        findings=conclude(same_numbers_once(drafts), config.testing),
         manifest=manifest_of(
             config, loaded, base, seconds=perf_counter() - started, notes=notes_of(every, loaded)
         ),

@@ -43,8 +43,13 @@ def whole(
     metric: str | None = None,
     by_group: tuple[GroupValue, ...] = (),
     about: str = "",
+    shows: str = "",
 ) -> Draft:
-    """Draft the finding of an estimate as a whole; `by_group` is about the class `about`."""
+    """Draft the finding of an estimate as a whole.
+
+    `by_group` is about the class `about`, and holds values of `shows` where that is another
+    metric.
+    """
     interval = estimate.interval(place.level)
     chance = estimate.chance
     finding = Finding(
@@ -73,7 +78,7 @@ def whole(
         method=estimate.method,
         null=estimate.null,
         parameters=_as_json(estimate.params),
-        direction=direction(metric or estimate.metric, about, by_group),
+        direction=direction(shows or metric or estimate.metric, about, by_group),
         verdict=Verdict.NONE,
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
@@ -106,7 +111,7 @@ def _part(base: Draft, part: Part, metric: str | None) -> Draft:
         n=part.n,
         by_group=part.by_group,
         excluded=(*base.finding.excluded, *part.excluded),
-        direction=direction(name, part.subject, part.by_group),
+        direction=direction(part.shows or name, part.subject, part.by_group),
         reason=part.reason,
     )
     return Draft(finding, base.harm)
@@ -128,7 +133,6 @@ _BEHIND = {
     "worst_group_accuracy": "accuracy",
     "accuracy_gap": "accuracy",
     "demographic_parity": "share of predictions",
-    "equalized_odds": "true positive rate",
     "cramers_v": "share of wrong predictions",
     "phi": "share of wrong predictions",
     "tschuprows_t": "share of wrong predictions",

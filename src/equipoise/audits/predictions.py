@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.designs import Design, chosen
 from equipoise.audits.findings import Draft, Place, parts, whole
+from equipoise.audits.repeats import told_once
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part, parts_from_table
@@ -53,8 +54,7 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     wanted = [*_measures(config, counts)]
     estimates = measure(counts, wanted, resampling, config.resampling.seed)
     drafts = [draft for one in estimates for draft in _drafts(one, place)]
-    if counts.determines_target:
-        drafts = [_explained(draft) for draft in drafts]
+    drafts = [*told_once(drafts, counts)]
     drafts += _spread(design, config, resampling)
     drafts += _hits(design, config, resampling)
     drafts += _unanswered(design, config, resampling)
@@ -114,7 +114,7 @@ def _drafts(estimate: Estimate, place: Place) -> Iterator[Draft]:
     elif estimate.metric == "skewsize":
         yield whole(estimate, place, Family.DESCRIPTIVE)
     elif estimate.metric == "rates":
-        yield from (_mirrored(draft) for draft in parts(estimate, place))
+        yield from parts(estimate, place)
     else:
         name = "effect_size_mean" if estimate.metric == "effect_sizes" else None
         worst = _worst(estimate)
@@ -125,40 +125,9 @@ def _drafts(estimate: Estimate, place: Place) -> Iterator[Draft]:
             metric=name,
             by_group=worst.by_group,
             about=worst.subject,
+            shows=worst.shows,
         )
         yield from parts(estimate, place)
-
-
-# Gaps that equal another finding's: shown, but not tested twice.
-_MIRRORS = {
-    "true_negative_rate": "false_positive_rate",
-    "false_negative_rate": "true_positive_rate",
-    "selection_rate": "demographic_parity",
-}
-
-
-def _mirrored(draft: Draft) -> Draft:
-    finding = draft.finding
-    if finding.metric not in _MIRRORS:
-        return draft
-    reason = f"the same gap as {_MIRRORS[finding.metric]} of this class, which is tested"
-    mirrored = replace(
-        finding, family=Family.DESCRIPTIVE, reason=finding.reason or reason, p_value=math.nan
-    )
-    return replace(draft, finding=mirrored)
-
-
-# What the groups' base rates decide where each group holds one class only.
-_BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
-
-
-def _explained(draft: Draft) -> Draft:
-    """Give no verdict on a gap that a model without mistakes would have too."""
-    if draft.finding.metric not in _BASE_RATES:
-        return draft
-    reason = "the groups determine the target: a model without mistakes has this gap too"
-    explained = replace(draft.finding, family=Family.DESCRIPTIVE, reason=reason, p_value=math.nan)
-    return replace(draft, finding=explained)
 
 
 def _first(estimate: Estimate) -> Part:

@@ -35,6 +35,8 @@ class Part:
         What did not enter, with counts.
     reason : str
         Why the number cannot be estimated.
+    shows : str
+        What the values of `by_group` are, where the metric's name does not say.
     """
 
     metric: str
@@ -50,6 +52,7 @@ class Part:
     by_group: tuple[GroupValue, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     reason: str = ""
+    shows: str = ""
 
 
 _KINDS: dict[str, pa.DataType] = {"float": pa.float64(), "int": pa.int64(), "str": pa.string()}

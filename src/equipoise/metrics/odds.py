@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -185,8 +185,7 @@ def _part(
     both = np.array([draws.observed[family.gaps + index] for family in conditions])
     deciding = conditions[int(np.argmax(np.where(np.isnan(both), np.inf, both)))]
     missing = [too_few(gap, one.base) for gap, one in zip(both, conditions, strict=True)]
-    reason = "; ".join(filter(None, missing)) or f"rates of groups: {deciding.metric}"
-    return part(
+    found = part(
         "equalized_odds",
         counts.classes[index],
         draws,
@@ -200,8 +199,9 @@ def _part(
             for family in conditions
             for one in without_rows(counts.groups, family.totals[index], family.base)
         ),
-        reason=reason,
+        reason="; ".join(filter(None, missing)),
     )
+    return replace(found, shows=deciding.metric)
 
 
 def _conditions(counts: Counts) -> tuple[Family, Family]:

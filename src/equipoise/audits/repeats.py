@@ -1,0 +1,99 @@
+"""Findings that say again what another one says: shown, but not tested twice.
+
+Counting one comparison several times would make the correction for the number of tests stricter
+than it should be, and the report longer than it need be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from equipoise.audits.findings import Draft
+from equipoise.core.finding import Family, Finding
+from equipoise.metrics.counts import Counts
+
+_SAME_CLASS = {
+    "true_negative_rate": "false_positive_rate",
+    "false_negative_rate": "true_positive_rate",
+    "selection_rate": "demographic_parity",
+}
+# With two labels, what is said of one class holds for the other.
+_OTHER_CLASS = {
+    "false_positive_rate": "true_positive_rate",
+    "negative_predictive_value": "precision",
+}
+_BOTH_CLASSES = ("accuracy", "average_odds", "demographic_parity", "equalized_odds")
+
+# What the groups' base rates decide where each group holds one class only.
+_BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
+
+
+def told_once(drafts: Iterable[Draft], counts: Counts) -> Iterator[Draft]:
+    """Take the verdict from findings of one design that repeat another or say nothing new.
+
+    Parameters
+    ----------
+    drafts : iterable of Draft
+        Of one design.
+    counts : Counts
+        Its counts.
+    """
+    for draft in drafts:
+        finding = draft.finding
+        if counts.determines_target and finding.metric in _BASE_RATES:
+            why = "the groups determine the target: a model without mistakes has this gap too"
+        else:
+            why = _mirror(finding, counts)
+        yield without_verdict(draft, why) if why else draft
+
+
+def _mirror(finding: Finding, counts: Counts) -> str:
+    if not finding.subject:
+        return ""
+    if finding.metric in _SAME_CLASS:
+        return f"the same gap as {_SAME_CLASS[finding.metric]} of this class, which is tested"
+    if len(counts.classes) != 2:
+        return ""
+    first, second = counts.classes
+    other = second if finding.subject == first else first
+    if finding.metric in _OTHER_CLASS:
+        return f"the same gap as {_OTHER_CLASS[finding.metric]} of {other}, which is tested"
+    if finding.metric in _BOTH_CLASSES and finding.subject == second:
+        return f"the same gap as for {first}, which is tested"
+    return ""
+
+
+def without_verdict(draft: Draft, why: str) -> Draft:
+    """Return a draft that is shown and not tested; a reason it has already is kept."""
+    described = replace(
+        draft.finding,
+        family=Family.DESCRIPTIVE,
+        p_value=math.nan,
+        reason=draft.finding.reason or why,
+    )
+    return replace(draft, finding=described)
+
+
+def same_numbers_once(drafts: Iterable[Draft]) -> Iterator[Draft]:
+    """Take the verdict from findings whose groups have the numbers of an earlier finding.
+
+    An intersection with an attribute that determines the target splits no class: within a class
+    its groups are those of the other attributes.
+    """
+    seen: dict[tuple[object, ...], str] = {}
+    for draft in drafts:
+        finding = draft.finding
+        if finding.family is Family.DESCRIPTIVE or not finding.by_group:
+            yield draft
+            continue
+        groups = seen.setdefault(_numbers(finding), finding.groups)
+        same = groups == finding.groups
+        yield draft if same else without_verdict(draft, f"the same numbers as for {groups}")
+
+
+def _numbers(finding: Finding) -> tuple[object, ...]:
+    behind = sorted((one.n, one.value) for one in finding.by_group if one.n)
+    place = (finding.model, finding.version, finding.metric, finding.subject, finding.value)
+    return (*place, finding.null, *behind)

@@ -1,0 +1,98 @@
+"""What is said once is tested once."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from equipoise import audits
+from equipoise.core import AuditResult, Family, Finding
+
+
+def run(target: str, classes: int) -> AuditResult:
+    rng = np.random.default_rng(1)
+    n = 800
+    truth, group = rng.integers(0, classes, n), rng.integers(0, 3, n)
+    answer = np.where(rng.random(n) < 0.3, rng.integers(0, classes, n), truth)
+    names = np.array(["cat", "dog", "owl"])
+    frame = pl.DataFrame(
+        {
+            "id": np.arange(n),
+            "kind": names[truth],
+            "answer": names[answer],
+            "place": np.array(["x", "y", "z"])[group],
+        }
+    )
+    values = {
+        "audit": "predictions",
+        "data": {
+            "table": frame,
+            "id": "id",
+            "target": target,
+            "groups": ["place", ["place", "kind"]],
+        },
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+        "resampling": {"replicates": 100},
+    }
+    return audits.run(audits.parse_config(values))
+
+
+def pick(result: AuditResult, metric: str, subject: str, groups: str = "place") -> Finding:
+    (found,) = [
+        one
+        for one in result.findings
+        if (one.metric, one.subject, one.groups) == (metric, subject, groups)
+    ]
+    return found
+
+
+def test_a_mirrored_gap_is_the_gap_it_names_and_is_not_tested() -> None:
+    result = run("kind", 3)
+    mirrors = {
+        "true_negative_rate": "false_positive_rate",
+        "false_negative_rate": "true_positive_rate",
+        "selection_rate": "demographic_parity",
+    }
+    for mirror, original in mirrors.items():
+        shown, tested = pick(result, mirror, "dog"), pick(result, original, "dog")
+        assert shown.value == tested.value or abs(shown.value - tested.value) < 1e-12
+        assert shown.family is Family.DESCRIPTIVE
+        assert math.isnan(shown.p_value)
+        assert shown.reason == f"the same gap as {original} of this class, which is tested"
+        assert tested.family is Family.LEAF
+
+
+def test_with_two_labels_the_second_class_repeats_the_first() -> None:
+    result = run("kind", 2)
+    for metric in ("accuracy", "demographic_parity", "equalized_odds"):
+        shown, tested = pick(result, metric, "dog"), pick(result, metric, "cat")
+        assert abs(shown.value - tested.value) < 1e-12
+        assert shown.reason == "the same gap as for cat, which is tested"
+        assert not math.isnan(tested.p_value)
+    shown = pick(result, "false_positive_rate", "dog")
+    assert abs(shown.value - pick(result, "true_positive_rate", "cat").value) < 1e-12
+    assert shown.reason == "the same gap as true_positive_rate of cat, which is tested"
+
+
+def test_three_labels_repeat_nothing() -> None:
+    result = run("kind", 3)
+    for subject in ("cat", "dog", "owl"):
+        assert pick(result, "false_positive_rate", subject).family is Family.LEAF
+
+
+def test_splitting_by_the_target_itself_changes_nothing_within_a_class() -> None:
+    result = run("kind", 2)
+    shown = pick(result, "true_positive_rate", "cat", "place × kind")
+    assert shown.value == pick(result, "true_positive_rate", "cat").value
+    assert shown.reason == "the same numbers as for place"
+    assert shown.family is Family.DESCRIPTIVE
+
+
+def test_base_rates_get_no_verdict_where_groups_determine_the_target() -> None:
+    shown = pick(run("kind", 2), "precision", "cat", "place × kind")
+    assert shown.reason == (
+        "the groups determine the target: a model without mistakes has this gap too"
+    )
+    assert math.isnan(shown.q_value)
