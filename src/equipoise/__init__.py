@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import equipoise.metrics as metrics
-    import equipoise.stats as stats
+    from equipoise import metrics, stats
     from equipoise.core import Estimate, Groups
 
 __version__ = "0.1.0"
