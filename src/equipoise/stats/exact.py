@@ -45,10 +45,10 @@ def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats,
     for rows in members:
         before = math.prod(len(weights) for _, weights in parts)
         parts.append(_stratum(counts[rows], limit // before, limit))
-    sizes = [len(weights) for _, weights in parts]
-    tables, weights = np.zeros((math.prod(sizes), *table.shape)), np.ones(math.prod(sizes))
-    picks = np.unravel_index(np.arange(len(weights)), sizes)
-    for rows, (some, mass), pick in zip(members, parts, picks, strict=True):
+    total = math.prod(len(weights) for _, weights in parts)
+    tables, weights, index = np.zeros((total, *table.shape)), np.ones(total), np.arange(total)
+    for rows, (some, mass) in zip(members, parts, strict=True):
+        index, pick = np.divmod(index, len(mass))
         tables[:, rows[:, None], order] = some[pick]
         weights *= mass[pick]
     return tables, weights
