@@ -53,7 +53,7 @@ def test_a_data_frame_is_a_table() -> None:
     frame = pd.DataFrame({"id": [1]})
     config = parse_config(with_data(table=frame))
     assert config.data.table is frame
-    assert config.resolved["data"]["table"] == "<DataFrame>"
+    assert config.resolved["data"]["table"] == "(data frame)"
 
 
 def test_metrics_are_on_unless_switched_off() -> None:

@@ -51,7 +51,7 @@ def _table(value: object) -> object:
 
 
 def _table_as_text(value: object) -> str:
-    return value.as_posix() if isinstance(value, Path) else f"<{type(value).__name__}>"
+    return value.as_posix() if isinstance(value, Path) else "(data frame)"
 
 
 def _encoding(value: str) -> str:
