@@ -1,0 +1,363 @@
+"""Counting: what enters, what does not and why, and that order, names and shards do not matter."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
+from equipoise.metrics.counts import Counts, count, sum_by
+from equipoise.stats.draws import ItemSampler, TableSampler
+
+NAN = float("nan")
+
+TRUTH = ["cat", "dog", "cat", None, "dog", "cat", "dog"]
+LABEL = ["cat", "cat", "dog", "cat", "", "cat", "fox"]
+GROUP = ["f", "m", "f", "m", "m", NAN, "m"]
+
+
+@dataclass(frozen=True)
+class Codes:
+    codes: Any
+    vocabulary: tuple[str, ...]
+
+
+def cells(counts: Counts) -> dict[tuple[str, str, str], float]:
+    """Weight of every true class, label and group that is not 0."""
+    return {
+        (counts.classes[truth], counts.classes[label], name): weight
+        for truth, label, row in zip(counts.truth, counts.prediction, counts.table, strict=True)
+        for name, weight in zip(counts.groups.names, row.tolist(), strict=True)
+        if weight
+    }
+
+
+def test_rows_are_counted_by_class_label_and_group() -> None:
+    counts = count(TRUTH, LABEL, GROUP)
+    assert cells(counts) == {
+        ("cat", "cat", "f"): 1,
+        ("cat", "dog", "f"): 1,
+        ("dog", "cat", "m"): 1,
+        ("dog", "fox", "m"): 1,
+    }
+    assert (counts.classes, counts.unit) == (("cat", "dog", "fox"), "row")
+    assert counts.targets.tolist() == [0, 1]
+    assert counts.groups.counts.tolist() == [2, 2]
+
+
+def test_what_is_missing_is_counted_once_by_its_first_reason() -> None:
+    counts = count(
+        [None, None, "a", "a", "a"], [None, "a", None, "a", "a"], [NAN, "g", "", "", "g"]
+    )
+    assert counts.excluded == {
+        "missing true class": 2,
+        "missing prediction": 1,
+        "missing group": 1,
+    }
+    assert counts.table.sum() == 1
+
+
+def test_nothing_missing_is_nothing_excluded() -> None:
+    assert count(["a"], ["a"], ["g"]).excluded == {}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        tuple,
+        np.array,
+        lambda some: np.array(some, dtype=object),
+        pd.Series,
+        lambda some: pd.Series(some, dtype="category"),
+        pl.Series,
+        lambda some: Codes(np.array(["zyx".index(x) for x in some], dtype=np.int32), tuple("zyx")),
+    ],
+)
+def test_every_form_of_labels_gives_the_same_counts(form: Any) -> None:
+    truth, label, group = ["x", "y", "y", "z"], ["x", "x", "y", "z"], ["y", "x", "x", "y"]
+    expected = count(truth, label, group)
+    found = count(form(truth), form(label), form(group))
+    assert cells(found) == cells(expected)
+    assert (found.classes, found.groups.names) == (expected.classes, expected.groups.names)
+
+
+@pytest.mark.parametrize(
+    ("truth", "label"),
+    [
+        ([1, 0], [1.0, 0.0]),
+        ([1, 0], ["1", "0"]),
+        ([1.0, NAN, 0.0], np.array([1, None, 0], dtype=object)),
+        (np.array([1.0, None, 0.0], dtype=object), [1, 1, 0]),
+        ([True, False], np.array([True, False], dtype=object)),
+    ],
+)
+def test_the_same_class_in_another_type_is_the_same_class(truth: Any, label: Any) -> None:
+    counts = count(truth, label, ["g"] * len(truth))
+    assert len(counts.classes) == 2
+    assert counts.hits(counts.table[None]).sum() == 2
+
+
+def test_numbers_are_in_their_order_and_before_words() -> None:
+    assert count([10, 9, 2], ["10", "nan", "b"], [1, 1, 1]).classes == ("2", "9", "10", "b", "nan")
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("abc"), st.sampled_from("xyz")),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(rows, st.randoms(use_true_random=False), st.booleans())
+def test_order_of_rows_does_not_matter(some: list[Any], random: Any, top: bool) -> None:
+    moved = some.copy()
+    random.shuffle(moved)
+    first, second = (counted(each, top=top) for each in (some, moved))
+    assert (first.table == second.table).all()
+    assert (first.truth.tolist(), first.prediction.tolist()) == (
+        second.truth.tolist(),
+        second.prediction.tolist(),
+    )
+    strata = first.strata("class")
+    for one, other in zip(
+        (*first.sampler.bootstrap(5, 1), *first.sampler.permute(strata, 5, 1)),
+        (*second.sampler.bootstrap(5, 1), *second.sampler.permute(strata, 5, 1)),
+        strict=True,
+    ):
+        assert one.tobytes() == other.tobytes()
+
+
+def counted(some: list[Any], *, top: bool) -> Counts:
+    truth, label, group = zip(*some, strict=True)
+    if top:
+        return count(truth, [[one, "c" if one == "a" else "a"] for one in label], group)
+    return count(truth, label, group)
+
+
+@given(rows, rows)
+def test_counts_of_shards_add_up(some: list[Any], more: list[Any]) -> None:
+    parts = [cells(counted(each, top=False)) for each in (some, more)]
+    together = cells(counted(some + more, top=False))
+    assert together == {
+        name: parts[0].get(name, 0) + parts[1].get(name, 0) for name in parts[0] | parts[1]
+    }
+
+
+def test_sums_over_labels_classes_and_hits() -> None:
+    rng = np.random.default_rng(0)
+    truth, label, group = rng.integers(0, 4, (3, 300))
+    counts = count(truth, label, group)
+    tables = np.stack([counts.table, 2 * counts.table])
+    for codes, found in ((truth, counts.by_truth(tables)), (label, counts.by_prediction(tables))):
+        expected = np.zeros((4, 4))
+        np.add.at(expected, (codes, group), 1)
+        assert (found[0] == expected).all()
+        assert (found[1] == 2 * expected).all()
+    expected = np.zeros((4, 4))
+    np.add.at(expected, (truth[truth == label], group[truth == label]), 1)
+    assert (counts.hits(tables)[0] == expected).all()
+
+
+def test_a_class_that_is_only_predicted_has_sums_of_zero() -> None:
+    counts = count(["a", "a"], ["a", "b"], ["g", "h"])
+    assert counts.by_truth(counts.table[None])[0].tolist() == [[1, 1], [0, 0]]
+    assert counts.hits(counts.table[None])[0].tolist() == [[1, 0], [0, 0]]
+    assert sum_by(np.zeros((2, 0, 3)), np.zeros(0, int), 4).shape == (2, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("truth", "group", "expected"),
+    [
+        (["a", "a", "b"], ["x", "x", "y"], True),
+        (["a", "a", "b"], ["x", "z", "y"], True),
+        (["a", "a", "b"], ["x", "y", "y"], False),
+        (["a", "a", "a"], ["x", "y", "y"], False),
+    ],
+)
+def test_attributes_that_determine_the_class(truth: Any, group: Any, expected: bool) -> None:
+    assert count(truth, truth, group).determines_target is expected
+
+
+def test_strata_of_each_null() -> None:
+    counts = count(["a", "a", "b"], ["a", "b", "b"], ["x"] * 3)
+    assert counts.strata("rows").tolist() == [0, 0, 0]
+    assert counts.strata("class").tolist() == [0, 0, 1]
+    assert counts.strata("prediction").tolist() == [0, 1, 1]
+
+
+def test_independent_rows_are_a_table_and_others_items() -> None:
+    one = count(["a", "b"], ["a", "a"], ["x", "y"])
+    assert isinstance(one.sampler, TableSampler)
+    assert one.independent
+    for counts in (
+        count(["a", "b"], ["a", "a"], ["x", "y"], units=[1, 1]),
+        count(["a", "b"], [["a", "b"], ["a", "b"]], ["x", "y"]),
+    ):
+        assert isinstance(counts.sampler, ItemSampler)
+        assert not counts.independent
+
+
+def test_each_of_the_k_best_labels_counts_one_kth() -> None:
+    counts = count(["a", "b"], [["a", "c"], ["c", "a"]], ["x", "x"])
+    assert cells(counts) == {
+        ("a", "a", "x"): 0.5,
+        ("a", "c", "x"): 0.5,
+        ("b", "c", "x"): 0.5,
+        ("b", "a", "x"): 0.5,
+    }
+
+
+def test_weights_of_the_k_best_labels() -> None:
+    counts = count(
+        ["a", "b"], [["a", "b"], ["b", "a"]], ["x"] * 2, weights=[[0.9, 0.1], [0.6, 0.4]]
+    )
+    assert cells(counts) == {
+        ("a", "a", "x"): 0.9,
+        ("a", "b", "x"): 0.1,
+        ("b", "b", "x"): 0.6,
+        ("b", "a", "x"): 0.4,
+    }
+
+
+def test_nan_among_the_best_labels_is_missing_and_no_class() -> None:
+    counts = count(["a", "a"], [["a", NAN], ["a", "b"]], ["x", "x"])
+    assert counts.excluded == {"missing prediction": 1}
+    assert counts.classes == ("a", "b")
+
+
+def test_coded_best_labels() -> None:
+    top = Codes(np.array([[0, 2], [2, -1]]), ("a", "unused", "c"))
+    counts = count(["a", "a"], top, ["x", "x"])
+    assert cells(counts) == {("a", "a", "x"): 0.5, ("a", "c", "x"): 0.5}
+    assert counts.excluded == {"missing prediction": 1}
+
+
+def test_probabilities_are_soft_counts_of_the_sorted_classes() -> None:
+    scores = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.25, 0.0, 0.75]])
+    counts = count([10, 2, 9], scores, ["x", "x", "y"])
+    assert counts.classes == ("2", "9", "10")
+    assert cells(counts) == {
+        ("10", "2", "x"): 0.5,
+        ("10", "9", "x"): 0.25,
+        ("10", "10", "x"): 0.25,
+        ("2", "9", "x"): 1.0,
+        ("9", "2", "y"): 0.25,
+        ("9", "10", "y"): 0.75,
+    }
+
+
+def test_numbers_beside_missing_values_are_sorted_as_numbers() -> None:
+    scores = np.eye(2)[[0, 1, 1]]
+    counts = count(np.array([9, 10, None], dtype=object), scores, ["x"] * 3)
+    assert cells(counts) == {("9", "9", "x"): 1.0, ("10", "10", "x"): 1.0}
+
+
+def test_units_of_one_name_are_resampled_together() -> None:
+    counts = count(["a"] * 4, ["a", "b", "a", "b"], ["x"] * 4, units=["p", "p", "q", "q"])
+    assert counts.unit == "unit"
+    drawn = np.concatenate([*counts.sampler.bootstrap(30, 0)])
+    assert (drawn[:, 0] == drawn[:, 1]).all()
+
+
+def test_rows_without_a_unit_are_units_of_their_own_whatever_their_order() -> None:
+    rng = np.random.default_rng(3)
+    truth, label, group = rng.integers(0, 3, (3, 60))
+    unit = np.array([f"u{i // 3}" if i % 2 else None for i in range(60)], dtype=object)
+    order = rng.permutation(60)
+    first = count(truth, label, group, units=unit)
+    second = count(truth[order], label[order], group[order], units=unit[order])
+    assert isinstance(first.sampler, ItemSampler)
+    assert len(first.sampler.keys) == 30 + 20
+    strata = first.strata("class")
+    for one, other in zip(
+        (*first.sampler.bootstrap(20, 1), *first.sampler.permute(strata, 20, 1)),
+        (*second.sampler.bootstrap(20, 1), *second.sampler.permute(strata, 20, 1)),
+        strict=True,
+    ):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_renamed_groups_give_the_same_draws(clustered: bool) -> None:
+    rng = np.random.default_rng(4)
+    truth, label, group = rng.integers(0, 3, (3, 60))
+    units = rng.integers(0, 12, 60) if clustered else None
+    top = np.stack([label, (label + 1) % 3], axis=1)
+    renamed = np.array(["z", "a", "k"])[group]
+    first = count(truth, top, group, units=units)
+    second = count(truth, top, renamed, units=units)
+    places = [second.groups.names.index(name) for name in "zak"]
+    strata = first.strata("rows")
+    for one, other in zip(
+        (*first.sampler.bootstrap(20, 1), *first.sampler.permute(strata, 20, 1)),
+        (*second.sampler.bootstrap(20, 1), *second.sampler.permute(strata, 20, 1)),
+        strict=True,
+    ):
+        assert one.tobytes() == np.ascontiguousarray(other[:, :, places]).tobytes()
+
+
+def test_units_only_of_rows_that_were_left_out_do_not_count() -> None:
+    counts = count(["a", None], ["a", "a"], ["x", "x"], units=["p", "q"])
+    assert isinstance(counts.sampler, ItemSampler)
+    assert len(counts.sampler.keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["a"], ["a", "b"], ["x"]), "^y_pred: 2 rows; expected 1, as in y_true$"),
+        ((["a"], ["a"], ["x", "y"]), "^groups: 2 rows; expected 1, as in y_true$"),
+        ((["a"], ["a"], ["x"], None, [1, 2]), "^units: 2 rows; expected 1, as in y_true$"),
+        (
+            ([None], ["a"], ["x"]),
+            "^no row has a true class, a prediction and a group; expected at least one$",
+        ),
+        (([], [], []), "^no row has a true class, a prediction and a group"),
+        ((["a"], "a", ["x"]), r"^y_pred: shape \(\); expected \(n,\) or \(n, k\) with k >= 1$"),
+        ((["a"], np.zeros((1, 0), int), ["x"]), r"^y_pred: shape \(1, 0\); expected \(n,\) or"),
+        ((["a"], [[["a"]]], ["x"]), r"^y_pred: shape \(1, 1, 1\); expected \(n,\) or \(n, k\)"),
+        ((["a"], [["a"], ["b", "c"]], ["x"]), "^y_pred: rows of different lengths; expected one"),
+        ((["a"], ["a"], ["x"], [1]), r"^y_pred: shape \(1,\); expected \(n, k\) with k >= 1$"),
+        (
+            (["a"], [["a", "b"]], ["x"], [[1]]),
+            r"^weights: shape \(1, 1\); expected \(1, 2\), as y_pred$",
+        ),
+        (
+            (["a"], [["a", "b"]], ["x"], [[1, -1]]),
+            "^weights, row 1: expected finite numbers of at least 0$",
+        ),
+        (
+            (["a", "b"], [[0.5, 0.5], [NAN, 1.0]], ["x", "x"]),
+            "^y_pred, row 2: expected finite numbers of at least 0$",
+        ),
+        (
+            (["a", "b"], [[50.0, 50.0], [0.0, 100.0]], ["x", "x"]),
+            "^y_pred, row 1: probabilities sum to 100; expected 1 within 0.01. Pass k labels as",
+        ),
+        (
+            (["a", "a"], [[0.5, 0.5], [0.0, 1.0]], ["x", "x"]),
+            "^y_pred: probabilities of 2 classes; expected one column for each of the 1 sorted",
+        ),
+        ((["a"], [0.5], ["x"]), "^y_pred, row 1: 0.5 is no label; expected text"),
+    ],
+)
+def test_refused_input(arguments: Any, message: str) -> None:
+    truth, label, group, *more = arguments
+    options = dict(zip(("weights", "units"), more, strict=False))
+    with pytest.raises(InputError, match=message):
+        count(truth, label, group, **options)
+
+
+def test_groups_of_a_selection_keep_their_levels() -> None:
+    groups = Groups.of({"a": ["x", "x", "y"], "b": ["u", "v", "v"]}, min_size=2)
+    counts = count(["a", "a", None], ["a", "a", "a"], groups)
+    assert counts.groups.names == ("x, u", "x, v", "y, u", "y, v")
+    assert counts.groups.counts.tolist() == [1, 1, 0, 0]
+    assert counts.groups.min_size == 2

@@ -1,0 +1,174 @@
+"""One set of draws for many measures: what is drawn, how many, and what a bare value lacks."""
+
+import math
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.measure import Draws, measure, permutations
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+Floats = np.ndarray
+
+
+def rows(n: int = 200, seed: int = 0, **more: Any) -> Counts:
+    rng = np.random.default_rng(seed)
+    return count(rng.integers(0, 3, n), rng.integers(0, 3, n), rng.integers(0, 4, n), **more)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A measure that hands its draws to the test."""
+
+    seen: list[Draws]
+    null: Null | None
+    wanted: bool = True
+
+    def replicated(self, counts: Counts) -> bool:
+        return self.wanted
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        return tables.reshape(len(tables), -1)[:, :3]
+
+    def estimate(self, counts: Counts, draws: Draws) -> Any:
+        self.seen.append(draws)
+        return Estimate("probe", 0.0, {}, "", "")
+
+
+def probe(counts: Counts, resampling: Any, null: Null | None = "rows", **more: Any) -> Draws:
+    seen: list[Draws] = []
+    measure(counts, [Probe(seen, null, **more)], resampling, 1)
+    return seen[0]
+
+
+def test_bootstrap_draws_replicates_and_permutations() -> None:
+    draws = probe(rows(), Bootstrap(30, 40, level=0.8, resolution=0.5))
+    assert draws.boot is not None
+    assert draws.null is not None
+    assert (draws.boot.shape, draws.null.shape, draws.weights) == ((30, 3), (40, 3), None)
+    assert (draws.level, draws.resolution, draws.intervals) == (0.8, 0.5, True)
+    assert draws.null_text == "groups are exchangeable over all rows; 40 permutations"
+
+
+def test_a_measure_gets_no_draws_that_it_does_not_want() -> None:
+    draws = probe(rows(), Bootstrap(30, 40), None, wanted=False)
+    assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
+
+
+def test_permutation_draws_no_replicates() -> None:
+    draws = probe(rows(), Permutation(40, resolution=0.5))
+    assert draws.boot is None
+    assert draws.null is not None
+    assert len(draws.null) == 40
+
+
+def test_exact_enumerates() -> None:
+    draws = probe(count([0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 1]), Exact(), "class")
+    assert draws.null is not None
+    assert draws.weights is not None
+    assert draws.weights.tolist() == [0.25] * 4
+    assert draws.resolution == 0.0
+    assert draws.null_text == (
+        "groups are exchangeable within each true class; every rearrangement enumerated"
+    )
+
+
+def test_without_resampling_there_is_the_observed_value_alone() -> None:
+    draws = probe(rows(), None)
+    assert (draws.boot, draws.null, draws.weights, draws.intervals) == (None, None, None, False)
+    found = measure(rows(), [Accuracy("accuracy_gap", "rows")], None)[0]
+    interval = found.interval()
+    assert (math.isnan(interval.low), math.isnan(interval.high)) == (True, True)
+    assert interval.method == "none: resampling=None gives the value alone"
+    assert (found.chance, found.p_value, found.null) == (None, None, "")
+    assert found.by is not None
+    part = found.by.to_pylist()[0]
+    assert part["value"] == found.value
+    assert [math.isnan(part[name]) for name in ("low", "high", "chance", "p_value")] == [True] * 4
+
+
+@pytest.mark.parametrize("null", ["rows", "class", "prediction"])
+def test_each_null_keeps_its_margins(null: Null) -> None:
+    counts = rows()
+    seen: list[Floats] = []
+
+    @dataclass(frozen=True)
+    class Keep(Probe):
+        def __call__(self, counts: Counts, tables: Floats) -> Floats:
+            seen.append(tables)
+            return tables[:, :1, 0]
+
+    measure(counts, [Keep([], null)], Permutation(50, resolution=0.5), 1)
+    tables, strata = seen[1], counts.strata(null)
+    assert len(tables) == 50
+    for name in np.unique(strata):
+        inside = strata == name
+        assert (tables[:, inside].sum(axis=1) == counts.table[inside].sum(axis=0)).all()
+    assert (tables.sum(axis=2) == counts.table.sum(axis=1)).all()
+
+
+def test_measures_share_their_draws_and_do_not_disturb_each_other() -> None:
+    counts = rows()
+    every = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]
+    together = measure(counts, every, Bootstrap(50, 50), 3)
+    for one, found in zip(every, together, strict=True):
+        alone = measure(counts, [one], Bootstrap(50, 50), 3)[0]
+        assert (alone.chance, alone.p_value) == (found.chance, found.p_value)
+
+
+def test_permutations_grow_to_the_resolution_within_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = rows()
+    assert permutations(counts, Bootstrap(10, 100, resolution=0.1)) == 100
+    assert permutations(counts, Bootstrap(10, 100, resolution=0.0001)) == 10_000
+    assert permutations(counts, Permutation(100, resolution=0.003)) == 334
+    module = import_module("equipoise.metrics.measure")
+    monkeypatch.setattr(module, "MAX_DRAWN_CELLS", 500 * counts.table.size)
+    assert permutations(counts, Permutation(100, resolution=1e-9)) == 500
+    assert permutations(counts, Permutation(700, resolution=1e-9)) == 700
+
+
+@pytest.mark.parametrize(
+    "more", [{"units": [0, 0, 1, 1]}, {"weights": [[0.9, 0.1]] * 4}], ids=["units", "weights"]
+)
+def test_exact_needs_independent_rows(more: Any) -> None:
+    label = [0, 1, 1, 0] if "units" in more else [[0, 1]] * 4
+    counts = count([0, 0, 1, 1], label, [0, 1, 0, 1], **more)
+    message = (
+        "^resampling=Exact: needs independent rows with one prediction each; "
+        r"use Permutation\(\) for units, top-k or probabilities$"
+    )
+    with pytest.raises(InputError, match=message):
+        measure(counts, [Accuracy("accuracy_gap", "rows")], Exact())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Bootstrap(0), "^replicates=0: expected a whole number of at least 1; pass resam"),
+        (lambda: Bootstrap(10, 0), "^permutations=0: expected a whole number of at least 1"),
+        (lambda: Permutation(1.5), "^replicates=1.5: expected a whole number of at least 1"),
+        (lambda: Permutation(math.inf), "^replicates=inf: expected a whole number"),
+        (lambda: Exact(-1), "^limit=-1: expected a whole number of at least 1"),
+        (lambda: Exact(level=1.0), "^level=1.0: expected a confidence level between 0 and 1$"),
+        (lambda: Bootstrap(level=0.0), "^level=0.0: expected a confidence level between 0 and 1$"),
+        (lambda: Permutation(level=math.nan), "^level=nan: expected a confidence level"),
+        (lambda: Bootstrap(resolution=0.0), "^resolution=0.0: expected a p-value above 0, at most"),
+        (lambda: Permutation(resolution=1.1), "^resolution=1.1: expected a p-value above 0"),
+    ],
+)
+def test_refused_resampling(make: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_numpy_counts_are_whole_numbers() -> None:
+    assert Bootstrap(np.int64(3), np.int32(4)).permutations == 4  # type: ignore[arg-type]
