@@ -48,8 +48,10 @@ class Card:
 
 
 def _read() -> dict[str, Card]:
-    text = files("equipoise.metrics").joinpath("cards.toml").read_text(encoding="utf-8")
-    return {name: Card(name=name, **fields) for name, fields in tomllib.loads(text).items()}
+    here = files("equipoise.metrics").iterdir()
+    tables = sorted((one for one in here if one.name.endswith(".toml")), key=lambda one: one.name)
+    cards = (tomllib.loads(one.read_text(encoding="utf-8")) for one in tables)
+    return {name: Card(name=name, **fields) for table in cards for name, fields in table.items()}
 
 
 CARDS: Mapping[str, Card] = MappingProxyType(_read())
