@@ -194,7 +194,7 @@ class Accuracy:
         if usable.sum() < 2:
             return np.full(len(shares), np.nan)
         # A replicate may leave a small group empty; the others still have a minimum.
-        worst: Floats = np.nanmin(shares[:, usable], axis=1)
+        worst: Floats = np.fmin.reduce(shares[:, usable], axis=1)
         return worst if self.kind == "worst_group_accuracy" else overall - worst
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:

@@ -18,7 +18,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Codes, encode, natural
 from equipoise.metrics.counts import Counts, count, sum_by
-from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes
+from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.streams import stream, unit_uniforms
 
 Floats = npt.NDArray[np.float64]
@@ -139,10 +139,12 @@ class Pair:
         observed = self.observed()[0]
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
         both = (observed[upper] + observed[self.partner[upper]]).astype(np.int64)
+        order = group_order(observed)
         for start, size in block_sizes(replicates, observed.size):
             rng = stream(seed, "swap", start)
             tables = np.broadcast_to(observed, (size, *observed.shape)).copy()
-            tables[:, upper] = rng.binomial(both, 0.5, size=(size, *both.shape))
+            kept = rng.binomial(both[:, order], 0.5, size=(size, *both.shape))
+            tables[:, upper] = kept[:, :, np.argsort(order)]
             tables[:, self.partner[upper]] = both - tables[:, upper]
             yield tables
 
@@ -191,6 +193,12 @@ def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any
     encoded += [
         encode(labels, what=f"predictions[{name!r}]") for name, labels in predictions.items()
     ]
+    for name, (some, _) in zip(predictions, encoded[1:], strict=True):
+        if len(some) != len(encoded[0][0]):
+            raise InputError(
+                f"predictions[{name!r}]: {len(some)} rows; "
+                f"expected {len(encoded[0][0])}, as in y_true"
+            )
     classes = tuple(sorted({name for _, names in encoded for name in names}, key=natural))
     codes = np.stack([_recode(some, names, classes) for some, names in encoded])
     complete = (codes >= 0).all(axis=0)

@@ -1,0 +1,356 @@
+"""Accuracy, worst group and gap: goldens, brute force, real data, fairlearn, invariances."""
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from fairlearn.metrics import MetricFrame
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.groups import Groups
+from equipoise.core.parts import Part, parts_from_table
+from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.counts import count
+from equipoise.metrics.measure import measure
+from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+METRICS = (accuracy, worst_group_accuracy, accuracy_gap)
+TESTED = (worst_group_accuracy, accuracy_gap)
+
+# Rows of each true class, label and group in goldens/predictions.json, and what it expects.
+GOLDEN = np.array(
+    [
+        [[49, 14, 59], [3, 0, 6], [5, 46, 3]],
+        [[4, 8, 5], [45, 69, 51], [0, 1, 8]],
+        [[3, 7, 4], [7, 5, 3], [70, 61, 64]],
+    ]
+)
+EXPECTED = {"accuracy": 0.8033333333333333, "worst": 0.6824644549763034, "gap": 0.12086887835702997}
+BY_GROUP = (0.8817204301075269, 0.6824644549763034, 0.8571428571428571)
+
+
+def rows_of(table: np.ndarray) -> tuple[np.ndarray, ...]:
+    """True class, label and group of every row counted in a table (classes, labels, groups)."""
+    return tuple(
+        np.repeat(column, table.ravel()) for column in np.indices(table.shape).reshape(3, -1)
+    )
+
+
+def part(found: Estimate) -> Part:
+    return parts_from_table(found.by)[0]
+
+
+def test_golden_values() -> None:
+    rows = rows_of(GOLDEN)
+    for function, name in zip(METRICS, EXPECTED, strict=True):
+        found = function(*rows)
+        assert found.value == pytest.approx(EXPECTED[name], abs=1e-12)
+        assert [one.value for one in part(found).by_group] == pytest.approx(BY_GROUP, abs=1e-12)
+        assert found.n == {"0": 186, "1": 211, "2": 203}
+
+
+def test_golden_counts_are_those_of_the_file(shared_dir: Path) -> None:
+    golden = pl.read_json(shared_dir / "goldens" / "predictions.json")
+    rows = [golden[name][0].to_numpy() for name in ("y_true", "y_pred", "group")]
+    table = np.zeros_like(GOLDEN)
+    np.add.at(table, tuple(rows), 1)
+    assert (table == GOLDEN).all()
+    assert golden["accuracy"][0] == EXPECTED["accuracy"]
+    assert golden["worst_group_accuracy"][0] == EXPECTED["worst"]
+    assert golden["gap"][0] == EXPECTED["gap"]
+    assert tuple(golden["group_accuracy"][0]) == BY_GROUP
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "worst"),
+    [
+        ("deepface", (0.6848, 0.1296, 0.5552), "Black, Female"),
+        ("facellm", (0.8829, 0.6083, 0.2746), "Black, Male"),
+    ],
+)
+def test_fairface(shared_dir: Path, model: str, values: tuple[float, ...], worst: str) -> None:
+    folder = shared_dir / "data" / "fairface3k"
+    labels, answers = (pl.read_csv(folder / f"{name}.csv") for name in ("labels", model))
+    joined = labels.join(answers.select("image_id", answer="gender"), on="image_id", how="left")
+    groups = Groups.of({"race": joined["race"], "gender": joined["gender"]}, min_size=30)
+    counts = count(joined["gender"], joined["answer"], groups)
+    kinds = [Accuracy("accuracy", None), *(Accuracy(m.__name__, "rows") for m in TESTED)]
+    found = measure(counts, kinds, Bootstrap(resolution=0.01), 7)
+    assert [round(one.value, 4) for one in found] == [*values]
+    assert counts.determines_target
+    assert sum(found[0].n.values()) == 2998
+    by_group = part(found[1]).by_group
+    assert min(by_group, key=lambda one: one.value).group == worst
+    for one in found:
+        assert one.interval().low < one.value < one.interval().high
+    for one in found[1:]:
+        assert one.p_value == pytest.approx(1 / 1001)
+        assert one.chance is not None
+        assert abs(one.excess) > 0.2
+
+
+def test_agrees_with_fairlearn_and_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        truth, label = rng.integers(0, 4, (2, 200))
+        group = rng.integers(0, 5, 200)
+        frame = MetricFrame(
+            metrics=accuracy_score, y_true=truth, y_pred=label, sensitive_features=group
+        )
+        values = [function(truth, label, group, resampling=None).value for function in METRICS]
+        assert values[0] == pytest.approx(accuracy_score(truth, label), abs=1e-15)
+        assert values[1] == pytest.approx(frame.group_min(), abs=1e-15)
+        assert values[2] == pytest.approx(frame.overall - frame.group_min(), abs=1e-15)
+
+
+# Six rows, small enough for all 720 permutations of their groups.
+TRUTH, LABEL, GROUP = (
+    np.array(x) for x in ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 0], [0, 0, 1, 0, 1, 1])
+)
+
+
+def rearranged(null: str) -> Iterator[np.ndarray]:
+    for order in permutations(range(6)):
+        if null == "rows" or (TRUTH[[*order]] == TRUTH).all():
+            yield GROUP[[*order]]
+
+
+@pytest.mark.parametrize("null", ["rows", "class"])
+@pytest.mark.parametrize("function", TESTED)
+def test_exact_is_brute_force_over_all_permutations(
+    function: Callable[..., Estimate], null: str
+) -> None:
+    found = function(TRUTH, LABEL, GROUP, null=null, resampling=Exact())
+    values = []
+    for group in rearranged(null):
+        shares = [(TRUTH == LABEL)[group == one].mean() for one in (0, 1)]
+        gap = (TRUTH == LABEL).mean() - min(shares)
+        values.append(gap if function is accuracy_gap else -min(shares))
+    observed = found.value if function is accuracy_gap else -found.value
+    expected = np.mean([value >= observed - 1e-12 for value in values])
+    assert found.p_value == pytest.approx(expected, abs=1e-12)
+    assert found.chance is not None
+    assert abs(found.chance.mean) == pytest.approx(abs(np.mean(values)), abs=1e-12)
+    assert found.null.endswith("every rearrangement enumerated; exact")
+
+
+@pytest.mark.parametrize("function", TESTED)
+def test_permutations_approach_the_exact_answer(function: Callable[..., Estimate]) -> None:
+    many = Permutation(20_000, resolution=0.1)
+    for null in ("rows", "class"):
+        exact = function(TRUTH, LABEL, GROUP, null=null, resampling=Exact())
+        found = function(TRUTH, LABEL, GROUP, null=null, resampling=many)
+        assert found.p_value == pytest.approx(exact.p_value, abs=0.015)
+        assert exact.chance is not None
+        assert found.chance is not None
+        assert found.chance.mean == pytest.approx(exact.chance.mean, abs=0.01)
+
+
+def test_intervals_are_the_closed_forms() -> None:
+    rows = rows_of(GOLDEN)
+    right, total = GOLDEN[[0, 1, 2], [0, 1, 2]].sum(axis=0), GOLDEN.sum(axis=(0, 1))
+    expected = (
+        wilson(right.sum(), total.sum(), 0.9),
+        simultaneous_minimum(right, total, 0.9),
+        simultaneous_shortfall(right, total, 0.9),
+    )
+    for function, (low, high) in zip(METRICS, expected, strict=True):
+        for resampling in (Bootstrap(10, 10), Permutation(10)):
+            interval = function(*rows, resampling=resampling).interval(0.9)
+            assert (interval.low, interval.high) == (float(low), float(high))
+
+
+def test_accuracy_has_no_chance_level_and_says_why() -> None:
+    found = accuracy(*rows_of(GOLDEN))
+    assert (found.chance, found.p_value) == (None, None)
+    assert found.no_chance == "accuracy itself has no chance level: it compares no groups"
+    assert found.harm == "lower"
+
+
+def test_chance_is_on_the_harmful_side_of_equality() -> None:
+    rows = rows_of(GOLDEN)
+    worst, gap = (function(*rows) for function in TESTED)
+    assert worst.chance is not None
+    assert gap.chance is not None
+    assert worst.chance.mean < EXPECTED["accuracy"]
+    assert gap.chance.mean > 0.0
+    assert (worst.harm, gap.harm) == ("lower", "higher")
+    assert worst.excess < 0.0 < gap.excess
+    assert worst.p_value == gap.p_value
+
+
+@pytest.mark.parametrize("function", METRICS)
+def test_without_resampling_there_is_the_value_alone(function: Callable[..., Estimate]) -> None:
+    found = function(*rows_of(GOLDEN), resampling=None)
+    assert found.value == function(*rows_of(GOLDEN)).value
+    assert (found.chance, found.p_value) == (None, None)
+    assert math.isnan(found.interval().low)
+    assert math.isnan(part(found).low)
+
+
+def test_small_groups_are_shown_and_left_out() -> None:
+    groups = Groups.of([*"xxxyyyz"], min_size=2)
+    truth, label = [1] * 7, [1, 1, 0, 1, 1, 1, 0]
+    worst, gap = (f(truth, label, groups, resampling=Permutation(20)) for f in TESTED)
+    assert worst.value == pytest.approx(2 / 3)
+    assert gap.value == pytest.approx(5 / 6 - 2 / 3)
+    assert worst.excluded == {"groups under 2 rows": 1}
+    assert [(one.n, one.value, one.note) for one in part(worst).by_group] == [
+        (3, pytest.approx(2 / 3), ""),
+        (3, 1.0, ""),
+        (1, 0.0, "fewer than 2 rows"),
+    ]
+
+
+def test_empty_groups_are_shown_and_are_not_zero() -> None:
+    groups = {"a": [*"xxyy"], "b": [*"uvuu"]}
+    found = worst_group_accuracy([1, 1, 1, 1], [1, 1, 1, 0], groups, resampling=Permutation(20))
+    assert found.value == 0.5
+    assert found.excluded == {"empty groups": 1}
+    empty = part(found).by_group[3]
+    assert (empty.group, empty.n, empty.note) == ("y, v", 0, "no rows")
+    assert math.isnan(empty.value)
+
+
+@pytest.mark.parametrize("function", TESTED)
+@pytest.mark.parametrize("units", [None, [1, 1, 2, 2]])
+def test_one_group_is_not_estimable(function: Callable[..., Estimate], units: Any) -> None:
+    groups = Groups.of([*"xxxy"], min_size=2)
+    found = function([1] * 4, [1, 0, 1, 1], groups, units=units)
+    assert math.isnan(found.value)
+    assert found.reason == "fewer than two groups have rows enough"
+    assert (found.chance, found.p_value) == (None, None)
+    assert math.isnan(found.interval().low)
+
+
+def test_replicates_that_lose_every_group_give_no_warning_and_no_zero() -> None:
+    # With two units, one replicate in seven has no row at all.
+    found = worst_group_accuracy([1, 1], [1, 0], [0, 1], units=["p", "q"])
+    interval = found.interval()
+    assert (interval.low, interval.high) == (0.0, 1.0)
+
+
+def clustered(seed: int = 0, units: int = 40) -> tuple[np.ndarray, ...]:
+    """Units of five rows that are right or wrong together."""
+    rng = np.random.default_rng(seed)
+    unit = np.repeat(np.arange(units), 5)
+    truth = rng.integers(0, 2, units * 5)
+    wrong = (rng.random(units) < 0.3)[unit] ^ (rng.random(units * 5) < 0.05)
+    return truth, np.where(wrong, 1 - truth, truth), (np.arange(units) % 3)[unit], unit
+
+
+@pytest.mark.parametrize("function", METRICS)
+def test_units_widen_intervals_and_chance(function: Callable[..., Estimate]) -> None:
+    truth, label, group, unit = clustered()
+    alone, together = function(truth, label, group), function(truth, label, group, units=unit)
+    assert alone.value == together.value
+    widths = [one.interval().high - one.interval().low for one in (alone, together)]
+    assert widths[1] > 1.3 * widths[0]
+    assert together.unit == "unit"
+    assert together.method == "percentile bootstrap over units, 1000 replicates"
+    if function is not accuracy:
+        assert alone.chance is not None
+        assert together.chance is not None
+        bands = [one.chance.high - one.chance.low for one in (alone, together)]
+        assert bands[1] > 1.5 * bands[0]
+        assert together.p_value > alone.p_value
+
+
+def test_units_without_bootstrap_have_no_interval() -> None:
+    truth, label, group, unit = clustered()
+    found = worst_group_accuracy(truth, label, group, units=unit, resampling=Permutation(50))
+    assert found.method == "none: rows are not independent; use Bootstrap()"
+    assert math.isnan(found.interval().low)
+    assert found.p_value is not None
+
+
+def test_units_of_one_row_change_nothing_but_the_draws() -> None:
+    truth, label, group, _ = clustered()
+    many = Permutation(4000, resolution=0.1)
+    alone = accuracy_gap(truth, label, group, resampling=many)
+    single = accuracy_gap(truth, label, group, units=range(len(truth)), resampling=many)
+    assert alone.chance is not None
+    assert single.chance is not None
+    assert single.chance.mean == pytest.approx(alone.chance.mean, abs=0.003)
+    assert single.p_value == pytest.approx(alone.p_value, abs=0.03)
+
+
+def test_top_k_is_the_expected_accuracy_of_a_label_among_them() -> None:
+    truth, label, group, _ = clustered()
+    top = np.stack([label, 1 - label], axis=1)
+    assert accuracy(truth, top, group).value == 0.5
+    weights = np.tile([0.8, 0.2], (len(truth), 1))
+    first = accuracy(truth, label, group).value
+    found = accuracy(truth, top, group, weights=weights)
+    assert found.value == pytest.approx(0.8 * first + 0.2 * (1 - first))
+
+
+def everything(found: Estimate) -> tuple[Any, ...]:
+    """All that must not change, as text so that NaN equals NaN."""
+    interval = found.interval()
+    return str((found.value, interval.low, interval.high, found.chance, found.p_value)), found.null
+
+
+rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 2), st.integers(0, 5)),
+    min_size=1,
+    max_size=40,
+)
+QUICK = Bootstrap(60, 60, resolution=0.5)
+
+
+@settings(max_examples=60)
+@given(rows, st.permutations(["k", "a", "z"]), st.randoms(use_true_random=False), st.booleans())
+def test_order_of_rows_and_names_of_groups_do_not_matter(
+    some: list[Any], names: list[str], random: Any, units: bool
+) -> None:
+    moved = [(truth, label, names[group], unit) for truth, label, group, unit in some]
+    random.shuffle(moved)
+    for function in METRICS:
+        found, expected = (
+            function(*columns[:3], units=columns[3] if units else None, resampling=QUICK)
+            for columns in (tuple(zip(*each, strict=True)) for each in (moved, some))
+        )
+        assert everything(found) == everything(expected)
+
+
+@given(rows)
+def test_values_and_intervals_stay_in_range(some: list[Any]) -> None:
+    columns = tuple(zip(*some, strict=True))
+    for function in METRICS:
+        found = function(*columns[:3], resampling=QUICK)
+        if found.estimable:
+            interval = found.interval()
+            assert 0.0 <= interval.low <= found.value + 1e-12
+            assert found.value - 1e-12 <= interval.high <= 1.0
+        else:
+            assert found.reason
+
+
+def test_two_calls_give_the_same_bytes_and_another_seed_others() -> None:
+    for rows, units in ((rows_of(GOLDEN), None), (clustered()[:3], clustered()[3])):
+        first, again, other = (
+            accuracy_gap(*rows, units=units, rng=seed, resampling=QUICK) for seed in (5, 5, 6)
+        )
+        assert everything(first) == everything(again)
+        assert first.by.equals(again.by)
+        assert first.chance != other.chance
+
+
+@pytest.mark.parametrize("function", METRICS)
+def test_refused_input(function: Callable[..., Estimate]) -> None:
+    with pytest.raises(InputError, match=r"^y_pred: 1 rows; expected 2, as in y_true$"):
+        function([0, 1], [0], [0, 1])
+    with pytest.raises(InputError, match=r"^no row has a true class, a prediction and a group"):
+        function([None], [0], [0])

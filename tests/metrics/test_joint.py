@@ -1,0 +1,243 @@
+"""Several models on the same rows: paired draws and swapped models, against brute force."""
+
+import math
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from equipoise.core.errors import InputError
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.counts import count
+from equipoise.metrics.joint import Joint, join
+
+NAN = float("nan")
+TRUTH = ["a", "b", "b", "c", "a", None, "b"]
+FIRST = ["a", "b", "c", "c", "b", "a", NAN]
+SECOND = ["a", "c", "b", "a", "b", "a", "b"]
+GROUP = ["x", "y", "x", "y", "x", "x", "y"]
+
+
+def both() -> Joint:
+    return join(TRUTH, {"one": FIRST, "two": SECOND}, GROUP)
+
+
+def named(counts: Any, table: np.ndarray) -> dict[tuple[str, str, str], float]:
+    """Weights by true class, label and group; the classes of a joint table are indices."""
+    return {
+        (counts.classes[truth], counts.classes[label], group): weight
+        for truth, label, row in zip(counts.truth, counts.prediction, table, strict=True)
+        for group, weight in zip(counts.groups.names, row.tolist(), strict=True)
+        if weight
+    }
+
+
+def test_only_rows_that_every_model_answered_are_counted() -> None:
+    joint = both()
+    assert joint.models == ("one", "two")
+    assert joint.counts.table.sum() == 5
+    assert joint.counts.excluded == {"missing true class": 1, "missing prediction": 1}
+
+
+def test_each_model_alone_is_what_counting_it_gives() -> None:
+    joint = both()
+    for model, labels in enumerate((FIRST, SECOND)):
+        seen = joint.alone(model)
+        expected = count(TRUTH[:5], labels[:5], GROUP[:5])
+        found = seen.tables(joint.counts.table[None])[0]
+        assert named(seen.counts, found) == named(expected, expected.table)
+        assert (seen.counts.table == found).all()
+
+
+def test_models_alone_are_paired_within_a_replicate() -> None:
+    joint = both()
+    blocks = np.concatenate([*joint.counts.sampler.bootstrap(200, 1)])
+    totals = [joint.alone(model).tables(blocks).sum(axis=(1, 2)) for model in (0, 1)]
+    assert (totals[0] == totals[1]).all()
+    # Both models are right on the first row only, and wrong on the last: each replicate agrees.
+    hits = [
+        joint.alone(model).counts.hits(joint.alone(model).tables(blocks))[:, 0, 0]
+        for model in (0, 1)
+    ]
+    assert (hits[0] == hits[1]).all()
+    assert hits[0].std() > 0
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0)])
+def test_a_pair_splits_into_both_models(first: int, second: int) -> None:
+    pair = both().pair(first, second)
+    for labels, table in zip(
+        [(FIRST, SECOND)[model] for model in (first, second)],
+        pair.split(pair.observed()),
+        strict=True,
+    ):
+        expected = count(TRUTH[:5], labels[:5], GROUP[:5])
+        assert named(pair.counts, table[0]) == named(expected, expected.table)
+
+
+def test_a_pair_of_three_models() -> None:
+    rng = np.random.default_rng(0)
+    truth, *labels = rng.integers(0, 3, (4, 60))
+    group = rng.integers(0, 2, 60)
+    joint = join(truth, dict(zip("abc", labels, strict=True)), group)
+    pair = joint.pair(2, 0)
+    for model, table in zip((2, 0), pair.split(pair.observed()), strict=True):
+        expected = count(truth, labels[model], group)
+        assert named(pair.counts, table[0]) == named(expected, expected.table)
+
+
+def difference(joint: Joint, tables: np.ndarray) -> np.ndarray:
+    """Accuracy of the first model minus that of the second."""
+    pair = joint.pair(0, 1)
+    measure = Accuracy("accuracy", None)
+    one, two = (measure(pair.counts, some)[:, 0] for some in pair.split(tables))
+    return one - two
+
+
+def swaps_by_hand(units: list[int]) -> Counter[float]:
+    """The difference of accuracies under every swap of the models on units."""
+    right = np.array(
+        [[t == x for t, x in zip(TRUTH[:5], some[:5], strict=True)] for some in (FIRST, SECOND)]
+    )
+    found: Counter[float] = Counter()
+    for flips in product([False, True], repeat=len(set(units))):
+        flip = np.array([flips[unit] for unit in units])
+        one, two = np.where(flip, right[::-1], right)
+        found[round(float(one.mean() - two.mean()), 9)] += 1
+    return found
+
+
+@pytest.mark.parametrize("units", [None, [0, 0, 1, 2, 2], [0, 1, 2, 3, 4]])
+def test_swaps_have_the_distribution_of_every_swap(units: list[int] | None) -> None:
+    joint = join(TRUTH[:5], {"one": FIRST[:5], "two": SECOND[:5]}, GROUP[:5], units=units)
+    drawn = np.concatenate([*joint.pair(0, 1).swapped(8000, 3)])
+    assert (drawn.sum(axis=(1, 2)) == 5).all()
+    found = Counter(np.round(difference(joint, drawn), 9).tolist())
+    expected = swaps_by_hand(units or [0, 1, 2, 3, 4])
+    assert found.keys() == expected.keys()
+    total = sum(expected.values())
+    shares = [expected[value] / total * 8000 for value in found]
+    assert stats.chisquare([*found.values()], shares).pvalue > 0.001
+
+
+@pytest.mark.parametrize("units", [None, range(60)])
+def test_swaps_of_accuracy_are_mcnemars_binomial(units: Any) -> None:
+    # One model alone is right on 9 rows, the other alone on 4, both on 30, neither on 17.
+    first, second = (np.repeat(x, [9, 4, 30, 17]) for x in ([1, 0, 1, 0], [0, 1, 1, 0]))
+    joint = join(np.ones(60, int), {"a": first, "b": second}, np.arange(60) % 2, units=units)
+    null = difference(joint, np.concatenate([*joint.pair(0, 1).swapped(20_000, 1)]))
+    wins = np.round(null * 60 / 2 + 13 / 2).astype(int)
+    expected = stats.binom.pmf(np.arange(14), 13, 0.5) * 20_000
+    seen = np.bincount(wins, minlength=14)
+    pooled = [np.array([x[:3].sum(), *x[3:11], x[11:].sum()]) for x in (seen, expected)]
+    assert stats.chisquare(*pooled).pvalue > 0.001
+    exact = stats.binomtest(9, 13).pvalue
+    assert (np.abs(null) >= 5 / 60 - 1e-12).mean() == pytest.approx(exact, abs=0.015)
+
+
+def test_swaps_keep_rows_in_their_groups() -> None:
+    joint = both()
+    pair = joint.pair(0, 1)
+    drawn = np.concatenate([*pair.swapped(50, 1)])
+    observed = pair.observed()
+    truths = [pair.split(some) for some in (drawn, observed)]
+    for one, other in zip(*truths, strict=True):
+        assert (pair.counts.by_truth(one) == pair.counts.by_truth(other)).all()
+    together = [sum(split) for split in truths]
+    assert (together[0] == together[1]).all()
+
+
+def test_models_that_agree_everywhere_have_no_difference_under_any_swap() -> None:
+    joint = join(TRUTH, {"one": FIRST, "two": FIRST}, GROUP)
+    assert (difference(joint, np.concatenate([*joint.pair(0, 1).swapped(20, 1)])) == 0).all()
+
+
+def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 400)
+    first = np.where(rng.random(400) < 0.8, truth, 1 - truth)
+    second = np.where(rng.random(400) < 0.9, first, 1 - first)
+    joint = join(truth, {"a": first, "b": second}, np.zeros(400, int))
+    pair = joint.pair(0, 1)
+    boot = np.concatenate([*joint.counts.sampler.bootstrap(4000, 1)])
+    found = difference(joint, pair.tables(boot))
+    rows = (truth == first).astype(float) - (truth == second)
+    assert found.mean() == pytest.approx(rows.mean(), abs=0.002)
+    assert found.std() == pytest.approx(rows.std() / math.sqrt(400), rel=0.08)
+
+
+def test_units_are_resampled_together_for_all_models() -> None:
+    units = np.repeat(np.arange(10), 6)
+    truth = np.zeros(60, int)
+    first, second = (units % 2 == 0).astype(int), (units % 3 == 0).astype(int)
+    joint = join(truth, {"a": first, "b": second}, np.zeros(60, int), units=units)
+    assert joint.counts.unit == "unit"
+    boot = np.concatenate([*joint.counts.sampler.bootstrap(3000, 1)])
+    single = join(truth, {"a": first, "b": second}, np.zeros(60, int))
+    alone = np.concatenate([*single.counts.sampler.bootstrap(3000, 1)])
+    wide, narrow = (
+        difference(one, one.pair(0, 1).tables(some)).std()
+        for one, some in ((joint, boot), (single, alone))
+    )
+    assert wide == pytest.approx(narrow * math.sqrt(6), rel=0.12)
+
+
+def test_order_of_rows_and_names_of_groups_do_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    truth, first, second, group = rng.integers(0, 3, (4, 90))
+    units, order = rng.integers(0, 20, 90), rng.permutation(90)
+    names = np.array(["z", "a", "k"])
+    for more in (None, units):
+        found = join(truth, {"a": first, "b": second}, group, units=more)
+        moved = join(
+            truth[order],
+            {"a": first[order], "b": second[order]},
+            names[group[order]],
+            units=None if more is None else more[order],
+        )
+        draws = [
+            difference(one, np.concatenate([*one.pair(0, 1).swapped(40, 1)]))
+            for one in (found, moved)
+        ]
+        boots = [
+            difference(
+                one, one.pair(0, 1).tables(np.concatenate([*one.counts.sampler.bootstrap(40, 1)]))
+            )
+            for one in (found, moved)
+        ]
+        assert draws[0].tolist() == draws[1].tolist()
+        assert boots[0].tolist() == boots[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["0", "1"], ("0", "1")),
+        (["²", "x"], ("x", "²")),
+        (["10", "9"], ("9", "10")),
+        (["", "0"], ("0",)),
+    ],
+)
+def test_classes_of_any_name(names: list[str], expected: tuple[str, ...]) -> None:
+    labels = [names[0], names[1], names[1]]
+    joint = join(labels, {"a": labels, "b": labels[::-1]}, ["g"] * 3)
+    assert joint.classes == expected
+    seen = joint.alone(0)
+    assert seen.counts.hits(seen.counts.table[None]).sum() == seen.counts.table.sum()
+
+
+@pytest.mark.parametrize(
+    ("predictions", "message"),
+    [
+        ({"a": [1, 2]}, "^predictions: 1 models; expected at least two$"),
+        ({"a": [1], "b": [1, 2]}, r"^predictions\['a'\]: 1 rows; expected 2, as in y_true$"),
+        ({"a": [1, 2], "b": [[1, 2]]}, r"^predictions\['b'\]: shape \(1, 2\); expected one label"),
+        ({"a": [None, 1], "b": [1, None]}, "^no row has a true class, a prediction and a group"),
+    ],
+)
+def test_refused_input(predictions: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        join([1, 2], predictions, ["x", "y"])
