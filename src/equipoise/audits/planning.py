@@ -39,9 +39,9 @@ class Plan:
     groups : list of dict
         Per group: rows, and whether it is large enough to be compared.
     detectable : list of dict
-        Per groups: the smallest difference in accuracy and the smallest Cramér's V within a
-        class that the two smallest groups, or the smallest class, would show with a power of
-        80 %; and the rows per group that the practical threshold asks for.
+        Per model, version and groups: the smallest difference in accuracy and the smallest
+        Cramér's V within a class that the two smallest groups, or the smallest class, would show
+        with a power of 80 %; and the rows per group that the practical threshold asks for.
     tests : int
         About how many tests there are to correct for.
     seconds : float
@@ -74,7 +74,7 @@ def plan(config: Config, *, base: Path = Path()) -> Plan:
         classes=len(data.classes),
         models=[_model(name, data) for name in data.models],
         groups=[row for design in by_groups.values() for row in _groups(design)],
-        detectable=[_detectable(design, config, tests) for design in by_groups.values()],
+        detectable=[_detectable(design, config, tests) for design in every],
         tests=tests,
         seconds=round(sum(_seconds(design, config) for design in every), 1),
     )
@@ -105,7 +105,7 @@ def _detectable(design: Design, config: Config, tests: int) -> Row:
     alpha = config.testing.alpha
     sizes = np.sort(design.groups.counts[design.groups.usable])
     accuracy = _accuracy(design)
-    row: Row = {"groups": design.groups.name, "model": design.model}
+    row: Row = {"model": design.model, "version": design.version, "groups": design.groups.name}
     if len(sizes) < 2:
         return row | {"accuracy_difference": None, "cramers_v": None, "rows_per_group_wanted": None}
     threshold = config.testing.threshold("accuracy_gap") or 0.05
