@@ -1,0 +1,107 @@
+"""What a user is promised of a whole run: no network, the same bytes whatever the threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+CONFIG = """
+audit: predictions
+data: {table: labels.csv, id: id, target: kind, groups: [place, [place, time]], unit: scene}
+models:
+  ours: {table: ours.csv, prediction: kind}
+  theirs: {table: theirs.csv, prediction: kind, refused: [no]}
+resampling: {replicates: 200, seed: 3}
+gate:
+  - {metric: worst_group_accuracy, min: 0.1}
+"""
+
+# A guard in the process itself: any socket, even one that is never connected, ends the run.
+GUARD = """
+import socket, sys
+
+class Refused(socket.socket):
+    def __init__(self, *args, **kwargs):
+        print("a socket was opened", file=sys.stderr)
+        raise SystemExit(99)
+
+socket.socket = Refused
+socket.create_connection = Refused
+{extra}
+from equipoise.cli.app import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(5)
+    n = 600
+    kinds = np.array(["cat", "dog", "owl"])
+    truth = kinds[rng.integers(0, 3, n)]
+    place, time = rng.choice(["in", "out"], n), rng.choice(["day", "night"], n)
+    ids = [f"i{index}" for index in range(n)]
+    labels = ["id,kind,place,time,scene"]
+    labels += [
+        f"{i},{k},{p},{t},s{index // 4}"
+        for index, (i, k, p, t) in enumerate(zip(ids, truth, place, time, strict=True))
+    ]
+    (tmp_path / "labels.csv").write_text("\n".join(labels))
+    for name, wrong in (("ours", 0.2), ("theirs", 0.4)):
+        answers = np.where(rng.random(n) < wrong, kinds[rng.integers(0, 3, n)], truth)
+        answers = answers.astype(object)
+        if name == "theirs":
+            answers[rng.random(n) < 0.1] = "no"
+        rows = [f"{i},{a}" for i, a in zip(ids, answers, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,kind", *rows]))
+    (tmp_path / "audit.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def equipoise(
+    folder: Path, *arguments: str, extra: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", GUARD.format(extra=extra), *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_the_guard_would_see_a_socket(tables: Path) -> None:
+    done = equipoise(tables, "--help", extra="socket.socket()")
+    assert (done.returncode, done.stderr) == (99, "a socket was opened\n")
+
+
+def test_no_command_opens_a_socket(tables: Path) -> None:
+    for arguments in (
+        ("plan", "audit.yaml"),
+        ("audit", "audit.yaml", "--out", "run"),
+        ("report", "run"),
+        ("compare", "run", "--out", "comparison"),
+        ("check", "run"),
+        ("metrics", "skewsize"),
+    ):
+        done = equipoise(tables, *arguments)
+        assert done.returncode == 0, f"{arguments}: {done.stderr}"
+    assert (tables / "comparison" / "report.html").stat().st_size > 10_000
+
+
+def test_findings_have_the_same_bytes_with_one_thread_and_with_two(tables: Path) -> None:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS")
+    for threads in ("1", "2"):
+        done = equipoise(
+            tables, "audit", "audit.yaml", "--out", f"run{threads}", **dict.fromkeys(names, threads)
+        )
+        assert done.returncode == 0, done.stderr
+    for file in ("findings.parquet", "findings.json", "tables/classes.parquet"):
+        assert (tables / "run1" / file).read_bytes() == (tables / "run2" / file).read_bytes()
