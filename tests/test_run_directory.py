@@ -1,0 +1,69 @@
+"""docs/run-directory.md names every table and column of a run, in their order."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from equipoise.audits import compare, parse_config, run
+from equipoise.audits.demonstrating import _PLANTED
+from equipoise.audits.loading import load
+from equipoise.core.finding import _GROUP_VALUE, SCHEMA
+
+PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
+
+
+def documented(title: str) -> list[str]:
+    """Columns in the first table under a heading."""
+    section = re.split(rf"^##+ {title}\n", PAGE, flags=re.MULTILINE)[1]
+    section = re.split("^##", section, flags=re.MULTILINE)[0]
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pa.Table]:
+    """Every table that an audit, a comparison and the demonstration write."""
+    rng = np.random.default_rng(0)
+    labels = {"id": [f"{i}" for i in range(200)], "group": rng.choice([*"xy"], 200)}
+    frame = pl.DataFrame(
+        labels | {name: rng.choice([*"abc"], 200) for name in ("target", "one", "two")}
+    )
+    config = parse_config(
+        {
+            "audit": "predictions",
+            "data": {"table": frame, "id": "id", "target": "target", "groups": ["group"]},
+            "models": {name: {"table": frame, "prediction": name} for name in ("one", "two")},
+            "resampling": {"replicates": 20, "permutations": 20},
+        }
+    )
+    data = load(config)
+    found = dict(run(config, data=data).tables) | dict(compare({"": (config, data)}).tables)
+    return found | {"planted": _PLANTED.empty_table()}
+
+
+def test_every_column_of_the_findings() -> None:
+    assert documented("Findings") == SCHEMA.names
+
+
+def test_every_field_of_a_group_and_of_what_is_excluded() -> None:
+    lines = {
+        name: next(x for x in PAGE.splitlines() if x.startswith(f"| `{name}`"))
+        for name in ("by_group", "excluded")
+    }
+    fields = [field.name for field in _GROUP_VALUE]
+    assert re.findall("`(\\w+)`", lines["by_group"])[1:] == fields
+    assert re.findall("`(\\w+)`", lines["excluded"])[1:] == ["reason", "count"]
+
+
+def test_every_table_and_no_other(tables: dict[str, pa.Table]) -> None:
+    section = PAGE.split("\n## Tables\n")[1]
+    assert set(re.findall("^### (.+)$", section, re.MULTILINE)) == tables.keys()
+
+
+def test_every_column_of_every_table(tables: dict[str, pa.Table]) -> None:
+    assert {name: documented(name) for name in tables} == {
+        name: table.column_names for name, table in tables.items()
+    }
