@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from equipoise.stats import draws
+from equipoise.stats import draws, margins
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler, block_sizes
 from equipoise.stats.exact import exact_tables
 from equipoise.stats.exchange import Exchange
+from equipoise.stats.margins import FixedMargins
 from equipoise.stats.streams import unit_keys
 
 Array = np.ndarray
@@ -41,10 +42,22 @@ def items(table: Array, *, unit_size: int = 1) -> ItemSampler:
     )
 
 
-@pytest.fixture(params=["cells", "rows", "items"])
+# Ways to permute independent rows, with the cost of a row that makes each the cheapest.
+WAYS = {"outcomes": 1e9, "groups": 1e9, "rows": 0.0, "both": 20.0, "items": 0.0}
+
+
+def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be permuted one way, whatever their shape."""
+    monkeypatch.setattr(margins, "_COUNT", WAYS[way])
+    monkeypatch.setattr(margins, "_SHUFFLE", 0.0)
+    if way == "groups":
+        monkeypatch.setattr(margins, "_by_outcome", margins._by_group)
+
+
+@pytest.fixture(params=WAYS)
 def sampler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Sampler:
     """Every way to permute independent rows."""
-    monkeypatch.setattr(draws, "_rows_are_cheaper", lambda *_: request.param == "rows")
+    choose(request.param, monkeypatch)
     return items(TABLE) if request.param == "items" else TableSampler(TABLE)
 
 
@@ -92,11 +105,11 @@ def assert_distribution(found: Array, tables: Array, weights: Array) -> None:
 
 
 @pytest.mark.parametrize("strata", [np.zeros(3, int), np.array([0, 1, 0])])
-@pytest.mark.parametrize("way", ["cells", "rows", "items"])
+@pytest.mark.parametrize("way", WAYS)
 def test_permutations_have_the_exact_distribution(
     way: str, strata: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draws, "_rows_are_cheaper", lambda *_: way == "rows")
+    choose(way, monkeypatch)
     sampler = items(SMALL) if way == "items" else TableSampler(SMALL)
     found = whole(sampler.permute(strata, 20_000, 3))
     assert_distribution(found, *exact_tables(SMALL, strata, limit=1000))
@@ -125,7 +138,13 @@ def test_permutations_have_the_distribution_of_shuffled_rows() -> None:
     assert stats.chi2_contingency(table).pvalue > 0.001
 
 
-def test_bootstrap_of_independent_rows_is_multinomial() -> None:
+# Cells are drawn as such, or where a row costs less than 12 of those, row by row.
+@pytest.mark.parametrize("row", [1e9, 12.0, 0.0])
+def test_bootstrap_of_independent_rows_is_multinomial(
+    row: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draws, "_ROW", row)
+    monkeypatch.setattr(draws, "_CALLS", 0.0)
     found = whole(TableSampler(TABLE).bootstrap(8000, 1))
     n, p = TABLE.sum(), TABLE / TABLE.sum()
     assert (found.sum(axis=(1, 2)) == n).all()
@@ -203,11 +222,12 @@ def test_split_weights_belong_to_the_stratum_of_the_largest() -> None:
 
 
 @pytest.mark.parametrize("draw", ["bootstrap", "permute"])
-@pytest.mark.parametrize("way", ["cells", "rows"])
+@pytest.mark.parametrize("way", [*WAYS][:-1])
 def test_renamed_groups_give_the_same_draws(
     draw: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draws, "_rows_are_cheaper", lambda *_: way == "rows")
+    choose(way, monkeypatch)
+    monkeypatch.setattr(draws, "_CALLS", 0.0)
     order = [2, 0, 3, 1]
     arguments = (400, 5) if draw == "bootstrap" else (TWO, 400, 5)
     found, renamed = (
@@ -231,7 +251,7 @@ def test_blocks_cover_the_replicates_and_bound_the_memory() -> None:
             :-1
         ].tolist()
         assert sum(size for _, size in blocks) == replicates
-        assert all(size == 1 or size * cells <= 4_000_000 for _, size in blocks)
+        assert all(size == 1 or size * cells <= 1_000_000 for _, size in blocks)
     assert [*block_sizes(0, 10)] == []
 
 
@@ -249,15 +269,21 @@ def test_blocks_of_units_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 def test_whole_blocks_of_a_table_stay_when_replicates_are_added() -> None:
     sampler = TableSampler(TABLE)
     for draw in (sampler.bootstrap, lambda n, seed: sampler.permute(ONE, n, seed)):
-        few, many = whole(draw(256, 1)), whole(draw(600, 1))
-        assert (many[:256] == few).all()
+        few, many = whole(draw(draws._MAX_BLOCK, 1)), whole(draw(draws._MAX_BLOCK + 300, 1))
+        assert (many[: draws._MAX_BLOCK] == few).all()
 
 
-def test_rows_are_shuffled_where_that_costs_less() -> None:
-    wide = np.ones((3000, 20), dtype=np.int64)
-    assert draws._rows_are_cheaper(wide, np.zeros(3000, int))
-    assert not draws._rows_are_cheaper(wide * 100_000, np.repeat(np.arange(1500), 2))
-    assert not draws._rows_are_cheaper(np.full((4, 2), 10_000_000), np.zeros(4, int))
+def test_outcomes_with_few_rows_are_pooled_where_that_costs_less() -> None:
+    table = np.full((3000, 20), 2, dtype=np.int64)
+    table[::3] = 50
+    of_class = np.repeat(np.arange(500), 6)
+    of_pair = np.repeat(np.arange(1500), 2)
+    for strata in (np.zeros(3000, int), of_class):
+        assert (FixedMargins(table, strata)._pooled == (table[:, 0] == 2)).all()
+    alone = FixedMargins(table, of_pair)._pooled.reshape(-1, 2)
+    assert (alone.any(axis=1) == alone.all(axis=1)).all()
+    assert not FixedMargins(table * 100, of_class)._pooled.any()
+    assert not FixedMargins(table[:6], of_class[:6])._pooled.any()
 
 
 # Exchange: which rows may exchange groups.

@@ -3,7 +3,7 @@
 A table has one row per outcome (for predictions: a true class with a predicted label) and one
 column per group. For independent rows of unit weight, resampling rows is a multinomial draw on
 the cells and permuting groups a multivariate hypergeometric one: the cost does not depend on
-the number of rows. Tables with fewer rows than cells are permuted row by row, which is quicker.
+the number of rows. What is small is drawn row by row instead, which is quicker.
 
 Draws depend on the data and the seed alone, not on the order of rows, the names of groups, threads
 or memory. Replicates of a `TableSampler` share a stream per block, whose size follows from the
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy.special import pdtr
 
 from equipoise.stats.exchange import Exchange
+from equipoise.stats.margins import FixedMargins
 from equipoise.stats.streams import stream, unit_uniforms
 
 Tables = npt.NDArray[np.float64]
@@ -30,12 +31,12 @@ Indices = npt.NDArray[np.int64]
 
 # Numbers that one block of drawn tables may hold: bounds the memory, fixed so that the same
 # data give the same blocks on every machine.
-_BLOCK_CELLS = 4_000_000
-_MAX_BLOCK = 256
+_BLOCK_CELLS = 1_000_000
+_MAX_BLOCK = 1024
 
-# Measured costs in nanoseconds: of a call that draws one cell of all replicates, of each of these
-# numbers, of shuffling one row, and of shuffling one stratum.
-_CALL, _CELL, _ROW, _STRATUM = 10_000, 200, 40, 5_000
+# Measured costs in nanoseconds: of drawing one cell, of drawing one row, and of the calls that
+# draw the rows of a replicate.
+_CELL, _ROW, _CALLS = 50, 5, 20_000
 
 # P(at most k) of a Poisson variable with mean 1.
 _POISSON = pdtr(np.arange(20), 1.0)
@@ -76,25 +77,30 @@ class TableSampler:
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks of multinomial draws with the observed total, see `Sampler`."""
-        flat = self.table[:, self._order].ravel()
-        cells = np.flatnonzero(flat)
-        total = int(flat.sum())
+        flat = self.table[:, self._order].ravel().astype(np.int64)
+        large, small = _by_size(flat)
+        rows, total = np.repeat(np.arange(len(small)), flat[small]), flat.sum()
+        shares = np.append(flat[large], len(rows)) / total
         for start, size in block_sizes(replicates, self.table.size):
-            draws = np.zeros((size, flat.size))
             rng = stream(seed, "bootstrap", start)
-            draws[:, cells] = rng.multinomial(total, flat[cells] / total, size=size)
+            draws = np.zeros((size, flat.size))
+            cells = rng.multinomial(total, shares, size=size)
+            draws[:, large] = cells[:, :-1]
+            if len(rows):
+                for replicate, many in zip(draws, cells[:, -1].tolist(), strict=True):
+                    drawn = rows[rng.integers(0, len(rows), many)]
+                    replicate[small] = np.bincount(drawn, minlength=len(small))
             yield self._restore(draws.reshape(size, *self.table.shape))
 
     def permute(self, strata: Indices, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks of hypergeometric draws with the margins of each stratum kept."""
-        table = self.table[:, self._order].astype(np.int64)
-        draw = _shuffled_rows if _rows_are_cheaper(table, strata) else _fixed_margins
+        margins = FixedMargins(self.table[:, self._order].astype(np.int64), strata)
         for start, size in block_sizes(replicates, self.table.size):
             rng = stream(seed, "permutation", start)
-            yield self._restore(draw(table, strata, rng, size).astype(np.float64))
+            yield self._restore(margins.draw(rng, size))
 
-    def _restore(self, draws: Tables) -> Tables:
-        restored = np.empty_like(draws)
+    def _restore(self, draws: Tables | Indices) -> Tables:
+        restored = np.empty(draws.shape)
         restored[..., self._order] = draws
         return restored
 
@@ -174,61 +180,9 @@ def block_sizes(replicates: int, cells: int) -> Iterator[tuple[int, int]]:
         yield start, min(size, replicates - start)
 
 
-def _rows_are_cheaper(table: Indices, strata: Indices) -> bool:
-    """Whether shuffling rows costs less than drawing cells; the same for every block."""
-    lengths = np.unique(strata, return_counts=True)[1]
-    _, size = next(block_sizes(_MAX_BLOCK, table.size))
-    calls = (int(lengths.max()) - 1) * (table.shape[1] - 1)
-    by_cells = _CALL * calls + _CELL * size * table.size
-    return bool(size * (_ROW * table.sum() + _STRATUM * len(lengths)) < by_cells)
-
-
-def _shuffled_rows(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
-    """Draw tables by shuffling the groups of the rows of each stratum."""
-    order = np.argsort(strata, kind="stable")
-    groups = table.shape[1]
-    base = np.repeat(order, table[order].sum(axis=1)) * groups
-    labels = np.repeat(np.tile(np.arange(groups), len(order)), table[order].ravel())
-    ends = np.cumsum(np.bincount(np.unique(strata, return_inverse=True)[1], table.sum(axis=1)))
-    parts = np.split(labels, ends[:-1].astype(np.int64))
-    drawn = np.empty((size, table.size), dtype=np.int64)
-    for row in drawn:
-        for part in parts:
-            rng.shuffle(part)
-        row[:] = np.bincount(base + labels, minlength=table.size)
-    return drawn.reshape(size, *table.shape)
-
-
-def _fixed_margins(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
-    """Draw tables with the row and column sums of each stratum of `table`."""
-    totals = table.sum(axis=1)
-    # The largest outcome of a stratum comes last: it takes what is left and costs no draw.
-    order = np.lexsort((totals, strata))
-    names, first, lengths = np.unique(strata[order], return_index=True, return_counts=True)
-    left = np.stack([table[strata == name].sum(axis=0) for name in names])
-    left = np.broadcast_to(left, (size, *left.shape)).copy()
-    drawn = np.zeros((size, *table.shape), dtype=np.int64)
-    for position in range(int(lengths.max())):
-        last = np.flatnonzero(lengths == position + 1)
-        drawn[:, order[first[last] + position]] = left[:, last]
-        active = np.flatnonzero(lengths > position + 1)
-        if len(active):
-            outcomes = order[first[active] + position]
-            taken = _take(left[:, active], totals[outcomes], rng)
-            drawn[:, outcomes] = taken
-            left[:, active] -= taken
-    return drawn
-
-
-def _take(left: Indices, totals: Indices, rng: np.random.Generator) -> Indices:
-    """Draw `totals` rows without replacement from what is `left`, (size, strata, groups)."""
-    taken = np.zeros_like(left)
-    wanted = np.broadcast_to(totals, left.shape[:-1]).copy()
-    others = left.sum(axis=-1)
-    for group in range(left.shape[-1] - 1):
-        here = left[..., group]
-        others = others - here
-        taken[..., group] = rng.hypergeometric(here, others, wanted)
-        wanted -= taken[..., group]
-    taken[..., -1] = wanted
-    return taken
+def _by_size(cells: Indices) -> tuple[Indices, Indices]:
+    """Tell cells to draw as such from those, small ones together, whose rows are drawn."""
+    small = (cells > 0) & (_ROW * cells < _CELL)
+    if _CELL * small.sum() - _ROW * cells[small].sum() < _CALLS:
+        small[:] = False
+    return np.flatnonzero((cells > 0) & ~small), np.flatnonzero(small)
