@@ -173,7 +173,7 @@ def _null_tables(
 def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
     """Return how many permutations are drawn: enough to resolve p, within the budget."""
     least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    affordable = max(least, MAX_DRAWN_CELLS // max(counts.table.size, 1))
+    affordable = max(least, MAX_DRAWN_CELLS // max(counts.sampler.effort, 1))
     return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
 
 

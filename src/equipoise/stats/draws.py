@@ -29,6 +29,9 @@ from equipoise.stats.streams import stream, unit_uniforms
 Tables = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
+# What moving a row costs, in draws of one cell.
+_ROW_EFFORT = 25
+
 # Numbers that one block of drawn tables may hold: bounds the memory, fixed so that the same
 # data give the same blocks on every machine.
 _BLOCK_CELLS = 1_000_000
@@ -48,6 +51,11 @@ class Sampler(Protocol):
     @property
     def table(self) -> Tables:
         """The observed table, shape (outcomes, groups)."""
+        ...
+
+    @property
+    def effort(self) -> int:
+        """About how many numbers one drawn table takes, in draws of one cell."""
         ...
 
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
@@ -70,6 +78,11 @@ class TableSampler:
     """
 
     table: Tables
+
+    @property
+    def effort(self) -> int:
+        """One draw a cell."""
+        return self.table.size
 
     @cached_property
     def _order(self) -> Indices:
@@ -134,6 +147,11 @@ class ItemSampler:
     unit: Indices
     keys: npt.NDArray[np.uint64] = field(repr=False)
     shape: tuple[int, int]
+
+    @property
+    def effort(self) -> int:
+        """Every row is moved and counted again, which takes far longer than a cell."""
+        return self.shape[0] * self.shape[1] + _ROW_EFFORT * len(self.group)
 
     @cached_property
     def table(self) -> Tables:
