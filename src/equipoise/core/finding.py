@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -156,18 +157,31 @@ def as_row(one: Any) -> dict[str, Any]:
 
 def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
     """Rebuild findings from the table that `findings_to_table` makes."""
-    return tuple(_finding(row) for row in table.to_pylist())
+    columns = {
+        name: table.column(name).to_pylist()
+        for name in table.column_names
+        if name not in ("by_group", "excluded")
+    }
+    columns["family"] = [Family(one) for one in columns["family"]]
+    columns["verdict"] = [Verdict(one) for one in columns["verdict"]]
+    columns["by_group"] = nested(table.column("by_group"), GroupValue)
+    columns["excluded"] = nested(table.column("excluded"), Excluded)
+    names = tuple(columns)
+    rows = zip(*columns.values(), strict=True)
+    return tuple(Finding(**dict(zip(names, row, strict=True))) for row in rows)
 
 
-def _finding(row: dict[str, Any]) -> Finding:
-    return Finding(
-        **row
-        | {
-            "family": Family(row["family"]),
-            "verdict": Verdict(row["verdict"]),
-            "by_group": tuple(
-                GroupValue(**part | {"levels": tuple(part["levels"])}) for part in row["by_group"]
-            ),
-            "excluded": tuple(Excluded(**part) for part in row["excluded"]),
-        }
-    )
+def nested(column: pa.ChunkedArray, kind: Callable[..., Any]) -> list[tuple[Any, ...]]:
+    """Rebuild a column of lists of records: column by column, which is several times faster."""
+    found: list[tuple[Any, ...]] = []
+    for chunk in column.chunks:
+        values = [field.to_pylist() for field in chunk.flatten().flatten()]
+        names = [field.name for field in chunk.type.value_type]
+        if "levels" in names:
+            place = names.index("levels")
+            values[place] = [tuple(levels) for levels in values[place]]
+        every = [kind(*row) for row in zip(*values, strict=True)]
+        ends = chunk.offsets.to_pylist()
+        first = ends[0] if ends else 0
+        found += [tuple(every[start - first : end - first]) for start, end in pairwise(ends)]
+    return found

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import Excluded, GroupValue, as_row
+from equipoise.core.finding import Excluded, GroupValue, as_row, nested
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,13 @@ def parts_to_table(parts: Iterable[Part]) -> pa.Table:
 
 def parts_from_table(table: pa.Table) -> tuple[Part, ...]:
     """Rebuild parts from the table that `parts_to_table` makes."""
-    return tuple(_part(row) for row in table.to_pylist())
-
-
-def _part(row: dict[str, Any]) -> Part:
-    groups = (GroupValue(**value | {"levels": tuple(value["levels"])}) for value in row["by_group"])
-    excluded = (Excluded(**one) for one in row["excluded"])
-    return Part(**row | {"by_group": tuple(groups), "excluded": tuple(excluded)})
+    columns = {
+        name: table.column(name).to_pylist()
+        for name in table.column_names
+        if name not in ("by_group", "excluded")
+    }
+    columns["by_group"] = nested(table.column("by_group"), GroupValue)
+    columns["excluded"] = nested(table.column("excluded"), Excluded)
+    names = tuple(columns)
+    rows = zip(*columns.values(), strict=True)
+    return tuple(Part(**dict(zip(names, row, strict=True))) for row in rows)

@@ -10,7 +10,7 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.metrics.building import against_chance, part
-from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion, shares
+from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.gaps import Known, compared_rows, replicated_shares, without_rows
 from equipoise.metrics.hybrid import Scored
@@ -27,7 +27,7 @@ _BASE = "rows of the class and of other classes"
 
 def average_odds(cells: Confusion) -> Floats:
     """Return the mean of true and false positive rate, (r, classes, groups); NaN without one."""
-    hit, alarm = (shares(*rate.counts(cells)) for rate in _BOTH)
+    hit, alarm = (cells.shares(rate) for rate in _BOTH)
     return 0.5 * (hit + alarm)
 
 

@@ -42,7 +42,7 @@ class Compared:
 
     def values(self, cells: Confusion) -> Floats:
         """Return the metric, (r, classes, groups)."""
-        every = [shares(*rate.counts(cells)) for rate in self.rates]
+        every = [cells.shares(rate) for rate in self.rates]
         return np.asarray(sum(every) / len(every))
 
     def totals(self, cells: Confusion) -> Floats:

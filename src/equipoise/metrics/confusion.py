@@ -39,10 +39,24 @@ class Confusion:
 
     @classmethod
     def of(cls, counts: Counts, tables: Floats) -> Confusion:
-        """Sum tables (r, outcomes, groups)."""
+        """Sum tables (r, outcomes, groups), once for all measures of the same draws."""
+        return counts.once(tables, cls._sum)
+
+    @classmethod
+    def _sum(cls, counts: Counts, tables: Floats) -> Confusion:
         truth = counts.by_truth(tables)
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
         return cls(counts.hits(tables), truth, counts.by_prediction(tables), total)
+
+    def shares(self, rate: Rate) -> Floats:
+        """Return a rate of every class and group, (r, classes, groups); NaN without rows."""
+        if rate not in self._shares:
+            self._shares[rate] = shares(*rate.counts(self))
+        return self._shares[rate]
+
+    @cached_property
+    def _shares(self) -> dict[Rate, Floats]:
+        return {}
 
     @cached_property
     def missed(self) -> Floats:

@@ -6,10 +6,10 @@ classes, groups, intersections, bootstrap replicates and permutations come from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from equipoise.stats.draws import Sampler, TableSampler
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Null = Literal["rows", "class", "prediction"]
+Made = TypeVar("Made")
 
 # Probabilities of a row that were rounded or held in half precision.
 SUM_TOLERANCE = 0.01
@@ -85,31 +86,81 @@ class Counts:
 
     def by_truth(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return self._sum(tables, self.truth)
+        return self._truths(tables)
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
-        return self._sum(tables, self.prediction)
+        return self._predictions(tables)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
-        right = np.flatnonzero(self.truth == self.prediction)
         out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
-        out[:, self.truth[right]] = tables[:, right]
+        out[:, self.truth[self._right]] = tables[:, self._right]
         return out
 
-    def _sum(self, tables: Floats, codes: Indices) -> Floats:
-        return sum_by(tables, codes, len(self.classes))
+    def once(self, tables: Floats, make: Callable[[Counts, Floats], Made]) -> Made:
+        """Return what `make` makes of tables, made once while they are the same object.
+
+        Measures that share draws share what they sum.
+        """
+        seen, made = self._latest.get(make, (None, None))
+        if seen is not tables:
+            made = make(self, tables)
+            self._latest[make] = (tables, made)
+        return made
+
+    @cached_property
+    def _latest(self) -> dict[Any, tuple[Any, Any]]:
+        return {}
+
+    @cached_property
+    def _right(self) -> Indices:
+        return np.flatnonzero(self.truth == self.prediction)
+
+    @cached_property
+    def _truths(self) -> SumBy:
+        return SumBy(self.truth, len(self.classes))
+
+    @cached_property
+    def _predictions(self) -> SumBy:
+        return SumBy(self.prediction, len(self.classes))
+
+
+@dataclass(frozen=True, eq=False)
+class SumBy:
+    """Sums of outcomes that share a code.
+
+    Attributes
+    ----------
+    codes : ndarray of int64, shape (outcomes,)
+    size : int
+        How many codes there are.
+    """
+
+    codes: Indices
+    size: int
+
+    def __call__(self, tables: Floats) -> Floats:
+        """Sum tables (r, outcomes, groups): (r, size, groups)."""
+        order, present, first = self._runs
+        out = np.zeros((len(tables), self.size, tables.shape[2]))
+        if len(present):
+            ordered = tables if order is None else tables[:, order]
+            out[:, present] = np.add.reduceat(ordered, first, axis=1)
+        return out
+
+    @cached_property
+    def _runs(self) -> tuple[Indices | None, Indices, Indices]:
+        """Order of outcomes (None where they are in order), codes, and where each begins."""
+        order = np.argsort(self.codes, kind="stable")
+        present, first = np.unique(self.codes[order], return_index=True)
+        ordered = bool((np.diff(self.codes) >= 0).all())
+        return None if ordered else order, present, first
 
 
 def sum_by(tables: Floats, codes: Indices, size: int) -> Floats:
     """Sum tables (r, outcomes, groups) over outcomes of one code: (r, size, groups)."""
-    order = np.argsort(codes, kind="stable")
-    present, first = np.unique(codes[order], return_index=True)
-    out = np.zeros((len(tables), size, tables.shape[2]))
-    if len(present):
-        out[:, present] = np.add.reduceat(tables[:, order], first, axis=1)
-    return out
+    return SumBy(codes, size)(tables)
 
 
 def count(

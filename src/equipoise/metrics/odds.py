@@ -12,7 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part
 from equipoise.metrics.building import against_chance, part
-from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion, shares
+from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import (
     Family,
@@ -116,7 +116,7 @@ class EqualizedOdds:
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest EO, then EO, D of both conditions, and shares where replicated."""
         cells = Confusion.of(counts, tables)
-        selected = np.stack([shares(*rate.counts(cells)) for rate in _CONDITIONS], axis=1)
+        selected = np.stack([cells.shares(rate) for rate in _CONDITIONS], axis=1)
         conditions = gaps(selected, counts.groups.usable)
         odds = conditions.max(axis=1) if self.aggregate == "max" else conditions.mean(axis=1)
         numbers = [largest(odds)[:, None], odds, conditions.reshape(len(tables), -1)]

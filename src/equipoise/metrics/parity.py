@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.confusion import SELECTION_RATE, Confusion, shares
+from equipoise.metrics.confusion import SELECTION_RATE, Confusion
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import (
     Family,
@@ -104,7 +104,7 @@ class DemographicParity:
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, the gap of each class, and shares where they are replicated."""
-        selected = shares(*SELECTION_RATE.counts(Confusion.of(counts, tables)))
+        selected = Confusion.of(counts, tables).shares(SELECTION_RATE)
         by_class = gaps(selected, counts.groups.usable)
         numbers = [largest(by_class)[:, None], by_class]
         if replicates_shares(counts, 1):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.core.estimate import Ends, Estimate
 from equipoise.metrics.average_odds import average_odds, average_odds_parts
-from equipoise.metrics.confusion import RATES, Confusion, Rate, shares
+from equipoise.metrics.confusion import RATES, Confusion, Rate
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.gaps import (
     Family,
@@ -144,7 +144,7 @@ class Rates:
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, gaps by rate and class, and shares where replicated."""
         cells = Confusion.of(counts, tables)
-        every = [shares(*rate.counts(cells)) for rate in self._rates]
+        every = [cells.shares(rate) for rate in self._rates]
         if self.null == "class":
             every.append(average_odds(cells))
         by_rate = [gaps(one, counts.groups.usable) for one in every]
