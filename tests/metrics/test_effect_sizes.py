@@ -16,9 +16,10 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.metrics.contingency import cramers_v
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.effect_intervals import MeanEffect, chi_moments
+from equipoise.metrics.effect_intervals import MeanEffect, summaries
 from equipoise.metrics.effect_sizes import EffectSizes, band_counts, bands, effect_sizes
 from equipoise.metrics.measure import measure
+from equipoise.stats import Association, association_interval
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())
@@ -329,35 +330,73 @@ def test_p_values_are_valid_without_bias() -> None:
     assert min(found) < 0.1
 
 
+def drawn_means(tables: np.ndarray, level: float = 0.95) -> np.ndarray:
+    """Return the intervals of the mean of (samples, classes, rows, columns)."""
+    return np.array([MeanEffect(Association.of(classes))(level) for classes in tables])
+
+
 @pytest.mark.parametrize("strength", [0.0, 0.1, 0.6])
 def test_interval_of_the_mean_covers(strength: float) -> None:
     """200 worlds of 12 classes; the mean itself is far above the truth near 0."""
-    rng = np.random.default_rng(12)
-    base, favoured = np.full(4, 0.25), np.eye(4)[:3]
-    shares = (1 - strength) * base + strength * favoured
+    shares = (1 - strength) * np.full(4, 0.25) + strength * np.eye(4)[:3]
     joint = shares / 3
     expected = np.outer(joint.sum(1), joint.sum(0))
     truth = np.sqrt(((joint - expected) ** 2 / expected).sum() / 2)
-    covered, above = 0, 0
-    for _ in range(200):
-        drawn = rng.multinomial(150, joint.ravel(), size=12).reshape(12, 3, 4)
-        margins = drawn.sum(2, keepdims=True) * drawn.sum(1, keepdims=True) / 150
-        chi2 = ((drawn - margins) ** 2 / margins).sum((1, 2))
-        many = np.ones(12)
-        low, high = MeanEffect(chi2, 150 * many, 6 * many, 2 * many, many)(0.95)
-        covered += low <= truth <= high
-        above += np.sqrt(chi2 / 300).mean() > truth
-    assert covered >= 180
-    assert above >= 130
+    drawn = np.random.default_rng(12).multinomial(150, joint.ravel(), size=(200, 12))
+    tables = drawn.reshape(200, 12, 3, 4)
+    low, high = drawn_means(tables).T
+    summary = Association.of(tables)
+    assert ((low <= truth) & (truth <= high)).mean() >= 0.92
+    assert (np.sqrt(summary.chi2 / summary.n / 2).mean(axis=1) > truth).mean() >= 0.65
 
 
-@pytest.mark.parametrize("df", [1.0, 6.0, 90.0, 1000.0])
-@pytest.mark.parametrize("noncentrality", [0.5, 30.0, 2000.0, 50_000.0])
-def test_moments_of_the_chi_variable(df: float, noncentrality: float) -> None:
-    drawn = np.sqrt(np.random.default_rng(0).noncentral_chisquare(df, noncentrality, 100_000))
-    mean, variance = chi_moments(np.array([df]), np.array([noncentrality]))
-    assert mean[0] == pytest.approx(drawn.mean(), abs=4 * drawn.std() / 300)
-    assert variance[0] == pytest.approx(drawn.var(), abs=0.03)
+def test_a_fair_model_is_shown_to_be_below_the_threshold() -> None:
+    for shape in ((2, 2), (14, 9)):
+        drawn = np.random.default_rng(2).multinomial(
+            3000, np.full(np.prod(shape), 1 / np.prod(shape)), size=(50, 3)
+        )
+        low, high = drawn_means(drawn.reshape(50, 3, *shape)).T
+        assert high.max() < 0.1
+        assert np.median(low) == 0.0
+
+
+def test_one_large_effect_among_many_classes_does_not_widen_the_rest() -> None:
+    tables = np.full((20, 2, 2), 1000.0)
+    tables[0] = [[1500, 500], [500, 1500]]
+    low, high = MeanEffect(Association.of(tables))(0.95)
+    assert low < 0.5 / 20 < high
+    assert high < 0.06
+
+
+def test_the_interval_of_even_tables_is_not_of_width_zero() -> None:
+    rows = (np.repeat(["a", "b"], 200), np.tile([*"aabb"], 100), np.tile([*"xy"], 200))
+    found = effect_sizes(*rows)
+    assert found.value == 0.0
+    assert (found.interval().low, found.interval().high) == (0.0, pytest.approx(0.13, abs=0.03))
+    assert found.by is not None
+    for part in found.by.to_pylist():
+        assert (part["value"], part["low"]) == (0.0, 0.0)
+        assert 0.1 < part["high"] < 0.3
+
+
+def test_parts_have_the_interval_of_their_filtered_table() -> None:
+    truth, predicted, group = random_rows(21)
+    predicted[:2] = 77
+    found = effect_sizes(truth, predicted, group)
+    assert found.by is not None
+    for part in found.by.to_pylist():
+        here = (truth == int(part["subject"])) & (predicted != 77)
+        low, high = association_interval(pd.crosstab(group[here], predicted[here]))
+        assert (part["low"], part["high"]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_summaries_of_several_widths_keep_their_order() -> None:
+    rng = np.random.default_rng(3)
+    tables = [rng.integers(1, 30, (labels, 3)).astype(float) for labels in (5, 2, 9, 2, 0, 4)]
+    low, high = summaries(tables, np.array([1.0, 1.0, 2.0, 1.0, 1.0, np.nan])).interval()
+    for index, table in enumerate(tables):
+        ends = association_interval(table, design_effect=2.0 if index == 2 else 1.0)
+        np.testing.assert_allclose((low[index], high[index]), ends, atol=1e-9)
 
 
 def test_copies_of_rows_in_one_unit_say_nothing_new() -> None:
@@ -440,13 +479,20 @@ def test_bands_begin_where_they_say() -> None:
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 1000), st.floats(0.5, 0.999))
-def test_wider_levels_give_wider_intervals(seed: int, level: float) -> None:
-    rng = np.random.default_rng(seed)
-    chi2, many = rng.chisquare(4, 5), np.ones(5)
-    ends = MeanEffect(chi2, 50 * many, 4 * many, 2 * many, many)
+@given(
+    st.integers(0, 1000),
+    st.floats(0.5, 0.999),
+    st.sampled_from(["cramers_v", "phi", "tschuprows_t"]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_wider_levels_give_wider_intervals(
+    seed: int, level: float, statistic: str, strength: float
+) -> None:
+    joint = (1 - strength) / 12 + strength * np.eye(3, 4) / 3
+    tables = np.random.default_rng(seed).multinomial(60, joint.ravel(), size=5)
+    ends = MeanEffect(Association.of(tables.reshape(5, 3, 4)), statistic)  # type: ignore[arg-type]
     low, high = ends(level)
     wider = ends(0.9995)
     assert wider[0] <= low + 1e-9
     assert high <= wider[1] + 1e-9
-    assert 0 <= low <= high <= 1
+    assert 0 <= low <= high <= np.sqrt(2 if statistic == "phi" else 1) + 1e-12

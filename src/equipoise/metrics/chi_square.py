@@ -28,8 +28,10 @@ NULL_OF: Mapping[Formulation, Null] = {
     "sufficiency": "prediction",
     "independence": "rows",
 }
+Plain = Literal["cramers_v", "phi", "tschuprows_t"]
+
 # Each statistic's form without the correction for bias.
-PLAIN: Mapping[Statistic, Statistic] = {
+PLAIN: Mapping[Statistic, Plain] = {
     "cramers_v": "cramers_v",
     "phi": "phi",
     "tschuprows_t": "tschuprows_t",
@@ -195,6 +197,26 @@ def chi_square(
     rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
     return ChiSquare(chi2, n, rows, columns, *before)
+
+
+def contingency_tables(table: Floats, layout: Layout, *, min_expected: float) -> list[Floats]:
+    """Return the tables whose chi-square is taken, each of shape (columns kept, groups).
+
+    Parameters
+    ----------
+    table : ndarray, shape (outcomes, groups)
+    layout : Layout
+    min_expected : float
+        As in `chi_square`.
+    """
+    cells = layout.cells(table[None])
+    labels, groups = cells.sum(axis=2), layout.sum(cells)
+    kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
+    ends = np.append(layout.stratum[1:], len(layout.column))
+    return [
+        cells[0, first:end][kept[first:end]]
+        for first, end in zip(layout.stratum.tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def _nonempty(groups: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,15 @@ from equipoise.metrics.chi_square import (
     ChiSquare,
     Formulation,
     Layout,
+    Plain,
     Statistic,
     chi_square,
+    contingency_tables,
 )
 from equipoise.metrics.counts import Counts, Null
-from equipoise.metrics.effect_intervals import MeanEffect, effect_interval
+from equipoise.metrics.effect_intervals import MeanEffect, summaries
 from equipoise.metrics.measure import Draws
+from equipoise.stats.association import Association
 from equipoise.stats.proportions import wilson
 
 Floats = npt.NDArray[np.float64]
@@ -151,7 +155,7 @@ class Classes:
         """How intervals were made."""
         if np.isnan(self.design).all():
             return "none: rows are not independent; use Bootstrap() or Permutation()"
-        inverted = "inversion of the noncentral chi-square"
+        inverted = "inversion of noncentral chi-squares matched to the tables"
         if self.counts.independent:
             return inverted
         return f"{inverted}, scaled by the design effect of {self.counts.unit}s under permutation"
@@ -171,16 +175,21 @@ class Classes:
     def mean_ends(self) -> Ends:
         """Return the interval of the mean over estimable classes."""
         used = self.estimable
-        if not used.any() or np.isnan(self.design[used]).any():
+        if not self.draws.intervals or not used.any() or np.isnan(self.design[used]).any():
             return no_ends
-        chi2, n, df, smaller, largest = (numbers[used] for numbers in self._table())
-        return MeanEffect(chi2, n, df, smaller, largest, self._inflation())
+        return MeanEffect(self._summaries.take(used), self._plain, self._inflation())
 
-    def _table(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        smaller = self.observed.divisor("cramers_v")[0]
-        largest = np.sqrt(smaller / self.observed.divisor(PLAIN[self.tables.statistic])[0])
-        chi2, n = self.observed.chi2[0] / self.design, self.observed.n[0] / self.design
-        return chi2, n, self.observed.df[0], smaller, largest
+    @property
+    def _plain(self) -> Plain:
+        return PLAIN[self.tables.statistic]
+
+    @cached_property
+    def _summaries(self) -> Association:
+        """Summaries of all contingency tables, after the filter of expected counts."""
+        found = contingency_tables(
+            self.counts.table, self.layout, min_expected=self.tables.min_expected
+        )
+        return summaries(found, self.design)
 
     def _inflation(self) -> float:
         """How much units that span classes widen the spread of the mean."""
@@ -206,11 +215,13 @@ class Classes:
 
     def _intervals(self) -> tuple[Floats, Floats]:
         """Return every class's interval in one pass; NaN where values alone were asked for."""
-        unknown = np.full(len(self.values), np.nan)
-        if self.draws.null is None:
+        if not self.draws.intervals:
+            unknown = np.full(len(self.values), np.nan)
             return unknown, unknown
-        low, high = effect_interval(*self._table(), level=self.draws.level)
-        return np.where(self.estimable, low, unknown), np.where(self.estimable, high, unknown)
+        ends = self._summaries.interval(self._plain, self.draws.level)
+        known = self.estimable & ~np.isnan(self.design)
+        low, high = (np.where(known, end, np.nan) for end in ends)
+        return low, high
 
     def _part(self, index: int, ends: tuple[float, float], wrong: Floats, totals: Floats) -> Part:
         subject = self.layout.subject[index]

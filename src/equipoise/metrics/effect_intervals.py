@@ -1,55 +1,72 @@
-"""Intervals of effect sizes, and of a mean of them, which chance alone keeps away from 0.
+"""Intervals of a mean of effect sizes, which chance alone keeps away from 0.
 
-Each estimate sqrt(χ² / (n·d)) is, over samples, a scaled noncentral chi variable: its mean lies
-above the true effect size, most where that is near 0. A percentile bootstrap adds the same bias
-once more and covers a mean near 0 almost never. Here the mean is inverted instead: the interval
-holds the true means under which the observed mean is not surprising.
+The mean of the estimates sqrt(χ² / (n·d)) lies above the true mean, by an amount that does not
+shrink as classes are added while their interval does. What can be estimated without bias, from
+tables of any sparseness, are sums of squared effects: χ² less its bias at the observed table (see
+`equipoise.stats.association`). Both ends are bounds that such sums imply, whatever the effects.
 
-What the observed mean says of the true one depends on how effects are spread over the classes.
-The most it can mean is found with equal effects: the expected estimate is convex in the true
-effect size, so that by Jensen's inequality equal effects have the smallest bias. The least it
-can mean is found with uneven ones: those that the estimates show without their expected bias,
-and those of the classes alone whose effect is beyond doubt, all others being 0.
+**High end.** Classes whose effect stands well clear of its noise enter with their own estimate and
+variance. For the others, mean V <= sqrt(mean V²) by Jensen's inequality, with the high end of
+mean V² from a noncentral chi-squared distribution matched to the sum of their χ². Both are added
+by their distances from the estimates (MOVER).
+
+**Low end.** The larger of two bounds. Σ V >= sqrt(ΣV²) with one class, and by Hölder's inequality
+Σ V >= (ΣV²)^{3/2} / (ΣV⁴)^{1/2}, an equality where effects are equal or 0, with the low end of ΣV²
+and the high end of ΣV⁴. And the MOVER sum of the classes alone whose effect is beyond doubt after
+Bonferroni's correction, all others being 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import chdtrc, gammaln, hyp1f1, ndtri
+from scipy.special import chdtrc, ndtri
+from scipy.stats import ncx2
 
-from equipoise.stats.noncentral import effect_size_interval
+from equipoise.stats.association import Association, Statistic
 
 Floats = npt.NDArray[np.float64]
 
-# Where Kummer's function gives the mean of a noncentral chi variable without overflow.
-_EXACT_DF, _EXACT_NONCENTRALITY = 30.0, 1e4
+# Noise of a noncentrality, relative to it, below which its root is nearly without bias.
+_CLEAR = 0.25
 
-# Probability that chance alone makes any class count as one of the few that have an effect.
-_FEW = 0.05
+# Probability that chance alone puts any class beyond doubt.
+_DOUBT = 0.0125
+
+# Points of a grid that brackets a root, and how often the bracket is divided by them.
+_GRID, _ROUNDS = 33, 5
+
+# Factor by which a bracket grows until it holds its root.
+_WIDER = 1.5
 
 
-def effect_interval(
-    chi2: Floats, n: Floats, df: Floats, smaller: Floats, largest: Floats, level: float
-) -> tuple[Floats, Floats]:
-    """Interval of an effect size in [0, largest], by inversion of the noncentral chi-square.
+def summaries(tables: Sequence[Floats], design: Floats) -> Association:
+    """Summarise tables of several shapes, those of like width in one pass.
 
     Parameters
     ----------
-    chi2, n, df : ndarray, shape (classes,)
-        As `effect_size_interval` takes them, divided by the design effect where there is one.
-    smaller : ndarray
-        min(rows, columns) - 1, the divisor of Cramér's V.
-    largest : ndarray
-        The most that the effect size can be, as a multiple of V: 1 for V itself.
-    level : float
+    tables : sequence of ndarray, shape (labels, groups)
+        Counts; all of the same groups.
+    design : ndarray, shape (tables,)
+        Design effects that counts are divided by; NaN counts as 1.
     """
-    low, high = effect_size_interval(chi2, n, df, smaller, level)
-    return low * largest, high * largest
+    # Powers of two: little padding, and few passes.
+    widths = np.array([1 << max(len(table) - 1, 0).bit_length() for table in tables])
+    places, parts = [], []
+    for width in np.unique(widths):
+        here = np.flatnonzero(widths == width)
+        padded = np.zeros((len(here), width, tables[0].shape[1]))
+        for one, index in zip(padded, here.tolist(), strict=True):
+            one[: len(tables[index])] = tables[index]
+        divisor = np.where(np.isnan(design[here]), 1.0, design[here])
+        places.append(here)
+        parts.append(Association.of(padded / divisor[:, None, None]))
+    return Association.concatenate(parts).take(np.argsort(np.concatenate(places)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,80 +75,170 @@ class MeanEffect:
 
     Attributes
     ----------
-    chi2, n, df, smaller, largest : ndarray, shape (classes,)
-        As `effect_interval` takes them.
+    tables : Association
+        Summaries of the classes' tables, shape (classes,), each estimable, counts divided by the
+        design effect where there is one.
+    statistic : "cramers_v", "phi" or "tschuprows_t"
     inflation : float
         Variance of the mean relative to that of independent classes.
+
+    References
+    ----------
+    Zou & Donner 2008, Statistics in Medicine 27, 1693-1702 (MOVER). Coverage: docs/coverage.md.
     """
 
-    chi2: Floats
-    n: Floats
-    df: Floats
-    smaller: Floats
-    largest: Floats
+    tables: Association
+    statistic: Statistic = "cramers_v"
     inflation: float = 1.0
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the lower and upper end."""
-        if len(self.chi2) == 1:
-            ends = (self.chi2, self.n, self.df, self.smaller, self.largest)
-            single = effect_interval(*ends, level=level)
-            return float(single[0][0]), float(single[1][0])
-        unit = self.largest / np.sqrt(self.n * self.smaller)
-        observed = float((unit * np.sqrt(self.chi2)).mean())
+        if len(self.tables.n) == 1:
+            ends = self.tables.interval(self.statistic, level)
+            return float(ends[0][0]), float(ends[1][0])
+        high = self._high(level)
+        # The larger of two bounds, each with half of the probability of error.
+        return min(self._low((1.0 + level) / 2.0), high), high
+
+    @cached_property
+    def _weight(self) -> Floats:
+        """Squared effect size per noncentrality."""
+        return 1.0 / (self.tables.n * self.tables.divisor(self.statistic))
+
+    @cached_property
+    def _largest(self) -> Floats:
+        """Effect sizes of perfect associations."""
+        return np.sqrt(self.tables.smaller / self.tables.divisor(self.statistic))
+
+    @cached_property
+    def _signal(self) -> Floats:
+        return np.maximum(self.tables.unbiased, 0.0)
+
+    @cached_property
+    def _spread(self) -> Floats:
+        """Standard deviations of the noncentralities, as estimated."""
+        return np.sqrt(self.inflation * self.tables.unbiased_variance(self._signal))
+
+    def _high(self, level: float) -> float:
         z = float(ndtri(0.5 + level / 2.0))
-        most = observed + z * float(np.sqrt(self.inflation * (unit**2).sum())) / len(unit)
-        equal = self._solve(np.ones_like(unit), unit, -z, observed, most)
-        uneven = [self._solve(p, unit, z, observed, most) for p in self._uneven(unit)]
-        high = min(equal, float(self.largest.mean()))
-        return (min(high, *uneven) if uneven else 0.0), high
+        clear = self._spread < _CLEAR * self._signal
+        signal, spread = self._signal[clear], self._spread[clear]
+        effect = np.sqrt(self._weight[clear] * signal)
+        # The root is concave: less by this share on average.
+        estimate = float((effect * (1.0 + (spread / signal) ** 2 / 8.0)).sum())
+        square = float(((z * effect * spread / signal / 2.0) ** 2).sum())
+        if not clear.all():
+            rest = _Sum.of(self, ~clear)
+            many = int((~clear).sum())
+            middle = math.sqrt(many * max(rest.value, 0.0))
+            most = math.sqrt(many * rest.high(level))
+            estimate, square = estimate + middle, square + (most - middle) ** 2
+        return float(min(estimate + math.sqrt(square), self._largest.sum()) / len(clear))
 
-    def _uneven(self, unit: Floats) -> list[Floats]:
-        """Return patterns of uneven effects with mean 1; none where no estimate exceeds chance."""
-        effects = unit * np.sqrt((self.chi2 - self.df).clip(0.0))
-        beyond_doubt = chdtrc(self.df, self.chi2) < _FEW / len(unit)
-        patterns = (effects, np.where(beyond_doubt, effects, 0.0))
-        return [pattern / pattern.mean() for pattern in patterns if pattern.any()]
+    def _low(self, level: float) -> float:
+        whole = _Sum.of(self, np.ones(len(self._weight), dtype=bool))
+        squares = whole.low(level)
+        bound = math.sqrt(squares)
+        if squares > 0:
+            bound = max(bound, math.sqrt(squares**3 / self._fourth(squares, level)))
+        return max(bound, self._beyond_doubt(level)) / len(self._weight)
 
-    def _solve(
-        self, pattern: Floats, unit: Floats, z: float, observed: float, most: float
-    ) -> float:
-        def surprise(mean: float) -> float:
-            expected, variance = chi_moments(self.df, (mean * pattern / unit) ** 2)
-            spread = np.sqrt(self.inflation * (unit**2 * variance).sum()) / len(unit)
-            return float((unit * expected).mean() + z * spread) - observed
+    def _fourth(self, squares: float, level: float) -> float:
+        """Return the high end of the sum of the effect sizes to the power of four."""
+        z = float(ndtri(0.5 + level / 2.0))
+        noise = self._spread**2
+        fourth = self._weight**2 * (self.tables.unbiased**2 - noise)
+        variance = self._weight**4 * (4.0 * self._signal**2 * noise + 2.0 * noise**2)
+        high = float(fourth.sum()) + z * math.sqrt(float(variance.sum()))
+        return max(high, squares**2 / len(noise))
 
-        return _root(surprise, most)
+    def _beyond_doubt(self, level: float) -> float:
+        p = chdtrc(self.tables.df, self.tables.chi2 / self.inflation)
+        found = self.tables.take(p < _DOUBT / len(p))
+        if not len(found.n):
+            return 0.0
+        low, _ = found.interval(self.statistic, level)
+        size = found.n * found.divisor(self.statistic)
+        effect = np.maximum(np.sqrt(np.maximum(found.unbiased, 0.0) / size), low)
+        apart = math.sqrt(self.inflation * float(((effect - low) ** 2).sum()))
+        return max(float(effect.sum()) - apart, 0.0)
 
 
-def _root(function: Callable[[float], float], most: float) -> float:
-    """Return where an increasing function crosses 0 in [0, most]; an end where it does not."""
-    if function(0.0) >= 0.0:
-        return 0.0
-    if function(most) <= 0.0:
-        return most
-    return float(brentq(function, 0.0, most, xtol=1e-12))
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """The sum of squared effect sizes over some classes, and its sampling distribution.
 
-
-def chi_moments(df: Floats, noncentrality: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of the square root of noncentral chi-square variables.
-
-    Parameters
+    Attributes
     ----------
-    df, noncentrality : ndarray, shape (k,)
+    value : float
+        Its estimate without bias; can be negative.
+    df : float
+        Mean of the sum of weighted χ² beyond the true sum of squares.
+    parts : MeanEffect
+        Restricted to these classes.
     """
-    exact = (df <= _EXACT_DF) & (noncentrality <= _EXACT_NONCENTRALITY)
-    near = np.where(exact, noncentrality, 0.0)
-    mean = _chi_mean(df) * hyp1f1(-0.5, np.where(exact, df, 1.0) / 2.0, -near / 2.0)
-    # Beyond, Patnaik's multiple of a central variable, which has the same two moments squared.
-    multiple = (df + 2.0 * noncentrality) / (df + noncentrality)
-    matched = (df + noncentrality) ** 2 / (df + 2.0 * noncentrality)
-    mean = np.where(exact, mean, np.sqrt(multiple) * _chi_mean(matched))
-    # Half of the multiple is the limit; the difference of squares has lost its digits by then.
-    variance = np.where(matched > 1e6, multiple / 2.0, df + noncentrality - mean**2)
-    return mean, variance.clip(0.0, 1.0)
 
+    value: float
+    df: float
+    parts: MeanEffect
 
-def _chi_mean(df: Floats) -> Floats:
-    found: Floats = np.sqrt(2.0) * np.exp(gammaln((df + 1.0) / 2.0) - gammaln(df / 2.0))
-    return found
+    @classmethod
+    def of(cls, effects: MeanEffect, kept: npt.NDArray[np.bool_]) -> _Sum:
+        """Add up the classes under a mask."""
+        parts = MeanEffect(effects.tables.take(kept), effects.statistic, effects.inflation)
+        weight = parts._weight
+        value, df = (
+            float((weight * one).sum()) for one in (parts.tables.unbiased, parts.tables.df)
+        )
+        return cls(value, df, parts)
+
+    def low(self, level: float) -> float:
+        """Return the lower end of the true sum."""
+        return self._solve(self.value + self.df, (1.0 + level) / 2.0)
+
+    def high(self, level: float) -> float:
+        """Return the upper end of the true sum."""
+        # Tables more even than chance makes them do not say that the population is.
+        return self._solve(max(self.value, 0.0) + self.df, (1.0 - level) / 2.0)
+
+    def _solve(self, x: float, probability: float) -> float:
+        """Return the true sum at which P(X <= x) is `probability`, 0 where there is none."""
+        # Square roots are as smooth as effect sizes; each round divides the bracket by a grid.
+        low, high = 0.0, self._bracket(x, probability)
+        for _ in range(_ROUNDS):
+            grid = np.linspace(low, high, _GRID)
+            above = self._below(x, grid**2) > probability
+            if above.all() or not above[0]:
+                return high * high if above.all() else low * low
+            place = int(above.argmin())
+            low, high = float(grid[place - 1]), float(grid[place])
+        return high * high
+
+    def _bracket(self, x: float, probability: float) -> float:
+        """Return a square root of the sum that is too large; the largest there is if none is."""
+        most = math.sqrt(float((self.parts._largest**2).sum()))
+        noise = math.sqrt(float(self._variance(np.zeros(1))[0]))
+        high = math.sqrt(max(x - self.df, 0.0) + noise)
+        while high < most and self._below(x, np.array([high * high]))[0] > probability:
+            high *= _WIDER
+        return min(high, most)
+
+    def _below(self, x: float, totals: Floats) -> Floats:
+        """Return P(X <= x) at each true sum."""
+        scale = self._variance(totals) / (2.0 * self.df + 4.0 * totals)
+        return np.asarray(ncx2.cdf(x / scale, self.df / scale, totals / scale))
+
+    def _variance(self, totals: Floats) -> Floats:
+        """Return the larger variance of equal effects and of those that the estimates show."""
+        tables, weight = self.parts.tables, self.parts._weight
+        shares = [np.full_like(weight, 1.0 / len(weight))]
+        shown = weight * self.parts._signal
+        if shown.any():
+            shares.append(shown / shown.sum())
+        most = self.parts._largest**2
+        found = []
+        for share in shares:
+            squares = np.minimum(totals[:, None] * share, most)
+            variance = tables.unbiased_variance(squares / weight)
+            found.append((variance * weight**2).sum(axis=1))
+        return np.asarray(self.parts.inflation * np.maximum.reduce(found))

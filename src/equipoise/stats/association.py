@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,8 @@ class Association:
         Variance of `chi2` over all tables with the same margins.
     signal : ndarray
         Noncentrality that is left when chance is subtracted from `chi2`.
+    unbiased : ndarray
+        Estimate of the noncentrality without bias up to terms of order 1/n; can be negative.
     bias, spread, spread_signal : ndarray, shape (..., 4)
         Coefficients of b(s), of c(s) and of c(s) without noise, lowest power first.
     """
@@ -63,6 +65,7 @@ class Association:
     smaller: Floats
     null_variance: Floats
     signal: Floats
+    unbiased: Floats
     bias: Floats
     spread: Floats
     spread_signal: Floats
@@ -97,23 +100,34 @@ class Association:
         names = [field.name for field in fields(cls)]
         return cls(*(np.stack([getattr(part, name) for part in parts]) for name in names))
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Association]) -> Association:
+        """Join summaries along their first axis."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def take(self, indices: npt.NDArray[Any]) -> Association:
+        """Return the summaries at indices, or under a mask, of the first axis."""
+        return Association(*(getattr(self, field.name)[indices] for field in fields(self)))
+
+    def divisor(self, statistic: Statistic) -> Floats:
+        """Return what the noncentrality over n is divided by under the root."""
+        if statistic == "phi":
+            return np.ones_like(self.n)
+        return self.smaller if statistic == "cramers_v" else np.sqrt(self.df)
+
     def interval(
         self, statistic: Statistic = "cramers_v", level: float = 0.95
     ) -> tuple[Floats, Floats]:
         """Return both ends of the interval of an effect size, see `association_interval`."""
         check_level(level)
-        divisor = {
-            "cramers_v": self.smaller,
-            "phi": np.ones_like(self.n),
-            "tschuprows_t": np.sqrt(self.df),
-        }[statistic]
         known = self.df > 0
         # A table more even than chance makes does not say that the population is.
         ends = (
             self._noncentrality(self.chi2, (1.0 + level) / 2.0),
             self._noncentrality(np.maximum(self.chi2, self.df), (1.0 - level) / 2.0),
         )
-        size = np.where(known, self.n * divisor, 1.0)
+        size = np.where(known, self.n * self.divisor(statistic), 1.0)
         return where(known, np.sqrt(ends[0] / size), np.sqrt(ends[1] / size))
 
     def _noncentrality(self, x: Floats, probability: float) -> Floats:
@@ -130,12 +144,22 @@ class Association:
     def _below(self, x: Floats, noncentrality: Floats) -> Floats:
         """Return P(X <= x) at a noncentrality."""
         s = np.sqrt(noncentrality / np.maximum(self.chi2, _NOTHING))
-        signal = np.minimum(np.sqrt(noncentrality / self.signal), _MOST_SIGNAL)
         b = np.maximum(_polynomial(self.bias, s), _LEAST_B * self.df)
-        c = np.maximum(_polynomial(self.spread, s), _polynomial(self.spread_signal, signal))
-        variance = self.null_variance + 4.0 * np.maximum(c, _LEAST_C) * noncentrality
-        scale = variance / (2.0 * b + 4.0 * noncentrality)
+        scale = self.variance(noncentrality) / (2.0 * b + 4.0 * noncentrality)
         return np.asarray(stats.ncx2.cdf(x / scale, b / scale, noncentrality / scale))
+
+    def variance(self, noncentrality: Floats) -> Floats:
+        """Return the variance of `chi2` at a noncentrality, shape (...)."""
+        s = np.sqrt(noncentrality / np.maximum(self.chi2, _NOTHING))
+        signal = np.minimum(np.sqrt(noncentrality / self.signal), _MOST_SIGNAL)
+        c = np.maximum(_polynomial(self.spread, s), _polynomial(self.spread_signal, signal))
+        return np.asarray(self.null_variance + 4.0 * np.maximum(c, _LEAST_C) * noncentrality)
+
+    def unbiased_variance(self, noncentrality: Floats) -> Floats:
+        """Return the variance of `unbiased` at a noncentrality, shape (...)."""
+        # Taking off the bias stretches the deviations of small tables.
+        lines = self.smaller + self.df / np.maximum(self.smaller, 1.0) - 1.0
+        return self.variance(noncentrality) * (1.0 + lines / np.maximum(self.n, 1.0)) ** 2
 
 
 def association_interval(
@@ -206,12 +230,34 @@ def _summarise(counts: Floats) -> Association:
         smaller=smaller,
         null_variance=np.maximum(_null_variance(total, r, c), _LEAST_V * df),
         signal=signal,
+        unbiased=chi2 - _bias_without_noise(total, r, c, e, alpha, beta, third, phi2),
         bias=np.where((chi2 > _NOTHING)[..., None], bias, bias * [1.0, 0.0, 0.0, 0.0]),
         spread=_spread(weight * e, r, c, alpha, beta, third, phi2),
         spread_signal=_spread(
             weight * e, r, c, quiet_alpha, quiet_beta, third - chance, signal / total
         ),
     )
+
+
+def _bias_without_noise(
+    total: Floats,
+    r: Floats,
+    c: Floats,
+    e: Floats,
+    alpha: Floats,
+    beta: Floats,
+    third: Floats,
+    phi2: Floats,
+) -> Floats:
+    """Return b(1), less what chance adds on average to its terms at these margins."""
+    rows, columns = ((share > 0).sum(axis=-1) - 1.0 for share in (r, c))
+    less = np.maximum(total - 1.0, 1.0)
+    chance = rows * columns / less
+    alphas = alpha.sum(axis=-1) - (_inverse(r) * (1.0 - r)).sum(axis=-1) * columns / less
+    betas = beta.sum(axis=-1) - (_inverse(c) * (1.0 - c)).sum(axis=-1) * rows / less
+    thirds = third - _odd_moment(r) * _odd_moment(c) / (less * np.maximum(less - 1.0, 1.0))
+    linear = e.sum(axis=(-2, -1))
+    return np.asarray(total * chance + linear - alphas - betas + 3.0 * (phi2 - chance) + thirds)
 
 
 def _spread(
