@@ -155,6 +155,7 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
     reference: str,
     params: Mapping[str, Any],
     reason: str = "",
+    no_chance: str = "no resampling was asked for, or there is no value",
 ) -> Estimate:
     """Return the estimate of a number of sets."""
     return Estimate(
@@ -165,12 +166,13 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
         reference=reference,
         params=params,
         chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for, or there is no value",
+        no_chance="" if held.chance else no_chance,
         p_value=held.p_value,
         null=held.null,
         harm=harm,
         by=parts_to_table(parts),
         excluded=dropped_of(sets),
+        unit="row" if all(one.units is None for one in sets.values()) else "unit",
         reason=reason,
         ends=ends,
     )

@@ -73,6 +73,15 @@ class Exchanged:
     halves: tuple[Whole, int, int] | None = None
     resolution: float = 0.0
 
+    def scaled(self, factor: float, shift: float) -> Exchanged:
+        """Return the same exchange of factor * difference + shift, factor > 0."""
+        return replace(
+            self,
+            observed=self.observed * factor + shift,
+            null=self.null * factor + shift,
+            scale=self.scale * factor,
+        )
+
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
         if self.halves is None:
