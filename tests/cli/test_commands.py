@@ -145,8 +145,10 @@ def test_compare_reads_runs_and_writes_one(
     config, predictions = seen["one"]
     assert config.data.target == "y"
     assert predictions.ids.tolist() == data().ids.tolist()
-    assert "- accuracy prefers n, skewsize m" in out
-    assert "accuracy  g       m        n             0.250  0.100  0.400  disparity" in out
+    assert "- disagreement: accuracy prefers n, skewsize m" in out
+    row = next(line for line in out.splitlines() if line.startswith("accuracy")).split()
+    assert row[:4] == ["accuracy", "g", "m", "n"]
+    assert row[4:] == ["0.500", "0.750", "0.250", "0.100", "0.400", "difference"]
     assert "g       accuracy     1  n      0.750         1          2" in out
     assert (two_runs / "both" / "report.html").is_file()
     facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])

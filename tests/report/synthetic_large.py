@@ -1,20 +1,23 @@
 """The larger synthetic results: many classes, a planted demo, a comparison."""
 
+import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from equipoise.core import AuditResult, Family, Finding
+from equipoise.core import AuditResult, Family, Finding, Verdict
 from report.synthetic import (
     CLASSES,
     CONFUSIONS,
+    NAN,
     RACES,
     class_rows,
     correlations,
     described,
     faces,
+    finding,
     group_values,
     manifest,
     measured,
@@ -121,21 +124,51 @@ def planted_demo() -> AuditResult:
     return AuditResult(found, manifest(notes=("these data are planted",)), tables)
 
 
+COMPARED = (
+    ("accuracy", "", 0.6848, 0.8829, "deepface", 0.01, Verdict.DISPARITY),
+    ("worst_group_accuracy", "", 0.1296, 0.6083, "deepface", 0.03, Verdict.DISPARITY),
+    ("accuracy_gap", "", 0.5552, 0.2746, "deepface", 0.03, Verdict.DISPARITY),
+    ("demographic_parity", "", 0.451, 0.448, "deepface", 0.03, Verdict.INCONCLUSIVE),
+    ("equalized_odds", "Female", 0.3816, 0.2835, "deepface", 0.04, Verdict.INCONCLUSIVE),
+    ("effect_size_mean", "", 0.2022, 0.2235, "facellm", 0.01, Verdict.BELOW_THRESHOLD),
+    ("cramers_v", "Male", 0.1, 0.35, "facellm", 0.03, Verdict.DISPARITY),
+    ("skewsize", "", NAN, NAN, "", NAN, Verdict.NOT_ESTIMABLE),
+)
+
+
+def difference(
+    metric: str, subject: str, a: float, b: float, worse: str, spread: float, said: Verdict
+) -> Finding:
+    """A finding about facellm − deepface; `a` is deepface's value."""
+    known = {"value_a": None if math.isnan(a) else a, "value_b": None if math.isnan(b) else b}
+    models = {"model_a": "deepface", "model_b": "facellm", "worse": worse}
+    return finding(
+        audit="comparison",
+        model="facellm − deepface",
+        metric=metric,
+        subject=subject,
+        groups="" if metric == "accuracy" else "race × gender",
+        value=b - a,
+        ci_low=b - a - 2 * spread,
+        ci_high=b - a + 2 * spread,
+        chance=0.0,
+        excess=b - a,
+        q_value=0.002 if said == Verdict.DISPARITY else 0.8,
+        parameters=json.dumps(known | models),
+        verdict=said,
+        family=Family.LEAF if subject else Family.COMPOSITE,
+        reason="facellm: 2 classes can be estimated" if math.isnan(a) else "",
+    )
+
+
 def comparison() -> AuditResult:
     """Two models compared on the same images."""
     base = faces()
-    pairs = [
-        ("accuracy", 0.6848, 0.8829, -0.1981, 0.01, "disparity"),
-        ("worst_group_accuracy", 0.1296, 0.6083, -0.4787, 0.03, "disparity"),
-        ("accuracy_gap", 0.5552, 0.2746, 0.2806, 0.03, "disparity"),
-        ("demographic_parity", 0.451, 0.448, 0.003, 0.03, "inconclusive"),
-        ("skewsize", math.nan, math.nan, math.nan, math.nan, "not estimable"),
-    ]
+    found = tuple(difference(*one) for one in COMPARED)
     differences = [
-        (metric, "", "race × gender", "default", "deepface", "facellm", a, b, d, d - 2 * s,
-         d + 2 * s, 0.001 if abs(d) > 0.1 else 0.7, 0.002 if abs(d) > 0.1 else 0.8, 2998, said,
-         "only 2 classes" if math.isnan(d) else "")
-        for metric, a, b, d, s, said in pairs
+        (f.metric, f.subject, f.groups, "default", "deepface", "facellm", a, b, f.value, f.ci_low,
+         f.ci_high, f.p_value, f.q_value, f.n, str(f.verdict), f.reason)
+        for f, (_, _, a, b, *_) in zip(found, COMPARED, strict=True)
     ]  # fmt: skip
     ranks = [
         ("accuracy_gap", "race × gender", model, value, rank, rank, rank, share)
@@ -144,17 +177,18 @@ def comparison() -> AuditResult:
         ("demographic_parity", "race × gender", model, value, rank, 1, 2, share)
         for model, value, rank, share in (("facellm", 0.448, 1, 0.6), ("deepface", 0.451, 2, 0.4))
     ]
-    sentence = "accuracy prefers facellm, label skewness prefers deepface."
-    tables = dict(base.tables) | {
+    sentence = "accuracy prefers facellm; label skewness prefers deepface."
+    tables = {
+        "group_sizes": base.tables["group_sizes"],
         "differences": table(
             "metric subject groups version model_a model_b value_a value_b difference low high"
             " p_value q_value n verdict reason", differences),
         "ranking": table("metric groups model value rank rank_low rank_high share_best", ranks),
         "disagreements": table(
             "groups metric_a metric_b model_a model_b sentence",
-            [("race × gender", "accuracy", "label_skewness", "facellm", "deepface", sentence)]),
+            [("race × gender", "accuracy", "label_skewness", "deepface", "facellm", sentence)]),
     }  # fmt: skip
-    return AuditResult(base.findings, base.manifest, tables)
+    return AuditResult(found, base.manifest, tables)
 
 
 def hostile() -> AuditResult:

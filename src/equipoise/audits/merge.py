@@ -41,6 +41,14 @@ class Merged:
     rows: Rows
     labels: Mapping[str, Coded]
 
+    @property
+    def answered(self) -> npt.NDArray[np.bool_]:
+        """Which of the rows are compared: those with a label and an answer of every model."""
+        known: npt.NDArray[np.bool_] = self.data.coded_target.codes[self.rows] >= 0
+        for one in self.labels.values():
+            known &= one.codes >= 0
+        return known
+
 
 def merged(runs: Runs) -> Merged:
     """Line up the models of runs by image.
@@ -48,8 +56,8 @@ def merged(runs: Runs) -> Merged:
     Raises
     ------
     DataError
-        When no image is common to all runs, runs disagree about an image's label, or fewer
-        than two models are left.
+        When no image is common to all runs, runs disagree about an image's label, there are
+        fewer than two models, or no image has an answer of every model.
     """
     (first, (config, data)), *others = runs.items()
     common = data.ids.astype(str)
@@ -71,7 +79,14 @@ def merged(runs: Runs) -> Merged:
             expected="at least two models to compare",
             fix="name several runs, or audit several models in one",
         )
-    return Merged(config, data, places[first], labels)
+    found = Merged(config, data, places[first], labels)
+    if not found.answered.any():
+        raise DataError(
+            f"no image has a label and an answer of every model: {', '.join(labels)}",
+            expected="models that answered the same images",
+            fix="leave out the model whose answers are missing, or audit it on the same images",
+        )
+    return found
 
 
 def _places(data: PredictionData, common: npt.NDArray[np.str_]) -> Rows:

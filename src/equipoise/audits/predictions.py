@@ -54,7 +54,8 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     wanted = [*_measures(config, counts)]
     estimates = measure(counts, wanted, resampling, config.resampling.seed)
     drafts = [draft for one in estimates for draft in _drafts(one, place)]
-    drafts = [*told_once(drafts, counts)]
+    determined = counts.determines_target
+    drafts = [*told_once(drafts, classes=counts.classes, determined=determined)]
     drafts += _spread(design, config, resampling)
     drafts += _hits(design, config, resampling)
     drafts += _unanswered(design, config, resampling)

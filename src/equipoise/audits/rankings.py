@@ -10,52 +10,73 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.differences import LOWER_IS_WORSE, Compared, pair_name
-from equipoise.core.finding import Finding, Verdict
+from equipoise.audits.differences import DESCRIBED, LOWER_IS_WORSE, Compared, Contrast, plain
+from equipoise.core.finding import Family, Finding, Verdict
+from equipoise.core.groups import Groups
 
 Floats = npt.NDArray[np.float64]
+Judged = Sequence[tuple[Contrast, Finding]]
 
 
 def comparison_tables(
-    findings: Sequence[Finding], compared: Sequence[Compared]
+    judged: Judged, compared: Sequence[Compared], sizes: Sequence[Groups]
 ) -> Mapping[str, pa.Table]:
-    """Return the tables `differences`, `ranking` and `disagreements`."""
-    judged = {(one.metric, one.subject, one.groups, one.model): one for one in findings}
-    return {
-        "differences": pa.Table.from_pylist([*_differences(compared, judged)], _DIFFERENCES),
-        "ranking": pa.Table.from_pylist([*_rankings(compared)], _RANKING),
-        "disagreements": pa.Table.from_pylist([*_disagreements(findings, compared)], _DISAGREE),
+    """Return the tables `differences`, `ranking`, `disagreements` and `group_sizes`.
+
+    A metric whose findings repeat others, or follow from base rates, ranks nobody and disagrees
+    with nothing.
+    """
+    repeats = {
+        (contrast.metric, contrast.groups)
+        for contrast, finding in judged
+        if finding.family is Family.DESCRIPTIVE and contrast.metric != DESCRIBED
+        if not contrast.subject
     }
+    ranked = [one for one in compared if (one.metric, one.groups) not in repeats]
+    rows = {
+        "differences": [*_differences(judged)],
+        "ranking": [*_rankings(ranked)],
+        "disagreements": [*_disagreements(judged)],
+        "group_sizes": [*_group_sizes(sizes)],
+    }
+    return {name: pa.Table.from_pylist(rows[name], schema) for name, schema in _SCHEMAS.items()}
 
 
 _FLOATS = ("value_a", "value_b", "difference", "low", "high", "p_value", "q_value")
-_DIFFERENCES = pa.schema(
-    [
-        (name, pa.string())
-        for name in ("metric", "subject", "groups", "version", "model_a", "model_b")
-    ]
-    + [(name, pa.float64()) for name in _FLOATS]
-    + [("n", pa.int64()), ("verdict", pa.string()), ("reason", pa.string())]
-)
-_RANKING = pa.schema(
-    [(name, pa.string()) for name in ("metric", "groups", "model")]
-    + [("value", pa.float64()), ("rank", pa.int64())]
-    + [(name, pa.float64()) for name in ("rank_low", "rank_high", "share_best")]
-)
-_DISAGREE = pa.schema(
-    [
-        (name, pa.string())
-        for name in ("groups", "metric_a", "metric_b", "model_a", "model_b", "sentence")
-    ]
-)
 
 
-def _differences(
-    compared: Sequence[Compared], judged: Mapping[tuple[str, str, str, str], Finding]
-) -> Iterator[dict[str, object]]:
-    for contrast in (contrast for one in compared for contrast in one.contrasts):
-        name = pair_name(contrast.models)
-        finding = judged[contrast.metric, contrast.subject, contrast.groups, name]
+def _texts(*names: str) -> list[tuple[str, pa.DataType]]:
+    return [(name, pa.string()) for name in names]
+
+
+_SCHEMAS = {
+    "differences": pa.schema(
+        _texts("metric", "subject", "groups", "version", "model_a", "model_b")
+        + [(name, pa.float64()) for name in _FLOATS]
+        + [("n", pa.int64()), *_texts("verdict", "reason")]
+    ),
+    "ranking": pa.schema(
+        _texts("metric", "groups", "model")
+        + [("value", pa.float64()), ("rank", pa.int64())]
+        + [(name, pa.float64()) for name in ("rank_low", "rank_high", "share_best")]
+    ),
+    "disagreements": pa.schema(
+        _texts("groups", "metric_a", "metric_b", "model_a", "model_b", "sentence")
+    ),
+    "group_sizes": pa.schema(
+        [
+            *_texts("groups", "group"),
+            ("levels", pa.list_(pa.string())),
+            ("n", pa.int64()),
+            ("usable", pa.bool_()),
+            ("note", pa.string()),
+        ]
+    ),
+}
+
+
+def _differences(judged: Judged) -> Iterator[dict[str, object]]:
+    for contrast, finding in judged:
         yield {
             "metric": contrast.metric,
             "subject": contrast.subject,
@@ -78,9 +99,9 @@ def _differences(
 
 def _rankings(compared: Sequence[Compared]) -> Iterator[dict[str, object]]:
     for one in compared:
-        values = np.concatenate(one.values)[:, 0]
+        values = np.array(one.values)
         ranks = _ranks(values[None], one.metric)[0]
-        drawn = _ranks(np.concatenate(one.replicates, axis=1), one.metric)
+        drawn = _ranks(one.replicates, one.metric)
         for place in np.argsort(ranks, kind="stable").tolist():
             known = drawn[:, place][~np.isnan(drawn[:, place])]
             some = len(known) > 0
@@ -103,41 +124,50 @@ def _ranks(values: Floats, metric: str) -> Floats:
     return np.where(np.isnan(values), np.nan, 1.0 + better)
 
 
-def _disagreements(
-    findings: Sequence[Finding], compared: Sequence[Compared]
-) -> Iterator[dict[str, object]]:
-    """Yield pairs of metrics that call opposite models better, both beyond doubt."""
-    sure = {
-        (one.groups, one.model, one.metric): one
-        for one in findings
-        if one.verdict is Verdict.DISPARITY and not one.subject
-    }
-    groups = [*dict.fromkeys(one.groups for one in compared)]
-    pairs = [*dict.fromkeys(contrast.models for one in compared for contrast in one.contrasts)]
-    for name, models in ((name, models) for name in groups for models in pairs):
-        found = [
-            one
-            for (where, pair, _), one in sure.items()
-            if where in (name, "") and pair == pair_name(models)
-        ]
-        for first, second in combinations(found, 2):
-            better = _better(first, models), _better(second, models)
-            if better[0] != better[1] and name in (first.groups, second.groups):
-                yield {
-                    "groups": name,
-                    "metric_a": first.metric,
-                    "metric_b": second.metric,
-                    "model_a": models[0],
-                    "model_b": models[1],
-                    "sentence": f"{_plain(first)} favours {better[0]}, "
-                    f"{_plain(second)} over {name} favours {better[1]}.",
-                }
+def _disagreements(judged: Judged) -> Iterator[dict[str, object]]:
+    """Yield pairs of metrics that call opposite models better, both with a verdict of difference.
+
+    Accuracy over all images is held against every set of groups, other metrics against those of
+    their own groups.
+    """
+    sure = [
+        contrast
+        for contrast, finding in judged
+        if finding.verdict is Verdict.DISPARITY and not contrast.subject
+    ]
+    for first, second in combinations(sure, 2):
+        together = first.models == second.models and first.groups in ("", second.groups)
+        if together and first.worse != second.worse:
+            yield {
+                "groups": second.groups,
+                "metric_a": first.metric,
+                "metric_b": second.metric,
+                "model_a": first.models[0],
+                "model_b": first.models[1],
+                "sentence": f"{_prefers(first)}; {_prefers(second)}.",
+            }
 
 
-def _better(finding: Finding, models: tuple[str, str]) -> str:
-    lower_is_worse = finding.metric in LOWER_IS_WORSE
-    return models[1 if (finding.value > 0) == lower_is_worse else 0]
+def _prefers(contrast: Contrast) -> str:
+    first, second = (0, 1) if contrast.worse == contrast.models[1] else (1, 0)
+    over = f" over {contrast.groups}" if contrast.groups else ""
+    return (
+        f"{plain(contrast.metric)}{over} prefers {contrast.models[first]} "
+        f"({contrast.values[first]:.3f} against {contrast.values[second]:.3f})"
+    )
 
 
-def _plain(finding: Finding) -> str:
-    return finding.metric.replace("_", " ")
+def _group_sizes(sizes: Sequence[Groups]) -> Iterator[dict[str, object]]:
+    for groups in sizes:
+        for name, levels, n, usable in zip(
+            groups.names, groups.levels, groups.counts.tolist(), groups.usable, strict=True
+        ):
+            note = "empty" if n == 0 else "" if usable else f"fewer than {groups.min_size} rows"
+            yield {
+                "groups": groups.name,
+                "group": name,
+                "levels": list(levels),
+                "n": n,
+                "usable": bool(usable),
+                "note": note,
+            }

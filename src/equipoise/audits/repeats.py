@@ -7,12 +7,11 @@ than it should be, and the report longer than it need be.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from equipoise.audits.findings import Draft
 from equipoise.core.finding import Family, Finding
-from equipoise.metrics.counts import Counts
 
 _SAME_CLASS = {
     "true_negative_rate": "false_positive_rate",
@@ -30,33 +29,37 @@ _BOTH_CLASSES = ("accuracy", "average_odds", "demographic_parity", "equalized_od
 _BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
 
 
-def told_once(drafts: Iterable[Draft], counts: Counts) -> Iterator[Draft]:
+def told_once(
+    drafts: Iterable[Draft], *, classes: Sequence[str], determined: bool
+) -> Iterator[Draft]:
     """Take the verdict from findings of one design that repeat another or say nothing new.
 
     Parameters
     ----------
     drafts : iterable of Draft
-        Of one design.
-    counts : Counts
-        Its counts.
+        Of one design, or of two models on the same rows.
+    classes : sequence of str
+        Every label that occurs as truth or prediction.
+    determined : bool
+        Whether every group holds one true class only.
     """
     for draft in drafts:
         finding = draft.finding
-        if counts.determines_target and finding.metric in _BASE_RATES:
+        if determined and finding.metric in _BASE_RATES:
             why = "the groups determine the target: a model without mistakes has this gap too"
         else:
-            why = _mirror(finding, counts)
+            why = _mirror(finding, classes)
         yield without_verdict(draft, why) if why else draft
 
 
-def _mirror(finding: Finding, counts: Counts) -> str:
+def _mirror(finding: Finding, classes: Sequence[str]) -> str:
     if not finding.subject:
         return ""
     if finding.metric in _SAME_CLASS:
         return f"the same gap as {_SAME_CLASS[finding.metric]} of this class, which is tested"
-    if len(counts.classes) != 2:
+    if len(classes) != 2:
         return ""
-    first, second = counts.classes
+    first, second = classes
     other = second if finding.subject == first else first
     if finding.metric in _OTHER_CLASS:
         return f"the same gap as {_OTHER_CLASS[finding.metric]} of {other}, which is tested"
@@ -82,18 +85,31 @@ def same_numbers_once(drafts: Iterable[Draft]) -> Iterator[Draft]:
     An intersection with an attribute that determines the target splits no class: within a class
     its groups are those of the other attributes.
     """
-    seen: dict[tuple[object, ...], str] = {}
-    for draft in drafts:
+    yield from once((draft, _numbers(draft.finding)) for draft in drafts)
+
+
+def once(told: Iterable[tuple[Draft, Hashable]]) -> Iterator[Draft]:
+    """Take the verdict from drafts that stand on the same numbers as one of other groups before.
+
+    Parameters
+    ----------
+    told : iterable of (Draft, hashable)
+        With the numbers that each stands on; None where they cannot be told apart.
+    """
+    seen: dict[Hashable, str] = {}
+    for draft, numbers in told:
         finding = draft.finding
-        if finding.family is Family.DESCRIPTIVE or not finding.by_group:
+        if finding.family is Family.DESCRIPTIVE or numbers is None:
             yield draft
             continue
-        groups = seen.setdefault(_numbers(finding), finding.groups)
+        groups = seen.setdefault(numbers, finding.groups)
         same = groups == finding.groups
         yield draft if same else without_verdict(draft, f"the same numbers as for {groups}")
 
 
-def _numbers(finding: Finding) -> tuple[object, ...]:
+def _numbers(finding: Finding) -> tuple[object, ...] | None:
+    if not finding.by_group:
+        return None
     behind = sorted((one.n, one.value) for one in finding.by_group if one.n)
     place = (finding.model, finding.version, finding.metric, finding.subject, finding.value)
     return (*place, finding.null, *behind)

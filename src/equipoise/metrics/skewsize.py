@@ -28,6 +28,10 @@ NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
     "chance tables have no value it could be held against; theirs is among the parameters"
 )
+NO_TEST = (
+    "SkewSize is descriptive: the models' values are set side by side, their difference is not "
+    "tested, and its interval is a resampling spread"
+)
 
 # Spread of effect sizes, relative to the largest, that is rounding: all are equal.
 _EQUAL = 1e-12
@@ -115,7 +119,7 @@ class SkewSize(EffectTables):
             by=parts_to_table(classes.parts()),
             excluded=classes.excluded(),
             unit=counts.unit,
-            reason=_reason(classes, float(draws.observed[0])),
+            reason=no_skewness(int(classes.estimable.sum())) if np.isnan(draws.observed[0]) else "",
             ends=replicates_of(draws, 0) or no_ends,
         )
 
@@ -174,11 +178,12 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
     }
 
 
-def _reason(classes: Classes, value: float) -> str:
-    many = int(classes.estimable.sum())
-    if many < 3:
-        return f"{many} classes can be estimated; skewness needs at least 3"
-    return "all effect sizes are equal" if np.isnan(value) else ""
+def no_skewness(classes: int) -> str:
+    """Say why that many estimable classes have no skewness."""
+    if classes < 3:
+        counted = "1 class" if classes == 1 else f"{classes} classes"
+        return f"{counted} can be estimated; skewness needs at least 3"
+    return "all effect sizes are equal"
 
 
 def mev_sweep(

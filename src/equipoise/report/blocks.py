@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import Verdict
+from equipoise.report.names import verdict_word
 
 MAX_ROWS = 200
 
@@ -15,9 +16,22 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Badge:
-    """A verdict in a table cell or beside a sentence: always a word and a symbol."""
+    """A verdict in a table cell or beside a sentence: always a word and a symbol.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    comparison : bool
+        Whether it is about two models, whose differences are no disparities.
+    """
 
     verdict: Verdict
+    comparison: bool = False
+
+    @property
+    def word(self) -> str:
+        """The verdict's word."""
+        return verdict_word(self.verdict, comparison=self.comparison)
 
     @property
     def symbol(self) -> str:
@@ -30,7 +44,7 @@ class Badge:
         return self.verdict.value.replace(" ", "-")
 
     def __str__(self) -> str:
-        return f"{self.symbol} {self.verdict.value}"
+        return f"{self.symbol} {self.word}"
 
 
 SYMBOLS: Mapping[Verdict, str] = {

@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt
 
 from equipoise.core import Verdict
+from equipoise.report.names import DIFFERENCE
 
 Spec = dict[str, Any]
 
@@ -61,7 +62,7 @@ def _chart(data: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=data))
 
 
-def _number_axis(title: str, **options: Any) -> alt.Axis:
+def _number_axis(title: str | list[str], **options: Any) -> alt.Axis:
     return alt.Axis(title=title, tickCount=5, **options)
 
 
@@ -72,12 +73,13 @@ def _row_axis() -> alt.Axis:
 
 
 def _verdict_color(present: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
-    legend = alt.Legend(title=None, values=list(present))
+    legend = alt.Legend(title=None, values=list(present), columns=2)
+    words = [DIFFERENCE, *VERDICTS[1:]] if DIFFERENCE in present else VERDICTS
     color = alt.Color(
-        "verdict:N", scale=alt.Scale(domain=VERDICTS, range=VERDICT_COLORS), legend=legend
+        "verdict:N", scale=alt.Scale(domain=words, range=VERDICT_COLORS), legend=legend
     )
     shape = alt.Shape(
-        "verdict:N", scale=alt.Scale(domain=VERDICTS, range=VERDICT_SHAPES), legend=legend
+        "verdict:N", scale=alt.Scale(domain=words, range=VERDICT_SHAPES), legend=legend
     )
     return color, shape
 
@@ -96,15 +98,26 @@ def _model_color(models: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
 
 @cache
 def estimates(
-    data: str, verdicts: tuple[str, ...], rows: int, *, zero: bool = False, title: str = ""
+    data: str,
+    verdicts: tuple[str, ...],
+    rows: int,
+    *,
+    reach: float = 0.0,
+    sides: tuple[str, ...] = (),
 ) -> Spec:
-    """Values with intervals over the band that chance gives, one row a finding."""
+    """Values with intervals over the band that chance gives, one row a finding.
+
+    With a reach the numbers are differences: 0 stands in the middle, and what lies on either side
+    is said in words in place of a sign.
+    """
     y = alt.Y("label:N", sort=None, axis=_row_axis())
     color, shape = _verdict_color(verdicts)
     base = _chart(data).encode(y=y)
-    axis = _number_axis(title)
+    unsigned = {"labelExpr": "format(abs(datum.value), '.3~f')"} if reach else {}
+    axis = _number_axis([*sides] or "", **unsigned)
+    scale = alt.Scale(domain=[-reach, reach]) if reach else alt.Scale()
     layers: list[alt.Chart] = []
-    if zero:
+    if reach:
         layers.append(_chart(data).mark_rule(color=SOFT, strokeDash=[3, 3]).encode(x=alt.datum(0)))
     else:
         layers.append(
@@ -114,7 +127,7 @@ def estimates(
     layers += [
         base.mark_rule(strokeWidth=2.5).encode(x="low:Q", x2="high:Q", color=color),
         base.mark_point(size=90, opacity=1).encode(
-            x=alt.X("value:Q", axis=axis), color=color, shape=shape, tooltip=_tip()
+            x=alt.X("value:Q", axis=axis, scale=scale), color=color, shape=shape, tooltip=_tip()
         ),
     ]
     return _spec(alt.layer(*layers), 30 * rows + 8)

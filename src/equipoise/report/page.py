@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import SYMBOLS, Block, Card, Chart, Fold, Grid, Rows, Section
-from equipoise.report.text import visible
+from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
+from equipoise.report.comparison import compares, models_of
+from equipoise.report.text import listed, visible
 
 DIGITS = 5
 
@@ -77,6 +78,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
     """Return the functions that make the sections, in the order of the page."""
     from equipoise.report.sections import (
         classes,
+        differences,
         findings,
         hidden,
         models,
@@ -93,9 +95,9 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         findings.findings,
         findings.evidence,
         models.models,
-        models.differences,
-        models.ranking,
-        models.disagreements,
+        differences.differences,
+        differences.ranking,
+        differences.disagreements,
         classes.effect_sizes,
         classes.accuracy_and_effect,
         hidden.hidden,
@@ -109,22 +111,20 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
 
 def _title(result: AuditResult) -> str:
     chosen = result.manifest.resolved.get("report")
-    if isinstance(chosen, Mapping) and chosen.get("title"):
+    # A comparison keeps the configuration of an audit, whose title is not its own.
+    if not compares(result) and isinstance(chosen, Mapping) and chosen.get("title"):
         return str(chosen["title"])
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    models = models_of(result)
     if not models:
         return "Audit"
-    named = models[0] if len(models) == 1 else f"{', '.join(models[:-1])} and {models[-1]}"
-    return f"Audit of {named}" if len(models) <= 3 else f"Audit of {len(models)} models"
+    what = "Comparison" if compares(result) else "Audit"
+    return f"{what} of {listed(models) if len(models) <= 3 else f'{len(models)} models'}"
 
 
 def _tally(result: AuditResult) -> list[tuple[str, str, str, int]]:
     verdicts = [finding.verdict for finding in result.findings]
-    return [
-        (symbol, verdict.value.replace(" ", "-"), verdict.value, verdicts.count(verdict))
-        for verdict, symbol in SYMBOLS.items()
-        if verdict in verdicts
-    ]
+    badges = [Badge(verdict, compares(result)) for verdict in SYMBOLS if verdict in verdicts]
+    return [(one.symbol, one.slug, one.word, verdicts.count(one.verdict)) for one in badges]
 
 
 class PageData:

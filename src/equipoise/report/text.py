@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 _JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -69,3 +70,11 @@ def p_value(value: float) -> str:
 def plural(n: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: "1 class", "3 classes"."""
     return f"{count(n)} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], limit: int = 6) -> str:
+    """Return names as "a, b and c", cut after `limit` of them."""
+    shown = names[:limit]
+    if len(names) > limit:
+        return f"{', '.join(shown)} and {len(names) - limit} more"
+    return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)

@@ -6,28 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from equipoise.core import Finding, GroupValue, Verdict
+from equipoise.report.comparison import is_comparison, pair_of, pair_sentence
 from equipoise.report.contrast import Worse, contrast
+from equipoise.report.names import EFFECT_SIZES, band, title
 from equipoise.report.text import interval, number, p_value, percent
 
-TITLES = {
-    "accuracy": "Accuracy",
-    "worst_group_accuracy": "Worst-group accuracy",
-    "accuracy_gap": "Accuracy gap (GAP)",
-    "gap": "Accuracy gap (GAP)",
-    "demographic_parity": "Demographic parity",
-    "equalized_odds": "Equalized odds",
-    "effect_size": "Effect size",
-    "effect_size_mean": "Mean effect size",
-    "skewsize": "SkewSize",
-    "unanswered_rate": "Share without an answer",
-    "hit_rate": "Hit rate",
-    "cramers_v": "Cramér's V",
-    "phi": "Phi",
-    "tschuprows_t": "Tschuprow's T",
-}
 _PARITY = "demographic_parity"
-EFFECT_SIZES = ("cramers_v", "phi", "tschuprows_t")
-BANDS = (("negligible", 0.1), ("small", 0.3), ("medium", 0.5), ("large", math.inf))
 
 # What a group's number says, by metric: the model's deed, and its object for a class {s}.
 _DEEDS = {
@@ -89,11 +73,6 @@ _VALUES_WORSE_WHEN_LOWER = frozenset({"worst_group_accuracy"})
 _SUFFIXES = ("_difference", "_ratio", "_gap")
 
 
-def title(metric: str) -> str:
-    """Return a metric's name for display."""
-    return TITLES.get(metric, metric.replace("_", " ").capitalize())
-
-
 def name_of(finding: Finding) -> str:
     """Return a finding's metric for display; the rates of a class are differences of groups."""
     rate = finding.subject and finding.metric in _CLASS_DEEDS and finding.metric != _PARITY
@@ -103,20 +82,15 @@ def name_of(finding: Finding) -> str:
 def heading(finding: Finding) -> str:
     """Return what a finding is about: metric, class, model, groups and version."""
     version = "" if finding.version == "default" else finding.version
-    place = ", ".join(part for part in (finding.model, finding.groups, version) if part)
+    pair = pair_of(finding)
+    model = f"{pair.second} against {pair.first}" if pair else finding.model
+    place = ", ".join(part for part in (model, finding.groups, version) if part)
     return f"{_subject_title(finding)}: {place}"
 
 
 def _subject_title(finding: Finding) -> str:
     subject = f" of “{finding.subject}”" if finding.subject else ""
     return f"{name_of(finding)}{subject}"
-
-
-def band(value: float) -> str:
-    """Return the band of an effect size, "" for NaN."""
-    if math.isnan(value):
-        return ""
-    return next(name for name, upper in BANDS if value < upper)
 
 
 def sentence(finding: Finding) -> str:
@@ -130,8 +104,12 @@ def sentence(finding: Finding) -> str:
     -------
     str
         For metrics whose groups have shares: who is worse off, against whom. Otherwise the
-        value and its direction. Without a value: that there is none, and why.
+        value and its direction. Without a value: that there is none, and why. Of two models:
+        both values, their difference, and who is worse.
     """
+    pair = pair_of(finding)
+    if pair is not None:
+        return pair_sentence(finding, pair)
     if finding.verdict == Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
         reason = finding.reason or "no reason was recorded"
         return f"{heading(finding)} cannot be estimated: {reason}."
@@ -194,7 +172,7 @@ def worse_side(finding: Finding) -> Worse:
 
 def lower_is_worse(finding: Finding) -> bool:
     """Whether the value itself is worse when lower, so that harm is a negative excess."""
-    return finding.metric in _VALUES_WORSE_WHEN_LOWER
+    return finding.metric in _VALUES_WORSE_WHEN_LOWER and not is_comparison(finding)
 
 
 def _are_shares(by_group: Sequence[GroupValue]) -> bool:
@@ -231,19 +209,26 @@ def _with_direction(text: str, finding: Finding) -> str:
 
 def figures(finding: Finding) -> str:
     """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
-    parts = [f"{name_of(finding)} {number(finding.value)}"]
+    what = finding.model if is_comparison(finding) else name_of(finding)
+    parts = [f"{what} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
-        level = f"{100 * finding.level:g} % interval"
-        parts.append(f"{level} {interval(finding.ci_low, finding.ci_high)}")
+        spread = finding.method.startswith("resampling spread")
+        kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
+        parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
     if not math.isnan(finding.chance):
         band_text = interval(finding.chance_low, finding.chance_high)
         parts.append(f"by chance {number(finding.chance)} {band_text}")
     if not math.isnan(finding.threshold):
-        side = "below" if lower_is_worse(finding) else "above"
-        parts.append(f"threshold {number(finding.threshold)} {side} chance")
+        parts.append(f"threshold {number(finding.threshold)} {_side_of_chance(finding)}")
     if not math.isnan(finding.q_value):
         parts.append(f"q\u00a0{p_value(finding.q_value)}")
     return " · ".join(parts)
+
+
+def _side_of_chance(finding: Finding) -> str:
+    if is_comparison(finding):
+        return "either way"
+    return "below chance" if lower_is_worse(finding) else "above chance"
 
 
 _ORDER = (
@@ -267,7 +252,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def _weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
-    harm = -finding.excess if lower_is_worse(finding) else finding.excess
+    either = abs(finding.excess) if is_comparison(finding) else finding.excess
+    harm = -finding.excess if lower_is_worse(finding) else either
     return harm / finding.threshold if finding.threshold > 0 else harm
 
 

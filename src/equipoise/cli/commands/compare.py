@@ -74,6 +74,8 @@ _SHOWN = {
         "groups",
         "model_a",
         "model_b",
+        "value_a",
+        "value_b",
         "difference",
         "low",
         "high",
@@ -88,19 +90,31 @@ def _tables(result: AuditResult) -> dict[str, object]:
 
 
 def _show(result: AuditResult, run: Path) -> None:
+    from equipoise.report.comparison import leading
+    from equipoise.report.words import sentence
+
+    for finding in leading(result.findings):
+        say(f"- {sentence(finding)}")
+    for row in result.tables["disagreements"].to_pylist():
+        say(f"- disagreement: {row['sentence']}")
+    say()
     for name, columns in _SHOWN.items():
         rows = [row for row in result.tables[name].to_pylist() if not row.get("subject")]
         say(f"{name}:")
         say_table(columns, [[_cell(column, row[column]) for column in columns] for row in rows])
         say()
-    for row in result.tables["disagreements"].to_pylist():
-        say(f"- {row['sentence']}")
+    for text in result.manifest.notes:
+        say(f"note: {text}")
     say(f"report: {run / 'report.html'}")
 
 
 def _cell(column: str, value: object) -> str:
     from equipoise.cli.commands.plan import cell
+    from equipoise.core import Verdict
+    from equipoise.report.names import verdict_word
 
+    if column == "verdict":
+        return verdict_word(Verdict(str(value)), comparison=True)
     if column.startswith("rank") and isinstance(value, float) and math.isfinite(value):
         return str(round(value))
     return cell(value)

@@ -21,7 +21,9 @@ from equipoise.report.blocks import (
     Table,
     Words,
 )
+from equipoise.report.comparison import compares, is_comparison, pair_of
 from equipoise.report.contrast import contrast
+from equipoise.report.sections.differences import differences_chart
 from equipoise.report.sections.tables import parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.words import (
@@ -50,23 +52,27 @@ def findings(result: AuditResult) -> Section | None:
     """Every finding in words, disparities first, largest excess first."""
     if not result.findings:
         return None
-    blocks: list[Block] = [Words((_summary(result.findings),))]
+    between = compares(result)
+    blocks: list[Block] = [Words((_summary(result.findings, between=between),))]
     ordered = ranked(result.findings)
-    for verdict, lead in _LEADS.items():
+    for verdict, word in _LEADS.items():
         found = [finding for finding in ordered if finding.verdict == verdict]
+        lead = "Differences" if between and verdict == Verdict.DISPARITY else word
         if found:
             blocks += [Heading(f"{lead} ({count(len(found))})"), *_cards(found)]
     return Section("findings", "What was found", tuple(blocks))
 
 
-def _summary(found: Sequence[Finding]) -> str:
+def _summary(found: Sequence[Finding], *, between: bool) -> str:
     tested = [f for f in found if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
-    disparities = sum(f.verdict == Verdict.DISPARITY for f in found)
+    shown = sum(f.verdict == Verdict.DISPARITY for f in found)
     open_ones = sum(f.verdict == Verdict.INCONCLUSIVE for f in found)
+    one, many = ("a difference", "differences") if between else ("a disparity", "disparities")
+    largest = "difference" if between else "excess over chance"
     return (
         f"Of {plural(len(tested), 'finding')} with a verdict, "
-        f"{plural(disparities, 'is a disparity', 'are disparities')} and "
-        f"{plural(open_ones, 'is', 'are')} inconclusive. The largest excess over chance, "
+        f"{plural(shown, f'is {one}', f'are {many}')} and "
+        f"{plural(open_ones, 'is', 'are')} inconclusive. The largest {largest}, "
         "in units of its threshold, comes first. Open a finding for its plot and numbers."
     )
 
@@ -94,7 +100,7 @@ def _card(text: str, same: list[Finding]) -> Card:
     blocks: list[Block] = []
     drawn = [f for f in same if not math.isnan(f.value) and not math.isnan(f.ci_low)]
     if drawn:
-        blocks.append(_estimate_chart(drawn))
+        blocks.append(differences_chart(drawn) if pair_of(drawn[0]) else _estimate_chart(drawn))
     first = same[0]
     if any(not math.isnan(part.value) for part in first.by_group):
         blocks.append(_groups_chart(first))
@@ -102,22 +108,25 @@ def _card(text: str, same: list[Finding]) -> Card:
         blocks.append(_groups_table(first))
     blocks += [Facts(_facts(finding)) for finding in same]
     lines = tuple(dict.fromkeys(figures(f) for f in same if not math.isnan(f.value)))
-    return Card(Badge(first.verdict), text, lines, tuple(blocks))
+    return Card(Badge(first.verdict, is_comparison(first)), text, lines, tuple(blocks))
 
 
 def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
     left = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
+    pair = pair_of(finding)
+    values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
     pairs = (
         ("About", heading(finding)),
+        ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
         ("Images behind it", count(finding.n)),
         ("Left out", left),
         ("p, q", f"{p_value(finding.p_value)}, {p_value(finding.q_value)}"),
         ("Interval", finding.method),
         ("Null hypothesis", finding.null),
         ("Unit of resampling", finding.unit),
-        ("Who is worse off", finding.direction),
+        ("Who is worse" if pair else "Who is worse off", finding.direction),
         ("To know", finding.reason),
-        ("Parameters", parameters_text(finding.parameters)),
+        ("Parameters", "" if pair else parameters_text(finding.parameters)),
         ("Definition", finding.citation),
     )
     return tuple((name, text) for name, text in pairs if text)
@@ -191,7 +200,8 @@ def _groups_table(finding: Finding) -> Table:
 
 def evidence(result: AuditResult) -> Section | None:
     """Every finding as a plot per model and groups, and all of them in one table."""
-    if not result.findings:
+    # The differences of a comparison have a section of their own.
+    if not result.findings or compares(result):
         return None
     panels: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in result.findings:

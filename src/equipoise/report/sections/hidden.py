@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Card, Heading, Section, Table, Words
+from equipoise.report.names import band
 from equipoise.report.sections.tables import Key, has, panels, scope
 from equipoise.report.sections.tables import rows as table_rows
 from equipoise.report.text import count, number, percent
-from equipoise.report.words import band
 
 MEDIUM = 0.3
 SHOWN = 8

@@ -1,17 +1,18 @@
-"""Models side by side; differences, ranking and disagreements of a comparison."""
+"""The models side by side, as a table and as points."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
-from equipoise.report import charts, comparison_charts
-from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table, Words
-from equipoise.report.sections.tables import distinct, panels, rows, scope
-from equipoise.report.text import count, interval, number, p_value, percent
-from equipoise.report.words import title
+from equipoise.report import comparison_charts
+from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table
+from equipoise.report.comparison import compares
+from equipoise.report.names import title
+from equipoise.report.sections.differences import side_by_side
+from equipoise.report.sections.tables import scope
+from equipoise.report.text import interval, number
 
 MODELS_AS_COLUMNS = 5
 _POINTS = ("accuracy", "worst_group_accuracy", "accuracy_gap")
@@ -21,6 +22,8 @@ Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
 
 def models(result: AuditResult) -> Section | None:
     """The models side by side, as a table and as points."""
+    if compares(result):
+        return Section("models", "The models side by side", tuple(side_by_side(result)))
     wholes = _wholes(result)
     if len({model for found in wholes.values() for model, _ in found}) < 2:
         return None
@@ -94,93 +97,3 @@ def _points(found: dict[tuple[str, str], Finding], name: str) -> list[Chart]:
 def _known(found: dict[tuple[str, str], Finding], names: Sequence[str], metric: str) -> bool:
     values = [found[model, metric].value for model in names if (model, metric) in found]
     return any(not math.isnan(value) for value in values)
-
-
-def differences(result: AuditResult) -> Section | None:
-    """Paired differences between models with intervals and tests."""
-    found = rows(result, "differences")
-    if not found:
-        return None
-    note = (
-        "Each line is the first model minus the second on the same images; 0 means no difference."
-    )
-    plots = []
-    for (groups, version), panel in panels(found, "groups", "version").items():
-        data = [_difference_row(row) for row in panel if not math.isnan(row["difference"])][:60]
-        if data:
-            spec = charts.estimates(
-                "rows", distinct(data, "verdict"), len(data), zero=True, title="difference"
-            )
-            name = scope(groups, version)
-            plots.append(
-                Chart(f"Differences between models, {name}", spec, {"rows": data}, None, name)
-            )
-    columns = ["Metric", "Class", "Groups", "Models", "#First", "#Second", "#Difference",
-               "#Interval", "#q", "#Images", "Verdict", "Reason"]  # fmt: skip
-    cells = [
-        (
-            title(r["metric"]), r["subject"] or "", scope(r["groups"], r["version"]),
-            f"{r['model_a']} − {r['model_b']}", number(r["value_a"]), number(r["value_b"]),
-            number(r["difference"]), interval(r["low"], r["high"]), p_value(r["q_value"]),
-            count(r["n"]), Badge(Verdict(r["verdict"])), r["reason"] or "",
-        )
-        for r in found
-    ]  # fmt: skip
-    table = Table.of("Differences", columns, cells, source="differences")
-    blocks: list[Block] = [Words((note,), "note"), *plots, table]
-    return Section("differences", "How the models differ", tuple(blocks))
-
-
-def _difference_row(row: Any) -> dict[str, Any]:
-    subject = f", {row['subject']}" if row["subject"] else ""
-    label = f"{title(row['metric'])}{subject}"
-    pair = f"{row['model_a']} − {row['model_b']}"
-    return {
-        "label": f"{label}: {pair}", "value": row["difference"], "low": row["low"],
-        "high": row["high"], "verdict": row["verdict"],
-        "tip": f"{label}: {pair} = {number(row['difference'])} {interval(row['low'], row['high'])}",
-    }  # fmt: skip
-
-
-def ranking(result: AuditResult) -> Section | None:
-    """The order of the models per metric, with the ranks that the data leave open."""
-    # A metric that cannot be estimated for a model ranks it nowhere.
-    found = [row for row in rows(result, "ranking") if row["rank"] is not None]
-    if not found:
-        return None
-    plots = []
-    for (metric, groups), panel in panels(found, "metric", "groups").items():
-        keys = ("model", "rank", "rank_low", "rank_high")
-        data = [
-            {key: row[key] for key in keys}
-            | {"tip": f"{row['model']}: {number(row['value'])}, rank {row['rank']}"}
-            for row in sorted(panel, key=lambda row: row["rank"])
-        ]
-        name = f"{title(metric)}, {groups}"
-        spec = comparison_charts.ranking("rows", len(data))
-        plots.append(Chart(f"Ranks of the models: {name}", spec, {"rows": data}, None, name))
-    columns = ["Metric", "Groups", "Model", "#Value", "#Rank", "Rank from, to", "#Best in"]
-    cells = [
-        (
-            title(r["metric"]), r["groups"], r["model"], number(r["value"]), str(r["rank"]),
-            f"{r['rank_low']} to {r['rank_high']}", percent(r["share_best"]),
-        )
-        for r in found
-    ]  # fmt: skip
-    note = (
-        "The line spans the ranks that resampling the images gives a model; “best in” is the share "
-        "of the resamples in which it came first."
-    )
-    table = Table.of("Ranking", columns, cells, source="ranking")
-    return Section(
-        "ranking", "Which model ranks first", (Words((note,), "note"), Grid(tuple(plots)), table)
-    )
-
-
-def disagreements(result: AuditResult) -> Section | None:
-    """Where two metrics prefer different models."""
-    found = rows(result, "disagreements")
-    if not found:
-        return None
-    items = tuple(f"{row['groups']}: {row['sentence']}" for row in found[:60])
-    return Section("disagreements", "Where metrics disagree", (Words(items, "list"),))

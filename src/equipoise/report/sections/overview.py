@@ -7,8 +7,9 @@ from typing import Any
 
 from equipoise.core import AuditResult, Family
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
+from equipoise.report.comparison import compares, models_of
 from equipoise.report.sections.tables import distinct, panels, rows
-from equipoise.report.text import count, plural
+from equipoise.report.text import count, listed, plural
 
 
 def asked(result: AuditResult) -> Section:
@@ -23,11 +24,6 @@ def asked(result: AuditResult) -> Section:
     return Section("asked", "What was asked, and of what data", tuple(blocks))
 
 
-def models_of(result: AuditResult) -> list[str]:
-    """Return the models in order of first appearance in the findings."""
-    return list(dict.fromkeys(finding.model for finding in result.findings))
-
-
 def groups_of(result: AuditResult) -> list[str]:
     """Return the group attributes in order of first appearance in the findings."""
     return list(dict.fromkeys(f.groups for f in result.findings if f.groups))
@@ -39,21 +35,23 @@ def _data(result: AuditResult) -> Mapping[str, Any]:
     return data if isinstance(data, Mapping) else {}
 
 
-def _listed(names: Sequence[str], limit: int = 6) -> str:
-    shown = names[:limit]
-    if len(names) > limit:
-        return f"{', '.join(shown)} and {len(names) - limit} more"
-    return " and ".join([", ".join(shown[:-1]), *shown[-1:]]) if len(shown) > 1 else "".join(shown)
-
-
 def _question(result: AuditResult) -> str:
     models, groups = models_of(result), groups_of(result)
     if not models:
         return "This audit has no findings."
     target = _data(result).get("target")
+    if compares(result):
+        return _question_between(models, groups, target)
     task = f" when the answer asked for is {target}" if target else ""
     verb = "Does" if len(models) == 1 else "Do"
-    return f"{verb} {_listed(models)} treat images of different {_listed(groups)} alike{task}?"
+    return f"{verb} {listed(models)} treat images of different {listed(groups)} alike{task}?"
+
+
+def _question_between(models: Sequence[str], groups: Sequence[str], target: object) -> str:
+    of = " and of ".join(groups)
+    alike = f", and which treats the groups of {of} more alike" if groups else ""
+    task = f", when the answer asked for is {target}" if target else ""
+    return f"Which of {listed(models)} is right more often{alike}{task}?"
 
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -68,12 +66,19 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     pairs = [
         ("Images", f"{count(n)}, from {data.get('table', 'the table given')}"),
         ("Target", str(data.get("target", ""))),
-        ("Models", _listed(models_of(result), 12)),
+        ("Models", listed(models_of(result), 12)),
         ("Groups", _groups_text(result)),
         ("Tests", tested),
+        ("Paired", _PAIRED if compares(result) else ""),
         ("Made", f"{manifest.started}, seed {manifest.seed}"),
     ]
     return tuple((name, text) for name, text in pairs if text)
+
+
+_PAIRED = (
+    "all models are held against the same images: intervals resample images for all of them at "
+    "once, and tests exchange the answers of two models on images drawn at random"
+)
 
 
 def _groups_text(result: AuditResult) -> str:
@@ -122,8 +127,9 @@ def limits(result: AuditResult) -> Section:
         *_absent(sizes),
         *_missing_classes(result),
         *notes,
-        "A disparity that was not found may still exist: it may be smaller than these data can "
-        "show, or concern groups that are not labelled.",
+        f"A {'difference' if compares(result) else 'disparity'} that was not found may still "
+        "exist: it may be smaller than these data can show, or concern groups that are not "
+        "labelled.",
     ]
     return Section("limits", "What these data cannot show", (Words(tuple(items), "list"),))
 
@@ -145,7 +151,7 @@ def _absent(sizes: list[dict[str, Any]]) -> list[str]:
     left = [row for row in sizes if not row["usable"]]
     if not left:
         return []
-    named = _listed([f"{row['group']} (n = {row['n']})" for row in left], 12)
+    named = listed([f"{row['group']} (n = {row['n']})" for row in left], 12)
     return [f"Too small or absent, so counted but not compared: {named}."]
 
 
@@ -156,24 +162,42 @@ def _missing_classes(result: AuditResult) -> list[str]:
         if lost:
             items.append(
                 f"{model}, {groups}: the effect size of {plural(len(lost), 'class', 'classes')} "
-                f"of {len(found)} cannot be estimated ({_listed(distinct(lost, 'reason'), 3)})."
+                f"of {len(found)} cannot be estimated ({listed(distinct(lost, 'reason'), 3)})."
             )
     return items
 
 
-def reading(result: AuditResult) -> Section:  # noqa: ARG001 - every section takes the result
+def reading(result: AuditResult) -> Section:
     """How to read the numbers, in five sentences."""
-    items = (
-        "An interval is the range of values that fit the data at its level, usually 95 %: the "
-        "wider it is, the less the value is known.",
-        "The chance level is what the same number comes to when groups make no difference; it is "
-        "rarely 0, because the worst of many small groups is always somewhat worse.",
-        "The excess is the value minus the chance level, and the threshold says how large an "
-        "excess must be to matter in practice; it can be set in the configuration.",
-        "q is the share of false alarms to expect among all findings with a q as small as this "
-        "one, so that many tests at once do not make disparities out of noise.",
-        "The verdict is ▲ disparity where q is small and the excess reaches the threshold, ▽ below "
-        "threshold where even the upper end of the interval stays under it, ◆ inconclusive "
-        "otherwise, and ○ not estimable where there is no number, with the reason.",
-    )
+    items = _READING_PAIRS if compares(result) else _READING
     return Section("reading", "How to read the numbers", (Words(items, "steps"),))
+
+
+_INTERVAL = (
+    "An interval is the range of values that fit the data at its level, usually 95 %: the wider "
+    "it is, the less the value is known."
+)
+_READING = (
+    _INTERVAL,
+    "The chance level is what the same number comes to when groups make no difference; it is "
+    "rarely 0, because the worst of many small groups is always somewhat worse.",
+    "The excess is the value minus the chance level, and the threshold says how large an "
+    "excess must be to matter in practice; it can be set in the configuration.",
+    "q is the share of false alarms to expect among all findings with a q as small as this "
+    "one, so that many tests at once do not make disparities out of noise.",
+    "The verdict is ▲ disparity where q is small and the excess reaches the threshold, ▽ below "
+    "threshold where even the upper end of the interval stays under it, ◆ inconclusive "
+    "otherwise, and ○ not estimable where there is no number, with the reason.",
+)
+_READING_PAIRS = (
+    "A difference is the second model's value minus the first's on the same images; whether a "
+    "higher value is better depends on the metric, so each sentence says which model is worse.",
+    _INTERVAL,
+    "The threshold says how large a difference, in either direction, must be to matter in "
+    "practice; it can be set in the configuration.",
+    "q is the share of false alarms to expect among all findings with a q as small as this "
+    "one, so that many tests at once do not make differences out of noise.",
+    "The verdict is ▲ difference where q is small and the difference reaches the threshold, ▽ "
+    "below threshold where the whole interval stays under it, ◆ inconclusive otherwise, and ○ not "
+    "estimable where a model has no number, with the reason.",
+)

@@ -8,9 +8,10 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Code, Facts, Section, Table
+from equipoise.report.comparison import is_comparison
+from equipoise.report.names import title
 from equipoise.report.sections.tables import parameters_text
 from equipoise.report.text import count, number
-from equipoise.report.words import title
 
 
 def choices(result: AuditResult) -> Section:
@@ -24,7 +25,14 @@ def choices(result: AuditResult) -> Section:
     if seen:
         caption = "How each metric was computed and tested"
         blocks.append(Table.of(caption, columns, list(seen), source="findings"))
-    parameters = sorted({(title(f.metric), f.parameters) for f in result.findings if f.parameters})
+    # Those of a comparison are the models' values, which stand with the findings.
+    parameters = sorted(
+        {
+            (title(f.metric), f.parameters)
+            for f in result.findings
+            if f.parameters and not is_comparison(f)
+        }
+    )
     if parameters:
         cells = [(name, parameters_text(text)) for name, text in parameters if text != "{}"]
         blocks.append(

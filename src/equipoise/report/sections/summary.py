@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import Section, Words
+from equipoise.report.comparison import compares, leading
+from equipoise.report.sections.tables import rows
 from equipoise.report.text import plural
 from equipoise.report.words import names_groups, ranked, sentence
 
 MOST_MODELS = 8
+MOST_DISAGREEMENTS = 3
 
 
 def summary(result: AuditResult) -> Section | None:
-    """One statement a model: its largest disparity, or that none was found."""
+    """One statement a model: its largest disparity, or that none was found; or of each pair."""
+    if compares(result):
+        return Section("summary", "In short", (Words(tuple(_between(result)), "list"),))
     models = list(dict.fromkeys(finding.model for finding in result.findings))
     if not models:
         return None
@@ -25,6 +30,21 @@ def summary(result: AuditResult) -> Section | None:
     if len(models) > MOST_MODELS:
         items.append(f"{plural(len(models) - MOST_MODELS, 'further model')}: see below.")
     return Section("summary", "In short", (Words(tuple(items), "list"),))
+
+
+def _between(result: AuditResult) -> Iterator[str]:
+    """Say who is better in accuracy and for the worst group, and which metrics disagree."""
+    found = leading(result.findings)
+    yield from (sentence(finding) for finding in found[:MOST_MODELS])
+    if len(found) > MOST_MODELS:
+        yield "More pairs of models are compared below."
+    disagreed = [row["sentence"] for row in rows(result, "disagreements")]
+    if not disagreed:
+        yield "No two metrics with a verdict of difference prefer different models."
+    yield from (f"Metrics disagree: {text}" for text in disagreed[:MOST_DISAGREEMENTS])
+    if len(disagreed) > MOST_DISAGREEMENTS:
+        more = len(disagreed) - MOST_DISAGREEMENTS
+        yield f"{plural(more, 'further disagreement')}: see below."
 
 
 def _statement(model: str, found: Sequence[Finding]) -> str:

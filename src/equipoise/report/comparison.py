@@ -1,0 +1,161 @@
+"""Findings about two models in words: both values, their difference, and who is worse."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.report.names import title
+from equipoise.report.text import interval, number, percent
+
+AUDIT = "comparison"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two models of a finding; its value is the second's minus the first's.
+
+    Attributes
+    ----------
+    first, second : str
+    values : tuple of float
+        NaN where a model has none.
+    worse : str
+        Which model is worse; "" where neither is or it is unknown.
+    """
+
+    first: str
+    second: str
+    values: tuple[float, float]
+    worse: str
+
+    @property
+    def name(self) -> str:
+        """The pair as the difference that is measured."""
+        return f"{self.second} − {self.first}"
+
+    @property
+    def better_first(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """Both models with their values, the better one first."""
+        first, second = (self.first, self.values[0]), (self.second, self.values[1])
+        return (first, second) if self.worse == self.second else (second, first)
+
+
+def is_comparison(finding: Finding) -> bool:
+    """Whether a finding is about the difference of two models."""
+    return finding.audit == AUDIT
+
+
+def compares(result: AuditResult) -> bool:
+    """Whether a result compares models, rather than auditing each."""
+    return any(is_comparison(finding) for finding in result.findings)
+
+
+def pair_of(finding: Finding) -> Pair | None:
+    """Return the two models of a finding; None where it is about one."""
+    if not is_comparison(finding):
+        return None
+    known = json.loads(finding.parameters)
+    first, second = (
+        math.nan if known[key] is None else float(known[key]) for key in ("value_a", "value_b")
+    )
+    return Pair(known["model_a"], known["model_b"], (first, second), known["worse"])
+
+
+def models_of(result: AuditResult) -> list[str]:
+    """Return the models in order of first appearance in the findings."""
+    names: dict[str, None] = {}
+    for finding in result.findings:
+        pair = pair_of(finding)
+        names.update(dict.fromkeys((pair.first, pair.second) if pair else (finding.model,)))
+    return list(names)
+
+
+def pair_sentence(finding: Finding, pair: Pair) -> str:
+    """Say what both models come to, how far they are apart, and who is worse."""
+    if math.isnan(finding.value):
+        known = f"{pair.first} {number(pair.values[0])}, {pair.second} {number(pair.values[1])}"
+        reason = finding.reason or "no reason was recorded"
+        return f"{_about(finding)}: {known}; no difference can be given ({reason})."
+    return f"{_values(finding, pair)}{_end(finding, pair)}."
+
+
+def _about(finding: Finding) -> str:
+    subject = f" of “{finding.subject}”" if finding.subject else ""
+    over = f" over {finding.groups}" if finding.groups else ""
+    return f"{title(finding.metric)}{subject}{over}"
+
+
+def _values(finding: Finding, pair: Pair) -> str:
+    (better, high), (worse, low) = pair.better_first
+    accuracy = finding.metric == "accuracy" and not finding.subject
+    if not pair.worse:
+        same = percent(high) if accuracy else number(high)
+        what = "Share of images that are right" if accuracy else _about(finding)
+        return f"{what}: {worse} and {better} both {same}{_range(finding, 100 if accuracy else 1)}"
+    if accuracy:
+        return (
+            f"{better} is right on {percent(high)} of the images, {worse} on {percent(low)}: "
+            f"{number(100 * abs(finding.value), 1)} percentage points more{_range(finding, 100)}"
+        )
+    return (
+        f"{_about(finding)}: {better} {number(high)}, {worse} {number(low)}, "
+        f"a difference of {number(abs(finding.value))}{_range(finding, 1)}"
+    )
+
+
+def _range(finding: Finding, scale: int) -> str:
+    """Return the interval of the difference as the sentence has it, which is never negative."""
+    if math.isnan(finding.ci_low):
+        return ""
+    low, high = scale * finding.ci_low, scale * finding.ci_high
+    turned = (-high, -low) if finding.value < 0 else (low, high)
+    return f" {interval(*turned, digits=1 if scale > 1 else 3)}"
+
+
+def _end(finding: Finding, pair: Pair) -> str:
+    if finding.verdict == Verdict.NONE:
+        described = finding.metric == "skewsize"
+        return "; described, not tested" if described else f"; no verdict: {finding.reason}"
+    if finding.verdict == Verdict.BELOW_THRESHOLD:
+        return "; too close to matter"
+    if finding.verdict == Verdict.INCONCLUSIVE:
+        unsure = not pair.worse or finding.ci_low <= 0 <= finding.ci_high
+        return "; these data cannot tell which is worse" if unsure else f"; perhaps {_worse(pair)}"
+    # Being right more often needs no word on who is worse.
+    return "" if finding.metric == "accuracy" else f": {_worse(pair)}"
+
+
+def _worse(pair: Pair) -> str:
+    return f"worse for {pair.worse}"
+
+
+def oriented(finding: Finding, pair: Pair) -> tuple[float, float, float]:
+    """Return difference and interval, turned so that positive is better for the second model."""
+    value, low, high = finding.value, finding.ci_low, finding.ci_high
+    if pair.worse and (value > 0) == (pair.worse == pair.second):
+        return -value, -high, -low
+    return value, low, high
+
+
+def leading(findings: Sequence[Finding]) -> list[Finding]:
+    """Return what a reader wants first of each pair: accuracy, and the worst group.
+
+    Of several sets of groups, the one where the worst groups are farthest apart.
+    """
+    pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
+    chosen = []
+    for pair in pairs:
+        for metric in ("accuracy", "worst_group_accuracy"):
+            found = [
+                one
+                for one in findings
+                if (one.model, one.metric, one.subject) == (pair, metric, "")
+                and not math.isnan(one.value)
+            ]
+            if found:
+                chosen.append(max(found, key=lambda one: abs(one.value)))
+    return chosen
