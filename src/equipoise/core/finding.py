@@ -175,13 +175,24 @@ def nested(column: pa.ChunkedArray, kind: Callable[..., Any]) -> list[tuple[Any,
     """Rebuild a column of lists of records: column by column, which is several times faster."""
     found: list[tuple[Any, ...]] = []
     for chunk in column.chunks:
-        values = [field.to_pylist() for field in chunk.flatten().flatten()]
-        names = [field.name for field in chunk.type.value_type]
-        if "levels" in names:
-            place = names.index("levels")
-            values[place] = [tuple(levels) for levels in values[place]]
-        every = [kind(*row) for row in zip(*values, strict=True)]
-        ends = chunk.offsets.to_pylist()
-        first = ends[0] if ends else 0
-        found += [tuple(every[start - first : end - first]) for start, end in pairwise(ends)]
+        fields = chunk.flatten().flatten()
+        every = [kind(*row) for row in zip(*map(_values, fields), strict=True)]
+        found += _split(every, chunk)
     return found
+
+
+def _values(array: pa.Array) -> list[Any]:
+    """Return the values of an array, equal texts as one object; lists as tuples."""
+    if pa.types.is_list(array.type):
+        return _split(_values(array.flatten()), array)
+    if pa.types.is_string(array.type):
+        coded = array.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        return [texts[code] for code in coded.indices.to_numpy().tolist()]
+    values: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+    return values
+
+
+def _split(values: list[Any], lists: pa.ListArray) -> list[tuple[Any, ...]]:
+    ends = lists.offsets.to_numpy()
+    return [tuple(values[start:end]) for start, end in pairwise((ends - ends[:1]).tolist())]

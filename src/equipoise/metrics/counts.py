@@ -107,7 +107,8 @@ class Counts:
         if seen is not tables:
             made = make(self, tables)
             self._latest[make] = (tables, made)
-        return made
+        shared: Made = made
+        return shared
 
     @cached_property
     def _latest(self) -> dict[Any, tuple[Any, Any]]:

@@ -23,8 +23,8 @@ NullDraws = tuple[Floats | None, Floats | None]
 
 DEFAULT: Resampling = Bootstrap()
 
-# Cells that permutations beyond those asked for may draw: some seconds of work.
-MAX_DRAWN_CELLS = 20_000_000
+# Cells that permutations beyond those asked for may draw: a second or two of work for each null.
+MAX_DRAWN_CELLS = 8_000_000
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
 
