@@ -32,7 +32,7 @@ from equipoise.stats.resampling import Resampling
 Floats = npt.NDArray[np.float64]
 
 
-def association_score(  # noqa: PLR0913 - one keyword for each choice
+def association_score(
     targets: Any,
     a: Any,
     b: Any,
@@ -215,5 +215,5 @@ def _tested(
     if resampling is None:
         return None
     first, second = (sets[name] for name in names)
-    scores = (dots(one.vectors, direction)[:, None] for one in (first, second))
-    return exchange(*scores, resampling, seed, "members", units=pair_units(first, second))
+    low, high = (dots(one.vectors, direction)[:, None] for one in (first, second))
+    return exchange(low, high, resampling, seed, "members", units=pair_units(first, second))

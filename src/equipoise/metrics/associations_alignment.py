@@ -1,4 +1,4 @@
-"""Alignment: do preferences line up with a hypothesis declared beforehand?"""
+"""Alignment of preferences with a hypothesis that was declared beforehand."""
 
 from __future__ import annotations
 
@@ -134,9 +134,7 @@ def _pairs(preferences: Any, hypothesis: Any, statistic: str) -> _Pairs:
         raise InputError("preferences and hypothesis: expected two mappings or two arrays")
     if isinstance(preferences, Mapping):
         names = sorted({*preferences} & {*hypothesis}, key=str)
-        excluded["in one of preferences and hypothesis only"] = len(
-            {*preferences} ^ {*hypothesis}
-        )
+        excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
         preferences = [preferences[name] for name in names]
         hypothesis = [hypothesis[name] for name in names]
     first = np.asarray(preferences, dtype=np.float64)

@@ -114,7 +114,7 @@ def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
         n=_sizes(components),
         method=_method(components),
         reference=_REFERENCE,
-        no_chance="under the null the association of the texts is near 0, and the quotient explodes",
+        no_chance="under the null the texts' association is near 0: the quotient explodes",
         harm="higher",
         reason=reason,
         ends=no_ends if boot is None else Percentile(boot),
@@ -154,7 +154,9 @@ def _around_zero(found: Components) -> str:
     if found.boot is None:
         return ""
     low, high = Percentile(found.boot[:, 3])(0.95)
-    return f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0" if low <= 0 <= high else ""
+    return (
+        f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0" if low <= 0 <= high else ""
+    )
 
 
 def _sizes(given: Estimate | Mapping[str, float]) -> Mapping[str, int]:

@@ -70,7 +70,9 @@ def ends_of(boot: Floats | None, index: int) -> Ends:
     return no_ends if boot is None else Percentile(boot[:, index])
 
 
-def against(tested: Exchanged | None, value: float, harm: Harm, factor: float, null: str) -> Against:
+def against(
+    tested: Exchanged | None, value: float, harm: Harm, factor: float, null: str
+) -> Against:
     """Hold a multiple of the difference in means against its chance level."""
     if tested is None or np.isnan(value):
         return NOTHING

@@ -174,7 +174,11 @@ def cells_of_images(given: ImageSimilarities, signs: Mapping[str, float]) -> Cel
     rows = np.flatnonzero(known)
     rows = rows[np.lexsort((unit[rows], number[rows], group[rows], region[rows]))]
     images = Images(
-        number[rows], region[rows], group[rows], unit[rows], units if given.units is not None else None
+        number[rows],
+        region[rows],
+        group[rows],
+        unit[rows],
+        units if given.units is not None else None,
     )
     shape = len(regions), len(groups)
     cell = images.region * shape[1] + images.group

@@ -257,11 +257,11 @@ def _exchanged(sets: Sets, kind: str, resampling: Resampling, seed: int) -> Exch
     """Exchange the attributes of one kind, each counted by its similarity to both targets."""
     first, second = sets[f"a_{kind}"], sets[f"b_{kind}"]
     centres = [sets[name].mean for name in ("target_images", "target_texts")]
-    columns = (
+    low, high = (
         np.stack([dots(one.vectors, centre) for centre in centres], axis=1)
         for one in (first, second)
     )
-    return exchange(*columns, resampling, seed, kind, units=pair_units(first, second))
+    return exchange(low, high, resampling, seed, kind, units=pair_units(first, second))
 
 
 def _joined(

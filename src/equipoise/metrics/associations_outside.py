@@ -196,6 +196,4 @@ def _part(kind: str, x: Floats, y: Floats, level: float) -> Part:
     a, b = x - x.mean(), y - y.mean()
     r = float(np.clip((a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum()), -1.0, 1.0))
     low, high = fisher_z(r, n, level, kind="spearman" if kind == "spearman" else "pearson")
-    return Part(
-        kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n
-    )
+    return Part(kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n)

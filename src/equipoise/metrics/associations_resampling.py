@@ -33,13 +33,11 @@ def replicate_blocks(
     name alone; others are drawn with replacement. Sets that are fixed, or have one member, count
     each member once.
     """
-    largest = max(max(len(one) for one in sets.values()), 1)
+    largest = max(len(one) for one in sets.values())
     size = max(1, min(_BLOCK, _BLOCK_CELLS // largest))
     for start in range(0, replicates, size):
         many = min(size, replicates - start)
-        yield {
-            name: _weights(one, name in fixed, start, many, seed) for name, one in sets.items()
-        }
+        yield {name: _weights(one, name in fixed, start, many, seed) for name, one in sets.items()}
 
 
 def resampled(sets: Sets, fixed: Collection[str]) -> tuple[str, ...]:

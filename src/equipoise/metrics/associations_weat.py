@@ -78,7 +78,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
         equal. Interval: percentile bootstrap over all sets not `fixed`. Chance and p: x and y
         exchange members, keeping their sizes; exact up to 200,000 partitions or 44 targets.
         `.by` has d with the mean score of x and y, and "differential_association", their sum
-        over x minus that over y, whose p is the same.
+        over x minus that over y: the same test on another scale.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     sets = embed({"x": x, "y": y}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
     direction = sets["a"].mean - sets["b"].mean
-    scores = _Scores(*(dots(sets[name].vectors, direction) for name in ("x", "y")), ddof)
+    scores = _Scores(*_columns(sets, ("x", "y"), direction), ddof)
     boot = replicates(sets, fixed, resampling, rng, lambda w: _resampled(sets, w, ddof))
     tested = None
     if resampling is not None:
@@ -174,8 +174,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
         raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
     sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
-    near = (dots(sets[name].vectors, sets["w"].vectors[0]) for name in ("a", "b"))
-    scores = _Scores(*near, ddof)
+    scores = _Scores(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
     boot = replicates(
         sets, fixed, resampling, rng, lambda weights: _moments(scores, weights["a"], weights["b"])
     )
@@ -252,6 +251,11 @@ class _Scores:
         return "" if self.spread else "all scores are equal: their standard deviation is 0"
 
 
+def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Floats, Floats]:
+    first, second = (dots(sets[name].vectors, direction) for name in names)
+    return first, second
+
+
 def _mean(values: Floats) -> float:
     # Sorted, so that the last bit does not depend on the order of rows.
     return float(np.sort(values).mean())
@@ -259,14 +263,13 @@ def _mean(values: Floats) -> float:
 
 def _resampled(sets: Sets, weights: Mapping[str, Floats], ddof: int) -> Floats:
     """Return effect size, means and differential association of resampled sets."""
-    means = (mean_vectors(weights[name], sets[name].vectors) for name in ("a", "b"))
-    first, second = means
+    first, second = (mean_vectors(weights[name], sets[name].vectors) for name in ("a", "b"))
     direction = first - second
-    scores = (
+    x, y = (
         np.ascontiguousarray(np.einsum("nd,rd->rn", sets[name].vectors, direction))
         for name in ("x", "y")
     )
-    return _weighted(*scores, weights["x"], weights["y"], ddof)
+    return _weighted(x, y, weights["x"], weights["y"], ddof)
 
 
 def _moments(scores: _Scores, first: Floats, second: Floats) -> Floats:
@@ -306,9 +309,7 @@ def _parts(
             reason=scores.reason,
             shows="mean association score of the set",
         ),
-        number(
-            "differential_association", difference, n=n, ends=ends_of(boot, 3), level=level
-        ),
+        number("differential_association", difference, n=n, ends=ends_of(boot, 3), level=level),
     ]
 
 

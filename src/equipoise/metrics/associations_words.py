@@ -72,17 +72,17 @@ def trend(
     cells = _cells(similarities, signs, regions)
     boot = _replicates(cells, resampling, rng)
     level = 0.95 if resampling is None else resampling.level
-    averaged = None if boot is None else np.nanmean(boot, axis=(1, 2))
+    averaged = None if boot is None else _mean(boot.reshape(len(boot), -1))
     ends: Ends = no_ends if averaged is None else Percentile(averaged)
     parts = []
     for index, region in enumerate(cells.regions):
-        drawn = None if boot is None else np.nanmean(boot[:, index], axis=1)
+        drawn = None if boot is None else _mean(boot[:, index])
         low, high = no_ends(level) if drawn is None else Percentile(drawn)(level)
         parts.append(
             Part(
                 "trend",
                 region,
-                float(np.nanmean(cells.values[index])),
+                float(_mean(cells.values[index][None])[0]),
                 low,
                 high,
                 n=int(cells.counts[index].sum()),
@@ -91,7 +91,7 @@ def trend(
         )
     return Estimate(
         metric="trend",
-        value=float(np.nanmean(cells.values)),
+        value=float(_mean(cells.values.reshape(1, -1))[0]),
         n=cells.sizes,
         method=_method(cells, boot, resampling),
         reference=_REFERENCE,
@@ -140,7 +140,7 @@ def gender_difference(
     """
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not for gender_difference; use Permutation()")
-    signs = {word: 1.0 for word in _signs(positive, negative)}
+    signs = dict.fromkeys(_signs(positive, negative), 1.0)
     cells = _cells(similarities, signs, regions)
     if len(cells.groups) < 2:
         raise InputError(f"similarities: groups {[*cells.groups]}; expected at least two")
@@ -238,7 +238,7 @@ def _differences(values: Floats) -> Floats:
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean over regions that have a number, (r, regions) to (r,)."""
+    """Mean over cells that have a number, (r, cells) to (r,)."""
     known = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1))

@@ -210,7 +210,8 @@ def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) 
     similarities = np.stack(
         [
             np.stack(
-                [row_dots(means[t], means[f"{name}_{kind}"]) for t in _TARGETS for kind in _KINDS], 1
+                [row_dots(means[t], means[f"{name}_{kind}"]) for t in _TARGETS for kind in _KINDS],
+                1,
             ).mean(axis=1)
             for name in names
         ],
