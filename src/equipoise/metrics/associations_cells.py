@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,9 @@ class ImageSimilarities:
     groups: Any = field(repr=False)
     regions: Any = field(default=None, repr=False)
     units: Any = field(default=None, repr=False)
+
+
+Similarities = Mapping[str, Mapping[str, Any]] | ImageSimilarities
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +197,51 @@ def cells_of_images(given: ImageSimilarities, signs: Mapping[str, float]) -> Cel
         images,
         {why: count for why, count in excluded.items() if count},
     )
+
+
+def cells_of(
+    similarities: Similarities, signs: Mapping[str, float], regions: Sequence[str] | None
+) -> Cells:
+    """Return signed sums by region and group of either form of similarities.
+
+    Raises
+    ------
+    InputError
+        When a word is missing or shapes do not fit.
+    """
+    if isinstance(similarities, ImageSimilarities):
+        return cells_of_images(similarities, signs)
+    if not similarities:
+        raise InputError("similarities: no groups; expected a mapping of group to words")
+    columns = [_column(group, words, signs) for group, words in similarities.items()]
+    if len({len(column) for column in columns}) > 1:
+        raise InputError("similarities: groups have different numbers of regions; expected one")
+    values = np.stack(columns, axis=1)
+    names = [*map(str, range(1, len(values) + 1))] if regions is None else [*map(str, regions)]
+    if len(names) != len(values):
+        raise InputError(f"regions: {len(names)} names; expected {len(values)}, as similarities")
+    groups = tuple(map(str, similarities))
+    return Cells(tuple(names), groups, values, np.zeros(values.shape, dtype=np.int64))
+
+
+def _column(group: str, words: Mapping[str, Any], signs: Mapping[str, float]) -> Floats:
+    """Signed sum of a group's similarities, shape (regions,)."""
+    _need(signs, words, f"similarities of {group!r}")
+    arrays = [np.atleast_1d(np.asarray(words[word], dtype=np.float64)) for word in signs]
+    if len({one.shape for one in arrays}) > 1 or arrays[0].ndim != 1:
+        raise InputError(
+            f"similarities of {group!r}: words have different numbers of regions; "
+            "expected one number per region for each"
+        )
+    up = [one for one, sign in zip(arrays, signs.values(), strict=True) if sign > 0]
+    down = [one for one, sign in zip(arrays, signs.values(), strict=True) if sign < 0]
+    zero = np.zeros_like(arrays[0])
+    return np.asarray(sum(up, start=zero) - sum(down, start=zero))
+
+
+def _need(words: Collection[str], given: Collection[str], what: str) -> None:
+    if missing := [word for word in words if word not in given]:
+        raise InputError(f"{what}: no word {missing[0]!r}; expected all of {[*words]}")
 
 
 def _codes(labels: Any, n: int, what: str, single: str | None) -> tuple[Indices, tuple[str, ...]]:

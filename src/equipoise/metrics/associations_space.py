@@ -165,7 +165,7 @@ def dropped_of(sets: Sets) -> dict[str, int]:
 
 def _unit(name: str, given: Any) -> Members:
     array = _floats(name, given)
-    finite = np.isfinite(array).all(axis=1)
+    finite: npt.NDArray[np.bool_] = np.all(np.isfinite(array), axis=1)
     largest = np.abs(np.where(finite[:, None], array, 0.0)).max(axis=1)
     rows = np.flatnonzero(largest > 0)
     kept = array[rows] / largest[rows, None]

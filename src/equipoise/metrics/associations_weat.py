@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from equipoise.metrics.associations_building import (
     replicates,
     set_values,
 )
+from equipoise.metrics.associations_effects import TwoSets, weighted_effects
 from equipoise.metrics.associations_partitions import HARM, Alternative, exchange
 from equipoise.metrics.associations_resampling import mean_vectors
 from equipoise.metrics.associations_space import Sets, Similarity, dots, embed
@@ -36,8 +36,6 @@ from equipoise.stats.resampling import Resampling
 Floats = npt.NDArray[np.float64]
 
 _REFERENCE = "Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)"
-# A standard deviation that is rounding only, relative to the largest score.
-_ROUNDING = 1e-12
 
 
 def weat(  # noqa: PLR0913 - one keyword for each choice
@@ -94,7 +92,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     sets = embed({"x": x, "y": y}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
     direction = sets["a"].mean - sets["b"].mean
-    scores = _Scores(*_columns(sets, ("x", "y"), direction), ddof)
+    scores = TwoSets(*_columns(sets, ("x", "y"), direction), ddof)
     boot = replicates(sets, fixed, resampling, rng, lambda w: _resampled(sets, w, ddof))
     tested = None
     if resampling is not None:
@@ -174,7 +172,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
         raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
     sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
-    scores = _Scores(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
+    scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
     boot = replicates(
         sets, fixed, resampling, rng, lambda weights: _moments(scores, weights["a"], weights["b"])
     )
@@ -221,44 +219,9 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Scores:
-    """Numbers of two sets, and how far apart these are in standard deviations."""
-
-    x: Floats
-    y: Floats
-    ddof: int
-
-    @property
-    def means(self) -> tuple[float, float]:
-        return _mean(self.x), _mean(self.y)
-
-    @property
-    def spread(self) -> float:
-        pooled = np.sort(np.concatenate([self.x, self.y]))
-        if len(pooled) <= self.ddof:
-            return 0.0
-        found = float(pooled.std(ddof=self.ddof))
-        return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
-
-    @property
-    def effect_size(self) -> float:
-        first, second = self.means
-        return (first - second) / self.spread if self.spread else float("nan")
-
-    @property
-    def reason(self) -> str:
-        return "" if self.spread else "all scores are equal: their standard deviation is 0"
-
-
 def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Floats, Floats]:
     first, second = (dots(sets[name].vectors, direction) for name in names)
     return first, second
-
-
-def _mean(values: Floats) -> float:
-    # Sorted, so that the last bit does not depend on the order of rows.
-    return float(np.sort(values).mean())
 
 
 def _resampled(sets: Sets, weights: Mapping[str, Floats], ddof: int) -> Floats:
@@ -269,29 +232,15 @@ def _resampled(sets: Sets, weights: Mapping[str, Floats], ddof: int) -> Floats:
         np.ascontiguousarray(np.einsum("nd,rd->rn", sets[name].vectors, direction))
         for name in ("x", "y")
     )
-    return _weighted(x, y, weights["x"], weights["y"], ddof)
+    return weighted_effects(x, y, weights["x"], weights["y"], ddof)
 
 
-def _moments(scores: _Scores, first: Floats, second: Floats) -> Floats:
-    return _weighted(scores.x[None], scores.y[None], first, second, scores.ddof)
-
-
-def _weighted(x: Floats, y: Floats, wx: Floats, wy: Floats, ddof: int) -> Floats:
-    """Effect size, both means and the difference of sums, shape (replicates, 4)."""
-    nx, ny = wx.sum(axis=1), wy.sum(axis=1)
-    sums = (wx * x).sum(axis=1), (wy * y).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums[0] / nx, sums[1] / ny
-        centre = ((sums[0] + sums[1]) / (nx + ny))[:, None]
-        squares = (wx * (x - centre) ** 2).sum(axis=1) + (wy * (y - centre) ** 2).sum(axis=1)
-        spread = np.sqrt(squares / np.maximum(nx + ny - ddof, 0))
-        flat = spread <= _ROUNDING * max(np.abs(x).max(), np.abs(y).max())
-        effect = (means[0] - means[1]) / np.where(flat, np.nan, spread)
-    return np.stack([effect, *means, sums[0] - sums[1]], axis=1)
+def _moments(scores: TwoSets, first: Floats, second: Floats) -> Floats:
+    return weighted_effects(scores.x[None], scores.y[None], first, second, scores.ddof)
 
 
 def _parts(
-    sets: Sets, scores: _Scores, boot: Floats | None, held: Against, level: float
+    sets: Sets, scores: TwoSets, boot: Floats | None, held: Against, level: float
 ) -> list[Part]:
     n = len(sets["x"]) + len(sets["y"])
     boots = [None if boot is None else boot[:, index] for index in (1, 2)]

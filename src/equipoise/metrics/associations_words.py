@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,11 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.associations_cells import Cells, ImageSimilarities, cells_of_images
+from equipoise.metrics.associations_cells import (
+    Cells,
+    Similarities,
+    cells_of,
+)
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
@@ -24,8 +27,6 @@ Floats = npt.NDArray[np.float64]
 
 _REFERENCE = "Mandal 2024, chapter 4"
 _AS_MEANS = "similarities are given as means: pass ImageSimilarities for intervals and chance"
-
-Similarities = Mapping[str, Mapping[str, Any]] | ImageSimilarities
 
 
 def trend(
@@ -69,7 +70,7 @@ def trend(
     Mandal 2024, chapter 4.
     """
     signs = _signs(positive, negative)
-    cells = _cells(similarities, signs, regions)
+    cells = cells_of(similarities, signs, regions)
     boot = _replicates(cells, resampling, rng)
     level = 0.95 if resampling is None else resampling.level
     averaged = None if boot is None else _mean(boot.reshape(len(boot), -1))
@@ -141,7 +142,7 @@ def gender_difference(
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not for gender_difference; use Permutation()")
     signs = dict.fromkeys(_signs(positive, negative), 1.0)
-    cells = _cells(similarities, signs, regions)
+    cells = cells_of(similarities, signs, regions)
     if len(cells.groups) < 2:
         raise InputError(f"similarities: groups {[*cells.groups]}; expected at least two")
     boot = _replicates(cells, resampling, rng)
@@ -184,44 +185,6 @@ def _signs(positive: Sequence[str], negative: Sequence[str]) -> dict[str, float]
             f"positive and negative: {twice[0]!r} occurs more than once; each word belongs to one"
         )
     return {word: 1.0 if index < len(positive) else -1.0 for index, word in enumerate(words)}
-
-
-def _cells(
-    similarities: Similarities, signs: Mapping[str, float], regions: Sequence[str] | None
-) -> Cells:
-    if isinstance(similarities, ImageSimilarities):
-        return cells_of_images(similarities, signs)
-    if not similarities:
-        raise InputError("similarities: no groups; expected a mapping of group to words")
-    columns = [_column(group, words, signs) for group, words in similarities.items()]
-    if len({len(column) for column in columns}) > 1:
-        raise InputError("similarities: groups have different numbers of regions; expected one")
-    values = np.stack(columns, axis=1)
-    names = [*map(str, range(1, len(values) + 1))] if regions is None else [*map(str, regions)]
-    if len(names) != len(values):
-        raise InputError(f"regions: {len(names)} names; expected {len(values)}, as similarities")
-    groups = tuple(map(str, similarities))
-    return Cells(tuple(names), groups, values, np.zeros(values.shape, dtype=np.int64))
-
-
-def _column(group: str, words: Mapping[str, Any], signs: Mapping[str, float]) -> Floats:
-    """Signed sum of a group's similarities, shape (regions,)."""
-    _need(signs, words, f"similarities of {group!r}")
-    arrays = [np.atleast_1d(np.asarray(words[word], dtype=np.float64)) for word in signs]
-    if len({one.shape for one in arrays}) > 1 or arrays[0].ndim != 1:
-        raise InputError(
-            f"similarities of {group!r}: words have different numbers of regions; "
-            "expected one number per region for each"
-        )
-    up = [one for one, sign in zip(arrays, signs.values(), strict=True) if sign > 0]
-    down = [one for one, sign in zip(arrays, signs.values(), strict=True) if sign < 0]
-    zero = np.zeros_like(arrays[0])
-    return np.asarray(sum(up, start=zero) - sum(down, start=zero))
-
-
-def _need(words: Collection[str], given: Collection[str], what: str) -> None:
-    if missing := [word for word in words if word not in given]:
-        raise InputError(f"{what}: no word {missing[0]!r}; expected all of {[*words]}")
 
 
 def _replicates(cells: Cells, resampling: Resampling | None, seed: int) -> Floats | None:
