@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from equipoise.metrics.effect_intervals import MeanEffect
+from equipoise.metrics.effect_sizes import effect_sizes
 from equipoise.stats import (
+    Association,
     association_interval,
     effect_size_interval,
     newcombe,
@@ -27,6 +30,7 @@ from equipoise.stats import (
     wilson,
 )
 from equipoise.stats.draws import TableSampler
+from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
@@ -225,6 +229,82 @@ def _plain(tables: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     )
 
 
+EFFECTS: dict[str, Callable[[int], Floats]] = {
+    "all 0": np.zeros,
+    "all 0.1": lambda k: np.full(k, 0.1),
+    "all 0.3": lambda k: np.full(k, 0.3),
+    "few 0.5, rest 0": lambda k: np.where(np.arange(k) < max(1, k // 10), 0.5, 0.0),
+    "0 to 0.4, evenly spread": lambda k: np.round(np.linspace(0.0, 0.4, k), 2),
+}
+CLASSES = (2, 3, 12, 50, 200)
+
+
+def mean_cases(samples: int, classes: tuple[int, ...] = CLASSES) -> Iterator[Case]:
+    """Simulated coverage of the mean of V over classes, every expected count at least 1."""
+    for k in classes:
+        for shape in ((2, 2), (3, 3), (4, 6), (14, 9)):
+            for n in (60, 300, 3000):
+                for skew, pattern in (("none", "all"), ("both", "one")):
+                    for name, effects in EFFECTS.items():
+                        drawn = _classes(k, shape, n, skew, pattern, effects(k), samples)
+                        if drawn is not None:
+                            what = f"{k} classes, V {name}, skewed: {skew}, differ: {pattern}"
+                            yield _mean(f"{shape[0]} × {shape[1]}", what, n, effects(k), drawn)
+
+
+def _classes(
+    k: int, shape: tuple[int, int], n: int, skew: str, pattern: str, v: Floats, samples: int
+) -> Association | None:
+    """Draw summaries of k tables, shape (k, samples); None where cells are too few."""
+    found = []
+    for strength, times in zip(*np.unique(v, return_counts=True), strict=True):
+        p = population(*shape, float(strength), skew, pattern if strength else "all")
+        if p is None or n * p.sum(axis=1).min() * p.sum(axis=0).min() < 1.0:
+            return None
+        rng = stream(SEED, "mean", k, *shape, n, skew, f"{strength:g}")
+        drawn = rng.multinomial(n, p.ravel() / p.sum(), size=(times, samples))
+        found.append(Association.of(drawn.reshape(times, samples, *shape)))
+    return Association.concatenate(found)
+
+
+def _mean(shape: str, what: str, n: int, v: Floats, drawn: Association) -> Case:
+    names = [field.name for field in fields(Association)]
+    ends = [
+        MeanEffect(Association(*(getattr(drawn, name)[:, index] for name in names)))(LEVEL)
+        for index in range(drawn.n.shape[1])
+    ]
+    low, high = np.array(ends).T
+    return _case(shape, what, f"n = {n}", float(v.mean()), low, high)
+
+
+def class_cases(samples: int) -> Iterator[Case]:
+    """Coverage of V per class as `effect_sizes` itself gives it, filter included."""
+    for shape in ((2, 2), (4, 6), (14, 9)):
+        for n in (300, 3000):
+            for skew, pattern in (("none", "all"), ("both", "one")):
+                for v in (0.0, 0.1, 0.3, 0.5):
+                    p = population(*shape, v, skew, pattern if v else "all")
+                    if p is None or n * p.sum(axis=1).min() * p.sum(axis=0).min() < 10.0:
+                        continue
+                    what = f"V = {v}, skewed: {skew}, differ: {pattern}"
+                    yield _per_class(p, n, v, what, samples)
+
+
+def _per_class(p: Floats, n: int, v: float, what: str, samples: int) -> Case:
+    """Let the classes of one audit be the samples."""
+    rows, columns = p.shape
+    rng = stream(SEED, "classes", f"{rows}x{columns}", n, what)
+    tables = rng.multinomial(n, p.ravel() / p.sum(), size=samples)
+    cell = np.repeat(np.tile(np.arange(rows * columns), samples), tables.ravel())
+    truth = np.repeat(np.arange(samples), n)
+    found = effect_sizes(
+        truth, cell % columns, cell // columns, resampling=Permutation(replicates=1, resolution=1.0)
+    )
+    assert found.by is not None
+    low, high = (found.by.column(name).to_numpy() for name in ("low", "high"))
+    return _case(f"{rows} × {columns}", what, f"n = {n}", v, low, high)
+
+
 @dataclass(frozen=True)
 class Tail:
     """How often the approximate tail gives p <= t when chance alone is at work, as P / t."""
@@ -363,6 +443,56 @@ SUMMARY_HEAD = [
 ]
 
 
+def effect_sections(per_class: int, samples: int) -> list[str]:
+    """Return the page's sections on the effect sizes of classes and on their mean."""
+    classes, means = list(class_cases(per_class)), list(mean_cases(samples))
+    return [
+        "## Effect sizes of classes",
+        "",
+        "V of each class as `effect_sizes` gives it, the filter on expected counts included, no",
+        f"expected count below 10; {per_class} classes per case (standard error "
+        f"{_error(per_class):.1%}).",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(classes).values()),
+        "",
+        "## The mean of Cramér's V over classes",
+        "",
+        "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
+        "margins and all groups differing, or falling margins and one group differing. All V 0,",
+        "0.1 or 0.3; a tenth of them 0.5 and the others 0; or evenly spread from 0 to 0.4.",
+        f"{samples} samples per case (standard error {_error(samples):.1%}, so that single cases",
+        "of the many fall below by luck).",
+        "",
+        *SUMMARY_HEAD,
+        *(summary(members) for members in by_kind(means).values()),
+        "",
+        "By what the classes are: how often the truth lies below and above, mean coverage (least)",
+        "and mean width.",
+        "",
+        *means_table(means),
+        "",
+    ]
+
+
+def means_table(cases: list[Case]) -> list[str]:
+    """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
+    lines = [
+        "| classes | V | truth below | truth above | coverage | width |",
+        "|---|---|---|---|---|---|",
+    ]
+    for k in CLASSES:
+        for name in EFFECTS:
+            found = [c for c in cases if c.what.startswith(f"{k} classes, V {name}, skewed")]
+            below, above, width = (
+                np.mean([getattr(c, field) for c in found]) for field in ("below", "above", "width")
+            )
+            least = min(c.coverage for c in found)
+            held = f"{1.0 - below - above:.1%} ({least:.1%})"
+            lines.append(f"| {k} | {name} | {below:.1%} | {above:.1%} | {held} | {width:.3f} |")
+    return lines
+
+
 def page(samples: int = 2000) -> str:
     """Return docs/coverage.md."""
     exact = [*wilson_cases(), *newcombe_cases()]
@@ -419,6 +549,7 @@ def page(samples: int = 2000) -> str:
         "",
         *strengths_table(plain),
         "",
+        *effect_sections(samples // 2, samples // 10),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",

@@ -38,6 +38,22 @@ def test_mean_and_variance_are_those_of_samples(p: np.ndarray) -> None:
     assert variance == pytest.approx(float(4 * spread * summary.chi2), rel=0.06)
 
 
+@pytest.mark.parametrize("strength", [0.0, 0.3, 0.8])
+def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength: float) -> None:
+    rows, columns = 1.0 / np.arange(1, 5), np.array([0.4, 0.3, 0.1, 0.1, 0.1])
+    p = np.outer(rows / rows.sum(), (1 - strength) * columns)
+    p[np.arange(4), np.arange(4)] += strength * rows / rows.sum()
+    n, samples = 100, 20_000
+    drawn = np.random.default_rng(5).multinomial(n, p.ravel(), size=samples)
+    summary = Association.of(drawn.reshape(-1, 4, 5))
+    truth = max(n * (p**2 / np.outer(p.sum(axis=1), p.sum(axis=0))).sum() - n, 0.0)
+    error = summary.unbiased.std() / np.sqrt(samples)
+    # A hundredth for what is left beyond terms of order 1/n.
+    assert summary.unbiased.mean() == pytest.approx(truth, abs=4 * error + 0.01 * truth)
+    model = float(summary.unbiased_variance(np.full(samples, truth)).mean())
+    assert 0.9 < model / summary.unbiased.var() < 1.7
+
+
 def test_null_moments_are_those_of_all_tables_with_the_same_margins() -> None:
     observed = np.array([[5.0, 3.0, 1.0], [2.0, 6.0, 4.0]])
     all_tables, weights = exact_tables(observed, np.zeros(2, dtype=np.int64), limit=10_000)
@@ -117,6 +133,22 @@ def test_limits() -> None:
     assert high == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (3, 5), (8, 6)])
+def test_no_table_is_even_enough_to_prove_that_there_is_nothing(rows: int, columns: int) -> None:
+    table = np.full((rows, columns), 20.0)
+    ends = []
+    for apart in (0.0, 1e-6, 1e-3, 0.1, 0.5, 1.0):
+        moved = table.copy()
+        moved[:2, :2] += [[apart, -apart], [-apart, apart]]
+        ends.append(association_interval(moved))
+    low, high = np.array(ends).T
+    # What a table as uneven as chance makes it on average gives.
+    df = (rows - 1) * (columns - 1)
+    chance = effect_size_interval(df, table.sum(), df, min(rows, columns) - 1)
+    assert (low == 0).all()
+    np.testing.assert_allclose(high, chance[1], rtol=0.05)
+
+
 def test_clusters_count_as_fewer_rows() -> None:
     table = np.array([[40, 10], [15, 35]])
     np.testing.assert_array_equal(
@@ -130,6 +162,14 @@ def test_stacked_summaries_give_the_same_intervals() -> None:
     low, high = stacked.interval(level=0.9)
     alone = np.array([association_interval(table, level=0.9) for table in many])
     np.testing.assert_array_equal(np.stack([low, high], axis=1), alone)
+
+
+def test_summaries_are_joined_and_taken_in_order() -> None:
+    first, second = ([[9, 4], [3, 8]], [[20, 1], [3, 30]]), ([[5, 0, 7], [2, 9, 1]],)
+    joined = Association.concatenate([Association.of(first), Association.of(second)])
+    low, high = joined.take(np.array([2, 0])).interval()
+    for place, table in enumerate([second[0], first[0]]):
+        assert (low[place], high[place]) == association_interval(table)
 
 
 @pytest.mark.parametrize(

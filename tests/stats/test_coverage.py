@@ -10,8 +10,10 @@ from stats.coverage_grid import (
     Case,
     association_cases,
     by_kind,
+    class_cases,
     extreme_cases,
     false_discovery_rate,
+    mean_cases,
     newcombe_cases,
     tail_cases,
     wilson_cases,
@@ -44,6 +46,22 @@ def test_effect_sizes() -> None:
     assert len(found) > 400
     assert np.mean([case.coverage for case in found]) >= 0.94
     assert _least(found, 400) >= 0.92
+
+
+def test_effect_sizes_of_classes() -> None:
+    found = list(class_cases(300))
+    assert np.mean([case.coverage for case in found]) >= 0.94
+    assert _least(found, 300) >= 0.93
+
+
+@pytest.mark.parametrize("classes", [2, 12, 200])
+def test_mean_effect_size(classes: int) -> None:
+    samples = 40
+    found = list(mean_cases(samples, (classes,)))
+    assert np.mean([case.coverage for case in found]) >= 0.94
+    assert _least(found, samples) >= 0.92
+    # What "below threshold" rests on: the high end alone.
+    assert np.mean([case.above for case in found]) <= 0.025
 
 
 def test_the_plain_inversion_would_fail() -> None:

@@ -46,16 +46,18 @@ def cramers_v(
         Bergsma's correction: 0 is as likely to be passed from above as from below under
         independence. Its interval is that of the uncorrected V.
     resampling : Bootstrap, Permutation, Exact or None
-        None gives the value and interval alone.
+        None gives the value alone.
     rng : int
         Seed.
 
     Returns
     -------
     Estimate
-        In [0, 1], higher is a stronger association. Interval: inversion of the noncentral
-        chi-square, which can reach 0. Chance: tables with the same margins. `.params` has
-        "chi2", "df" and "chance_chi2", the exact mean n / (n - 1) · df under the null. NaN
+        In [0, 1], higher is a stronger association. Interval: inversion of a noncentral
+        chi-square matched to the table (`equipoise.stats.association_interval`), which can reach
+        0 and is not [0, 0] where χ² is 0; without continuity correction. Chance: tables with the
+        same margins. `.params` has "chi2", "df" and "chance_chi2", the exact mean
+        n / (n - 1) · df under the null. NaN
         where only one group or one label is not empty.
 
     Raises

@@ -25,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import chdtrc, ndtri
 from scipy.stats import ncx2
 
@@ -37,9 +38,6 @@ _CLEAR = 0.25
 
 # Probability that chance alone puts any class beyond doubt.
 _DOUBT = 0.0125
-
-# Points of a grid that brackets a root, and how often the bracket is divided by them.
-_GRID, _ROUNDS = 33, 5
 
 # Factor by which a bracket grows until it holds its root.
 _WIDER = 1.5
@@ -203,42 +201,38 @@ class _Sum:
 
     def _solve(self, x: float, probability: float) -> float:
         """Return the true sum at which P(X <= x) is `probability`, 0 where there is none."""
-        # Square roots are as smooth as effect sizes; each round divides the bracket by a grid.
+
+        # Square roots are as smooth as effect sizes.
+        def excess(root: float) -> float:
+            return self._below(x, root * root) - probability
+
         low, high = 0.0, self._bracket(x, probability)
-        for _ in range(_ROUNDS):
-            grid = np.linspace(low, high, _GRID)
-            above = self._below(x, grid**2) > probability
-            if above.all() or not above[0]:
-                return high * high if above.all() else low * low
-            place = int(above.argmin())
-            low, high = float(grid[place - 1]), float(grid[place])
+        if excess(low) <= 0.0:
+            return 0.0
+        if excess(high) < 0.0:
+            high = float(brentq(excess, low, high, xtol=1e-10))
         return high * high
 
     def _bracket(self, x: float, probability: float) -> float:
         """Return a square root of the sum that is too large; the largest there is if none is."""
         most = math.sqrt(float((self.parts._largest**2).sum()))
-        noise = math.sqrt(float(self._variance(np.zeros(1))[0]))
-        high = math.sqrt(max(x - self.df, 0.0) + noise)
-        while high < most and self._below(x, np.array([high * high]))[0] > probability:
+        high = math.sqrt(max(x - self.df, 0.0) + math.sqrt(self._variance(0.0)))
+        while high < most and self._below(x, high * high) > probability:
             high *= _WIDER
         return min(high, most)
 
-    def _below(self, x: float, totals: Floats) -> Floats:
-        """Return P(X <= x) at each true sum."""
-        scale = self._variance(totals) / (2.0 * self.df + 4.0 * totals)
-        return np.asarray(ncx2.cdf(x / scale, self.df / scale, totals / scale))
+    def _below(self, x: float, total: float) -> float:
+        """Return P(X <= x) at a true sum."""
+        scale = self._variance(total) / (2.0 * self.df + 4.0 * total)
+        return float(ncx2.cdf(x / scale, self.df / scale, total / scale))
 
-    def _variance(self, totals: Floats) -> Floats:
+    def _variance(self, total: float) -> float:
         """Return the larger variance of equal effects and of those that the estimates show."""
         tables, weight = self.parts.tables, self.parts._weight
         shares = [np.full_like(weight, 1.0 / len(weight))]
         shown = weight * self.parts._signal
         if shown.any():
             shares.append(shown / shown.sum())
-        most = self.parts._largest**2
-        found = []
-        for share in shares:
-            squares = np.minimum(totals[:, None] * share, most)
-            variance = tables.unbiased_variance(squares / weight)
-            found.append((variance * weight**2).sum(axis=1))
-        return np.asarray(self.parts.inflation * np.maximum.reduce(found))
+        squares = np.minimum(total * np.stack(shares), self.parts._largest**2)
+        variances = (tables.unbiased_variance(squares / weight) * weight**2).sum(axis=1)
+        return self.parts.inflation * float(variances.max())

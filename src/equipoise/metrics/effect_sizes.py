@@ -68,7 +68,9 @@ def effect_sizes(  # noqa: PLR0913 - the public signature
     Estimate
         At least 0, higher is worse; V and T are at most 1. Chance: groups permuted within the
         true class, within the predicted label, or over all rows. `.by` has one row per class
-        with its own interval (inversion of the noncentral chi-square) and chance level; its
+        with its own interval (inversion of a noncentral chi-square matched to the class's table)
+        and chance level; the interval of the mean holds however effects are spread over the
+        classes, see `equipoise.metrics.effect_intervals.MeanEffect`. Its
         `by_group` are each group's rows and share of wrong predictions, its `n` the class's
         rows before labels were dropped. A class with one label or one group is NaN with the
         reason, left out of the mean and counted in `.excluded`.

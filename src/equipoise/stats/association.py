@@ -296,5 +296,5 @@ def _odd_moment(share: Floats) -> Floats:
 
 
 def _polynomial(coefficients: Floats, s: Floats) -> Floats:
-    constant, first, second, third = np.moveaxis(coefficients, -1, 0)
+    constant, first, second, third = (coefficients[..., power] for power in range(4))
     return np.asarray(constant + s * (first + s * (second + s * third)))
