@@ -48,6 +48,7 @@ class Contrast:
 
 
 def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, dict[Key, Contrast]]:
+    """Judge every version; raise an InputError when they cannot be compared."""
     if baseline not in versions:
         raise InputError(f"baseline={baseline!r}: expected one of the versions {list(versions)}")
     counts = {name: 0 if one.boot is None else len(one.boot) for name, one in versions.items()}
@@ -97,7 +98,8 @@ def _contrast_row(
         p = math.nan
         if null is not None and not math.isnan(value) and not results.hall:
             drawn = np.abs(null[:, index])
-            p = p_value(drawn, abs(value), "higher", resolution=results.resolution).value
+            found_p = p_value(drawn, abs(value), "higher", resolution=results.resolution, scale=1.0)
+            p = found_p.value
         found.append((key, value, float(low), float(high), p, draws))
     return found
 
@@ -122,6 +124,7 @@ def matched(found: Mapping[Key, Contrast], key: Key) -> Contrast | None:
 
 
 def rule_of(results: ConceptResults, alpha: float) -> str:
+    """Say when a difference of a version counts as significant."""
     if results.hall:
         return f"[Hall]: {1.0 - alpha:.0%} interval against 0"
     return f"q <= {alpha:g} (Benjamini-Hochberg over concepts and pairs)"

@@ -65,7 +65,8 @@ def largest(differences: Floats, null: Floats | None, text: str, resolution: flo
 
 
 def _against(null: Floats, value: float, text: str, resolution: float) -> Against:
-    found = p_value(null, value, "higher", resolution=resolution)
+    # Metrics lie in [0, 1]: their differences tie to 1e-12.
+    found = p_value(null, value, "higher", resolution=resolution, scale=1.0)
     method = found.method if text != CENTRED else found.method.replace("permutation", "share")
     if math.isnan(found.value):
         return NOTHING
