@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from equipoise.audits.config_metrics import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
-from equipoise.core.parts import Part, parts_from_table
+from equipoise.core.parts import Part
 from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
 
@@ -88,10 +88,10 @@ def whole(
 
 def parts(estimate: Estimate, place: Place, *, metric: str | None = None) -> list[Draft]:
     """Draft one leaf finding for each part of an estimate."""
-    if estimate.by is None:
+    if not estimate.parts:
         return []
     base = whole(estimate, place, Family.LEAF)
-    return [_part(base, part, metric) for part in parts_from_table(estimate.by)]
+    return [_part(base, part, metric) for part in estimate.parts]
 
 
 def _part(base: Draft, part: Part, metric: str | None) -> Draft:

@@ -12,7 +12,7 @@ from equipoise.audits.findings import Draft, Place, parts, whole
 from equipoise.audits.repeats import told_once
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
-from equipoise.core.parts import Part, parts_from_table
+from equipoise.core.parts import Part
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.effect_sizes import EffectSizes
@@ -132,13 +132,12 @@ def _drafts(estimate: Estimate, place: Place) -> Iterator[Draft]:
 
 
 def _first(estimate: Estimate) -> Part:
-    return parts_from_table(estimate.by)[0]
+    return estimate.parts[0]
 
 
 def _worst(estimate: Estimate) -> Part:
     """Return the part with the largest value."""
-    every = parts_from_table(estimate.by)
-    return max(every, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
+    return max(estimate.parts, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
 def _spread(design: Design, config: Config, resampling: Resampling | None) -> list[Draft]:
@@ -195,4 +194,4 @@ def _unanswered(design: Design, config: Config, resampling: Resampling | None) -
 
 
 def _parts(estimates: list[Estimate]) -> dict[str, tuple[Part, ...]]:
-    return {one.metric: parts_from_table(one.by) for one in estimates if one.by is not None}
+    return {one.metric: one.parts for one in estimates if one.by is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
+from equipoise.core.parts import Part, parts_from_table
 
 Harm = Literal["higher", "lower", "either"]
 Ends = Callable[[float], tuple[float, float]]
@@ -100,6 +102,11 @@ class Estimate:
     def excess(self) -> float:
         """Value minus the mean of the chance level; NaN when there is no chance level."""
         return math.nan if self.chance is None else self.value - self.chance.mean
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The rows of `by` as records, read once; none without parts."""
+        return () if self.by is None else parts_from_table(self.by)
 
     @property
     def estimable(self) -> bool:

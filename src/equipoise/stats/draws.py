@@ -113,9 +113,7 @@ class TableSampler:
             yield self._restore(margins.draw(rng, size))
 
     def _restore(self, draws: Tables | Indices) -> Tables:
-        restored = np.empty(draws.shape)
-        restored[..., self._order] = draws
-        return restored
+        return draws.take(np.argsort(self._order), axis=-1).astype(np.float64, copy=False)
 
 
 def group_order(table: Tables) -> Indices:
