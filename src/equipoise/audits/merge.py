@@ -102,8 +102,9 @@ def _check_labels(
     differ = np.flatnonzero(ours != theirs)
     if len(differ):
         image = data.ids[rows[differ[0]]]
+        many = "1 image" if len(differ) == 1 else f"{len(differ)} images"
         raise DataError(
-            f"runs {first} and {name} label {len(differ)} images differently, first {image!r}: "
+            f"runs {first} and {name} label {many} differently, first {image!r}: "
             f"{ours[differ[0]]!r} and {theirs[differ[0]]!r}",
             expected="the same label for the same image",
             fix="audit both models against the same labels and class mapping",

@@ -73,7 +73,7 @@ def _row_axis() -> alt.Axis:
 
 
 def _verdict_color(present: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
-    legend = alt.Legend(title=None, values=list(present), columns=2)
+    legend = alt.Legend(title=None, values=list(present))
     words = [DIFFERENCE, *VERDICTS[1:]] if DIFFERENCE in present else VERDICTS
     color = alt.Color(
         "verdict:N", scale=alt.Scale(domain=words, range=VERDICT_COLORS), legend=legend

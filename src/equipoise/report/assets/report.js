@@ -20,9 +20,11 @@
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
     // Names of groups and classes may take two fifths of the width, whatever the width is.
     const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.4 * element.clientWidth) };
+    // Beside long names a narrow chart leaves a legend room for one entry a line.
+    const legend = { ...page.config.legend, ...(element.clientWidth < 420 ? { columns: 1 } : {}) };
     vegaEmbed(element, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
-      config: { ...page.config, axis }, tooltip: { disableDefaultStyle: true },
+      config: { ...page.config, axis, legend }, tooltip: { disableDefaultStyle: true },
     }).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
   }
 

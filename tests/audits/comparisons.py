@@ -1,0 +1,92 @@
+"""Synthetic comparisons: models whose faults are known, on the same images."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise import audits
+from equipoise.core import AuditResult, Finding
+
+KINDS = np.array(["cat", "dog", "owl"])
+
+
+def images(n: int = 600, kinds: int = 3, seed: int = 0) -> pl.DataFrame:
+    """Images with the answers of a good model, of a poor one, and of one that fails place y."""
+    rng = np.random.default_rng(seed)
+    truth, place = rng.integers(0, kinds, n), rng.integers(0, 2, n)
+    other = (truth + 1 + rng.integers(0, max(kinds - 1, 1), n)) % kinds
+    wrong = {
+        "good": rng.random(n) < 0.05,
+        "poor": rng.random(n) < 0.35,
+        "skewed": rng.random(n) < np.where(place == 1, 0.4, 0.0),
+    }
+    answers = {name: KINDS[np.where(some, other, truth)] for name, some in wrong.items()}
+    return pl.DataFrame(
+        {
+            "id": [f"i{index:04d}" for index in range(n)],
+            "kind": KINDS[truth],
+            "place": np.array(["x", "y"])[place],
+            "scene": [f"s{index // 4}" for index in range(n)],
+            **answers,
+        }
+    )
+
+
+Run = tuple[audits.Config, Any]
+
+
+def run(frame: pl.DataFrame, *models: str, **more: Any) -> Run:
+    """A run as `compare` reads it: its configuration and its predictions."""
+    data = {"table": frame, "id": "id", "target": "kind", "groups": ["place"]}
+    values = {
+        "audit": "predictions",
+        "data": data | more.pop("data", {}),
+        "models": {name: {"table": frame, "prediction": name} for name in models},
+        "resampling": {"replicates": 400, "seed": 3} | more.pop("resampling", {}),
+    }
+    config = audits.parse_config(values | more)
+    return config, audits.load(config)
+
+
+def compare(*runs: Run) -> AuditResult:
+    return audits.compare(dict(zip("abc", runs, strict=False)))
+
+
+ALL_LABELS = {"effect_sizes": {"min_expected": 0}}
+
+
+@cache
+def usual() -> AuditResult:
+    return compare(run(images(), "poor", "good"))
+
+
+def pick(result: AuditResult, metric: str, subject: str = "", groups: str = "place") -> Finding:
+    place = (metric, subject, "" if metric == "accuracy" else groups)
+    found = [one for one in result.findings if (one.metric, one.subject, one.groups) == place]
+    assert len(found) == 1, place
+    return found[0]
+
+
+def numbers(result: AuditResult) -> list[tuple[Any, ...]]:
+    return [
+        (f.model, f.metric, f.subject, f.groups, f.verdict, f.direction, *map(_rounded, (
+            f.value, f.ci_low, f.ci_high, f.p_value, f.q_value, f.chance_low,
+        )))
+        for f in result.findings
+    ]  # fmt: skip
+
+
+def _rounded(value: float) -> float | str:
+    """NaN differs from itself; its name does not."""
+    return "nan" if math.isnan(value) else round(value, 12)
+
+
+def share_right(frame: pl.DataFrame, model: str) -> float:
+    """The model's accuracy, counted row by row."""
+    right = frame[model].to_numpy() == frame["kind"].to_numpy()
+    return float(right.mean())

@@ -1,0 +1,242 @@
+"""Comparisons: what differs, in which direction, how surely, and on which rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binomtest
+
+from audits.comparisons import (
+    ALL_LABELS,
+    KINDS,
+    Run,
+    compare,
+    images,
+    numbers,
+    pick,
+    run,
+    share_right,
+    usual,
+)
+from equipoise import audits, report
+from equipoise.core import DataError, Verdict
+
+
+def test_accuracy_is_the_paired_difference_with_both_values_and_who_is_worse() -> None:
+    frame, found = images(), pick(usual(), "accuracy")
+    right = {name: share_right(frame, name) for name in ("poor", "good")}
+    assert found.model == "good − poor"
+    assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
+    assert json.loads(found.parameters) == {
+        "model_a": "poor", "model_b": "good", "worse": "poor",
+        "value_a": pytest.approx(right["poor"]), "value_b": pytest.approx(right["good"]),
+    }  # fmt: skip
+    assert found.direction == "accuracy is worse for poor"
+    assert (found.verdict, found.n, found.unit) == (Verdict.DISPARITY, len(frame), "row")
+    assert (found.chance, found.excess) == (0.0, found.value)
+
+
+def test_accuracy_interval_is_that_of_paired_proportions() -> None:
+    frame, found = images(), pick(usual(), "accuracy")
+    truth = frame["kind"].to_numpy()
+    apart = (frame["good"].to_numpy() == truth) * 1.0 - (frame["poor"].to_numpy() == truth)
+    # Wald's interval of a paired difference, from the variance of the rows' differences.
+    half = 1.96 * apart.std() / math.sqrt(len(frame))
+    assert found.ci_low == pytest.approx(found.value - half, abs=0.006)
+    assert found.ci_high == pytest.approx(found.value + half, abs=0.006)
+    assert found.method == "paired percentile bootstrap over rows, 400 replicates"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swapping_gives_mcnemars_p_value(seed: int) -> None:
+    frame = images(200, seed=seed)
+    rng = np.random.default_rng(seed)
+    close = np.where(rng.random(200) < 0.12, KINDS[rng.integers(0, 3, 200)], frame["poor"])
+    frame = frame.with_columns(close=pl.Series(close))
+    result = compare(run(frame, "poor", "close", resampling={"replicates": 4000}))
+    first, second = (frame[name] == frame["kind"] for name in ("poor", "close"))
+    only = int((first & ~second).sum()), int((second & ~first).sum())
+    expected = binomtest(only[0], sum(only)).pvalue
+    # The smaller side of 4000 draws, doubled: 4 standard errors of a share near one half.
+    assert pick(result, "accuracy").p_value == pytest.approx(expected, abs=0.07)
+
+
+def test_models_alike_differ_by_zero_and_nobody_is_worse() -> None:
+    frame = images().with_columns(twin=pl.col("poor"))
+    result = compare(run(frame, "poor", "twin"))
+    for one in result.findings:
+        assert one.value == 0.0 or math.isnan(one.value)
+        assert one.direction == ""
+        assert json.loads(one.parameters)["worse"] == ""
+        assert one.verdict in (Verdict.BELOW_THRESHOLD, Verdict.NOT_ESTIMABLE, Verdict.NONE)
+        assert math.isnan(one.p_value) or one.p_value == 1.0
+    ranks = {row["rank"] for row in result.tables["ranking"].to_pylist()}
+    assert ranks <= {1, None}
+
+
+def test_lower_is_worse_for_accuracies_and_higher_for_gaps() -> None:
+    result = compare(run(images(), "skewed", "good", metrics=ALL_LABELS))
+    for metric in ("worst_group_accuracy", "accuracy_gap", "equalized_odds", "effect_size_mean"):
+        assert pick(result, metric).direction.endswith("over place is worse for skewed")
+    assert pick(result, "worst_group_accuracy").value > 0 > pick(result, "accuracy_gap").value
+
+
+def test_names_of_groups_and_order_of_rows_change_nothing() -> None:
+    frame = images()
+    moved = frame.sample(fraction=1.0, shuffle=True, seed=4).with_columns(
+        place=pl.col("place").replace({"x": "zz", "y": "aa"})
+    )
+    assert numbers(compare(run(moved, "poor", "good"))) == numbers(usual())
+
+
+def test_repeated_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        report.write(compare(run(images(), "poor", "good")), tmp_path / name)
+    for file in ("findings.parquet", "findings.json", "tables/differences.parquet"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_exchanged_models_turn_the_sign() -> None:
+    back = compare(run(images(), "good", "poor"))
+    for one in usual().findings:
+        other = pick(back, one.metric, one.subject)
+        assert other.model == "poor − good"
+        if not math.isnan(one.value):
+            assert other.value == pytest.approx(-one.value, abs=1e-12)
+            assert other.direction == one.direction
+
+
+def test_units_move_together() -> None:
+    """Every image twice says no more than every image once, when its copies are one unit."""
+    frame = images(300)
+    twice = pl.concat([frame, frame]).with_columns(
+        id=pl.Series([f"j{index}" for index in range(2 * len(frame))]),
+        scene=pl.Series([*frame["id"]] * 2),
+    )
+    once = pick(compare(run(frame, "poor", "good")), "accuracy")
+    clustered = pick(compare(run(twice, "poor", "good", data={"unit": "scene"})), "accuracy")
+    naive = pick(compare(run(twice, "poor", "good")), "accuracy")
+    assert clustered.unit == "unit"
+    assert clustered.value == pytest.approx(once.value)
+    widths = [one.ci_high - one.ci_low for one in (once, clustered, naive)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.2)
+    assert widths[2] < 0.85 * widths[1]
+    assert "exchangeable on each unit" in clustered.null
+
+
+def without_owls(*models: str, **more: Any) -> tuple[Run, Run]:
+    """A run in which owls are said and true, and one about the other images that knows none."""
+    frame = images()
+    no_owl = pl.col("good", "skewed").replace("owl", "cat")
+    fewer = frame.filter(pl.col("kind") != "owl").with_columns(no_owl)
+    return run(frame, "poor", **more), run(fewer, *models, **more)
+
+
+@pytest.mark.parametrize("unit", [None, "scene"])
+def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit: str) -> None:
+    settings: dict[str, Any] = {"data": {"unit": unit}, "metrics": ALL_LABELS}
+    first, second = without_owls("skewed", **settings)
+    result = compare(first, second)
+    effects = [one for one in result.findings if one.metric == "cramers_v"]
+    assert [one.subject for one in effects] == ["cat", "dog"]
+    alone = audits.run(second[0])
+    for one in effects:
+        known = json.loads(one.parameters)["value_b"]
+        assert known == pytest.approx(pick(alone, "cramers_v", one.subject).value, abs=1e-12)
+
+
+def test_each_pair_of_three_models_is_compared() -> None:
+    result = compare(run(images(), "poor", "good", "skewed"))
+    pairs = {one.model for one in result.findings}
+    assert pairs == {"good − poor", "skewed − poor", "skewed − good"}
+    rows = [row for row in result.tables["ranking"].to_pylist() if row["metric"] == "accuracy"]
+    assert [(row["model"], row["rank"]) for row in rows] == [
+        ("good", 1), ("skewed", 2), ("poor", 3),
+    ]  # fmt: skip
+    assert sum(row["share_best"] for row in rows) == pytest.approx(1.0)
+    two = {(f.metric, f.subject): f.value for f in usual().findings}
+    for one in result.findings:
+        if one.model == "good − poor" and not math.isnan(one.value):
+            assert one.value == pytest.approx(two[one.metric, one.subject], abs=1e-12)
+
+
+def test_labels_that_neither_model_gives_belong_to_no_pair() -> None:
+    result = compare(*without_owls("good", "skewed"))
+    subjects = {
+        pair: {one.subject for one in result.findings if one.model == pair and one.subject}
+        for pair in ("good − poor", "skewed − good")
+    }
+    assert subjects == {"good − poor": {"cat", "dog", "owl"}, "skewed − good": {"cat", "dog"}}
+    # With two labels left, the second class says what the first one said.
+    (shown,) = (
+        one
+        for one in result.findings
+        if (one.model, one.metric, one.subject) == ("skewed − good", "equalized_odds", "dog")
+    )
+    assert shown.reason == "the same gap as for cat, which is tested"
+
+
+def test_two_runs_are_one_comparison() -> None:
+    frame = images()
+    apart = compare(run(frame, "poor"), run(frame, "good"))
+    assert numbers(apart) == numbers(usual())
+    assert [*apart.manifest.counts] == ["a", "b"]
+    assert all(name.startswith(("a: ", "b: ")) for name in apart.manifest.inputs)
+    assert "Groups, metrics, thresholds and seed are those of run a." in apart.manifest.notes
+
+
+def test_one_name_in_two_runs_is_told_apart() -> None:
+    frame = images()
+    changed = frame.with_columns(poor=pl.col("good"))
+    result = compare(run(frame, "poor"), run(changed, "poor"))
+    assert {one.model for one in result.findings} == {"b: poor − a: poor"}
+
+
+def test_only_common_and_answered_rows_are_compared() -> None:
+    frame = images()
+    fewer = frame[100:].with_columns(
+        good=pl.when(pl.int_range(500) < 20).then(pl.lit("")).otherwise("good")
+    )
+    result = compare(run(frame, "poor"), run(fewer, "good"))
+    found, same = pick(result, "accuracy"), frame[120:]
+    assert found.n == 480
+    right = {name: share_right(same, name) for name in ("poor", "good")}
+    assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
+    assert result.manifest.notes[:3] == (
+        "Compared on the 480 images that have a label and an answer of every model.",
+        "run a: 120 of 600 labelled images are not compared.",
+        "run b: 20 of 500 labelled images are not compared.",
+    )
+    assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
+
+
+def refusal(*runs: Run) -> str:
+    with pytest.raises(DataError) as raised:
+        compare(*runs)
+    return str(raised.value)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    frame = images(60)
+    kinds = pl.when(pl.col("id") == "i0007").then(pl.lit("eel")).otherwise("kind")
+    said = refusal(run(frame, "poor"), run(frame.with_columns(kind=kinds), "good"))
+    assert said.startswith("runs a and b label 1 image differently, first 'i0007': '")
+    assert "' and 'eel'. Expected: the same label for the same image." in said
+    assert refusal(run(frame, "poor")).startswith("poor: one model only. Expected: at least two")
+    strangers = frame.with_columns(id=pl.lit("z") + pl.col("id"))
+    said = refusal(run(frame, "poor"), run(strangers, "good"))
+    assert said.startswith("runs a, b have no image in common.")
+    place = pl.int_range(60) < 30
+    halves = frame.with_columns(
+        poor=pl.when(place).then("poor").otherwise(pl.lit("")),
+        good=pl.when(place).then(pl.lit("")).otherwise("good"),
+    )
+    said = refusal(run(halves, "poor", "good"))
+    assert said.startswith("no image has a label and an answer of every model: poor, good.")
