@@ -321,6 +321,23 @@ def test_halls_protocol_says_its_rule_and_has_no_p() -> None:
     assert found.params["prevalence_ratio"] == 5
 
 
+def test_replicates_without_a_value_do_not_spoil_halls_mean() -> None:
+    # Only two rows are predicted positive: many samples have none, and no precision.
+    cells = np.array([[0, 1.0, 0, 5], [2, 0, 1, 5]])
+    assert np.isnan(metric_of("precision", cells, None)).tolist() == [True, False]
+    scores, labels, group = world(13, n=400, concepts=1, prevalence=(0.6, 0.2))
+    scores[:, 0] = 0.0
+    scores[np.flatnonzero(labels[:, 0] & (group == "a")), 0] = 1.0
+    scores[np.flatnonzero(labels[:, 0] & (group == "b"))[:2], 0] = 1.0
+    results = concept_results(
+        scores, labels, group, Choices("precision", "hall", 1, min_positives=30, replicates=200)
+    )
+    assert results.boot is not None
+    assert results.thresholds.tolist() == [1.0]
+    assert 0 < np.isnan(results.boot[:, 0, 1]).sum() < 200
+    assert not np.isnan(results.observed).any()
+
+
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("equipoise.metrics.concepts_measure.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})

@@ -141,3 +141,17 @@ def test_bad_input() -> None:
         InputError, match=r"^models: versions .*; expected the same versions for every model$"
     ):
         model_order(models, "base")
+
+
+@pytest.mark.parametrize("version", ["weighted", "hall"])
+def test_prevalence_can_hide_that_the_other_group_is_worse(version: Any) -> None:
+    # Group b is ranked better, but rare: its average precision as observed is lower.
+    data = world(4, n=4000, concepts=1, prevalence=(0.5, 0.1), shift={0: -0.7})
+    versions = {
+        name: concept_results(*data, Choices(prevalence=name), concepts=["c"], resampling=QUICK)
+        for name in ("observed", version)
+    }
+    row = by(design_choices(versions, "observed"), concept="c")
+    assert row["effect"] == "switches"
+    assert row["baseline_value"] > 0.05
+    assert row["value"] < -0.05

@@ -210,7 +210,7 @@ class _Draws:
             if boot is not None:
                 boot[:, g] = self._replicates(one, g, cells, draw)
                 if self._hall:
-                    values[g] = boot[:, g].mean()
+                    values[g] = _mean_known(boot[:, g])
                     continue
             used = cells.cell[cells.cell >= 0]
             table = np.bincount(used, minlength=cells.size).astype(np.float64)
@@ -261,6 +261,12 @@ class _Draws:
         values = np.full((len(found), len(one.reasons)), np.nan)
         values[:, compared] = found
         return values
+
+
+def _mean_known(replicates: Floats) -> float:
+    """Return the mean of the replicates that have a value, NaN where none has."""
+    known = replicates[~np.isnan(replicates)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _permutations(data: Concepts, resampling: Bootstrap | Permutation | None) -> int:
