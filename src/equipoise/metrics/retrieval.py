@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.groups import Groups
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval_chance import max_skew_distribution
-from equipoise.metrics.retrieval_estimates import Asked, Exactly, Other, estimate
-from equipoise.metrics.retrieval_pools import Floats, Pools, pools_of
-from equipoise.metrics.retrieval_statistics import (
-    Bias,
-    Bools,
-    Divergence,
-    GroupSkew,
-    MaxSkew,
-    MinSkew,
-    ShareDeviation,
-    Statistic,
-    contrast,
-    skews,
+from equipoise.metrics.retrieval_estimates import estimate
+from equipoise.metrics.retrieval_pools import pools_of
+from equipoise.metrics.retrieval_requests import (
+    asked_bias,
+    asked_mad,
+    asked_max_skew,
+    asked_min_skew,
+    asked_ndkl,
+    asked_skews,
 )
-from equipoise.metrics.retrieval_tops import Desired, desired_shares, rank
+from equipoise.metrics.retrieval_tops import Desired
 from equipoise.stats.resampling import Resampling
-
-_SKEW = "Geyik et al. 2019, KDD, definition 2 (Skew@K, MaxSkew@K, MinSkew@K)"
-_NDKL = "Geyik et al. 2019, KDD, definition 4 (NDKL)"
-_BIAS = "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
-_MAD = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table 1"
-_TWO = ("pool", "uniform")
 
 
 def max_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -101,7 +85,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD; Howard et al. 2024, section 4.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(_extreme("max_skew", pools, k, desired), resampling, rng)
+    return estimate(asked_max_skew(pools, k, desired), resampling, rng)
 
 
 def min_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -140,7 +124,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD, definition 3.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(_extreme("min_skew", pools, k, desired), resampling, rng)
+    return estimate(asked_min_skew(pools, k, desired), resampling, rng)
 
 
 def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -183,7 +167,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD, definition 2.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(_skews(pools, k, desired, group), resampling, rng)
+    return estimate(asked_skews(pools, k, desired, group), resampling, rng)
 
 
 def ndkl(  # noqa: PLR0913 - one keyword for each choice
@@ -226,17 +210,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD, definition 4; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    tops = rank(pools, k, whole=True)
-    shares = desired_shares(desired, pools)[tops.pool]
-    others = ()
-    if (other := _other_target(desired, pools, tops.pool)) is not None:
-        name, given = other
-        others = (Other(f"ndkl_{name}", "", Divergence(given), "higher", each=True),)
-    asked = Asked(
-        "ndkl", _NDKL, "higher", pools, tops, Divergence(shares), others,
-        params={"desired": _told(desired)},
-    )  # fmt: skip
-    return estimate(asked, resampling, rng)
+    return estimate(asked_ndkl(pools, k, desired), resampling, rng)
 
 
 def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -281,20 +255,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     Wang et al. 2021, EMNLP, section 3; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    names = _opposed(pools.groups, first, second)
-    places = tuple(pools.groups.names.index(name) for name in names)
-    tops = rank(pools, k)
-    wanted = desired_shares(desired, pools)[tops.pool]
-    asked = Asked(
-        "bias_at_k", _BIAS, "either", pools, tops, Bias(*places, len(pools.groups)),
-        params={
-            "first": names[0],
-            "second": names[1],
-            "desired": _told(desired),
-            "at_desired_shares": float(contrast(wanted, *places).mean()) if len(wanted) else np.nan,
-        },
-    )  # fmt: skip
-    return estimate(asked, resampling, rng)
+    return estimate(asked_bias(pools, k, desired, first, second), resampling, rng)
 
 
 def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -335,101 +296,4 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022, Table 1.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    tops = rank(pools, k)
-    compared = (pools.sizes > 0)[tops.pool] & pools.groups.usable
-    asked = Asked(
-        "retrieval_mad", _MAD, "higher", pools, tops, ShareDeviation(compared)
-    )
-    return estimate(asked, resampling, rng)
-
-
-_EXTREMES: dict[str, type[MaxSkew] | type[MinSkew]] = {"max_skew": MaxSkew, "min_skew": MinSkew}
-
-
-def _extreme(metric: str, pools: Pools, k: int, desired: Desired) -> Asked:
-    tops = rank(pools, k)
-    kind, harm = _EXTREMES[metric], "higher" if metric == "max_skew" else "lower"
-    given = desired_shares(desired, pools)
-    compared = (given > 0) & pools.groups.usable
-    others = ()
-    if (other := _other_target(desired, pools, tops.pool)) is not None:
-        name, shares = other
-        beside = kind(shares, (shares > 0) & pools.groups.usable)
-        others = (Other(f"{metric}_{name}", "", beside, harm, each=True),)
-    exact = _ExactMaxSkew(pools, tops.k, given, compared) if metric == "max_skew" else None
-    return Asked(
-        metric, _SKEW, harm, pools, tops, kind(given[tops.pool], compared[tops.pool]), others,
-        exact=exact, params={"desired": _told(desired)},
-    )  # fmt: skip
-
-
-def _skews(pools: Pools, k: int, desired: Desired, group: str | None) -> Asked:
-    names = pools.groups.names
-    if group is not None and group not in names:
-        raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
-    tops = rank(pools, k)
-    given = desired_shares(desired, pools)[tops.pool]
-    each = [GroupSkew(given, index) for index in range(len(names))]
-    main: Statistic = MaxSkew(given, (given > 0) & pools.groups.usable)
-    return Asked(
-        "skew_at_k",
-        _SKEW,
-        "higher" if group is None else "either",
-        pools,
-        tops,
-        main if group is None else each[names.index(group)],
-        tuple(
-            Other("group_skew", name, one, "either") for name, one in zip(names, each, strict=True)
-        ),
-        show=lambda shares: skews(shares, given),
-        shows=f"skew among the first {k}",
-        params={"desired": _told(desired), "group": group or "largest over groups"},
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _ExactMaxSkew:
-    """Every MaxSkew@K of a pool in random order; groups of one size and share are alike."""
-
-    pools: Pools
-    k: int
-    desired: Floats
-    compared: Bools
-
-    def __call__(self, index: int) -> Exactly | None:
-        rows = zip(
-            self.pools.sizes[index].tolist(), self.desired[index].tolist(),
-            self.compared[index].tolist(), strict=True,
-        )  # fmt: skip
-        sizes, desired, compared = zip(*sorted(rows), strict=True)
-        if sum(compared) < 2:
-            return None
-        return max_skew_distribution(sizes, self.k, desired, compared)
-
-
-def _other_target(
-    desired: Desired, pools: Pools, chosen: Any
-) -> tuple[str, Floats] | None:
-    """Return the other of "pool" and "uniform" where they differ."""
-    if desired not in _TWO:
-        return None
-    name = _TWO[1 - _TWO.index(desired)]
-    main, other = (desired_shares(one, pools)[chosen] for one in (desired, name))
-    return None if np.allclose(main, other, rtol=0.0, atol=1e-12) else (name, other)
-
-
-def _told(desired: Desired) -> str | dict[str, float]:
-    return desired if isinstance(desired, str) else {str(g): float(p) for g, p in desired.items()}
-
-
-def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str, str]:
-    names = groups.names
-    if first is None and second is None and len(names) == 2:
-        plain = [name.lower() for name in names]
-        return (names[1], names[0]) if plain == ["female", "male"] else (names[0], names[1])
-    for what, name in (("first", first), ("second", second)):
-        if name is None or str(name) not in names:
-            raise InputError(f"{what}={name!r}: no such group; expected one of {', '.join(names)}")
-    if str(first) == str(second):
-        raise InputError(f"first and second are both {first!r}; expected two different groups")
-    return str(first), str(second)
+    return estimate(asked_mad(pools, k), resampling, rng)

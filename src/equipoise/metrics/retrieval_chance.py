@@ -85,7 +85,10 @@ def max_skew_distribution(
         used &= np.array(compared)
     held = np.minimum(np.array(sizes), k)
     ratios = np.concatenate(
-        [np.arange(many + 1) / share for many, share in zip(held[used], np.array(desired)[used])]
+        [
+            np.arange(many + 1) / share
+            for many, share in zip(held[used], np.array(desired)[used], strict=True)
+        ]
     )
     values = _distinct(ratios / k)
     if len(values) * int((held + 1).sum()) * (k + 1) > work:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,28 @@ import numpy.typing as npt
 from scipy.special import pdtr
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm, no_ends
-from equipoise.core.finding import GroupValue
+from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against_chance, part, replicates_of
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, NO_INTERVAL, Draws
 from equipoise.metrics.retrieval_null import LabelExchange, simulate
+from equipoise.metrics.retrieval_parts import (
+    POOL_ORDER,
+    SET_ORDER,
+    Asked,
+    Exactly,
+    exactly,
+    other_parts,
+    query_parts,
+    too_few,
+    too_small,
+)
 from equipoise.metrics.retrieval_pools import Floats, Pools
-from equipoise.metrics.retrieval_statistics import Drawn, Statistic
+from equipoise.metrics.retrieval_statistics import Statistic
 from equipoise.metrics.retrieval_tops import Tops
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import unit_keys, unit_uniforms
 
-Exactly = tuple[Floats, Floats]
-
-POOL_ORDER = "the order within each pool is random"
-SET_ORDER = "the order within each counterfactual set is random"
 _ONE_QUERY = "none: the queries are one unit; chance band and p-value only"
 _EXACT = (
     "resampling=Exact: only for max_skew of one query without sets, without a tie at place k "
@@ -38,68 +44,8 @@ _POISSON = pdtr(np.arange(20), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Other:
-    """A number reported beside the main one, as parts of their own.
-
-    Attributes
-    ----------
-    metric, subject : str
-        Of the part of the mean over queries.
-    statistic : Statistic
-    harm : "higher", "lower" or "either"
-    each : bool
-        Whether every query has a part too.
-    """
-
-    metric: str
-    subject: str
-    statistic: Statistic
-    harm: Harm
-    each: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What a retrieval metric computes.
-
-    Attributes
-    ----------
-    metric, reference : str
-    harm : "higher", "lower" or "either"
-    pools : Pools
-    tops : Tops
-    statistic : Statistic
-    others : tuple of Other
-    exact : callable, optional
-        Every value under random order of a pool (index into `pools`), with its probability.
-    show : callable, optional
-        What a part shows per group, from shares (p, groups); default: the shares.
-    shows : str
-        The same in words.
-    params : mapping
-    """
-
-    metric: str
-    reference: str
-    harm: Harm
-    pools: Pools
-    tops: Tops
-    statistic: Statistic
-    others: tuple[Other, ...] = ()
-    exact: Callable[[int], Exactly | None] | None = None
-    show: Callable[[Floats], Floats] | None = None
-    shows: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def observed(self) -> Drawn:
-        """The labels as they are."""
-        return Drawn(self.pools.groups.codes[self.tops.items][None], self.tops)
-
-
-@dataclass(frozen=True, eq=False)
 class _Null:
-    """Values of all statistics on exchanged labels, each (draws, pools), and where they are from."""
+    """Values of all statistics on exchanged labels, each (draws, pools), and how they are drawn."""
 
     values: Sequence[Floats]
     text: str
@@ -120,8 +66,8 @@ def estimate(asked: Asked, resampling: Resampling | None, rng: int) -> Estimate:
         raise InputError(_EXACT)
     whole = _whole(asked, draws[0], exact)
     parts = [
-        *_parts(asked, draws[0], exact),
-        *_other_parts(asked, draws[1:]),
+        *query_parts(asked, draws[0], exact),
+        *other_parts(asked, draws[1:]),
         *_pool_order(asked, draws[0], weights, resampling, rng),
     ]
     value = float(draws[0].observed[0])
@@ -129,7 +75,7 @@ def estimate(asked: Asked, resampling: Resampling | None, rng: int) -> Estimate:
         metric=asked.metric,
         value=value,
         n=asked.pools.counts,
-        method=_method(draws[0], resampling, "queries"),
+        method=_method(draws[0], resampling),
         reference=asked.reference,
         params=_params(asked),
         chance=whole.chance,
@@ -149,8 +95,7 @@ def permutations(resampling: Resampling, cells: int) -> int:
     """Return how many permutations are drawn: enough to resolve p, within the budget."""
     if isinstance(resampling, Exact):
         return 0
-    bootstrap = isinstance(resampling, Bootstrap)
-    least = resampling.permutations if bootstrap else resampling.replicates
+    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
     affordable = max(least, MAX_DRAWN_CELLS // max(cells, 1))
     return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
 
@@ -242,91 +187,15 @@ def _exact(asked: Asked) -> dict[int, Exactly]:
     return {place: one for place, one in found if one is not None}
 
 
-def _exactly(draws: Draws, place: int, exact: Exactly, harm: Harm) -> Against:
-    values, mass = exact
-    alone = Draws(
-        draws.observed[[place + 1]], None, values[:, None], mass, draws.level,
-        f"{POOL_ORDER}; all selections",
-    )  # fmt: skip
-    return against_chance(alone, 0, harm)
-
-
 def _whole(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> Against:
     many = len(asked.tops.pool)
     if many == 1 and exact:
-        return _exactly(draws, 0, exact[0], asked.harm)
+        return exactly(draws, 0, exact[0], asked.harm)
     against = against_chance(draws, 0, asked.harm)
     if not exact or len(exact) < many or against.chance is None:
         return against
     mean = float(np.mean([(values * mass).sum() for values, mass in exact.values()]))
     return replace(against, chance=replace(against.chance, mean=mean))
-
-
-def _parts(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> Iterator[Part]:
-    places = {pool: place for place, pool in enumerate(asked.tops.pool.tolist())}
-    shares = asked.observed.shares(len(asked.pools.groups))[0]
-    shown = shares if asked.show is None else asked.show(shares)
-    for index, pool in enumerate(asked.pools.pools):
-        sizes, place = asked.pools.sizes[index], places.get(index)
-        if place is None:
-            nothing = np.full(len(sizes), np.nan)
-            held = _by_group(asked, sizes, nothing)
-            reason = _too_small(asked, index)
-            yield Part(asked.metric, pool.name, math.nan, n=len(pool.items), by_group=held,
-                       reason=reason)  # fmt: skip
-            continue
-        against = (
-            _exactly(draws, place, exact[place], asked.harm)
-            if place in exact
-            else against_chance(draws, place + 1, asked.harm)
-        )
-        found = part(
-            asked.metric, pool.name, draws, place + 1, ends=no_ends, against=against,
-            n=len(pool.items), by_group=_by_group(asked, sizes, shown[place]),
-            reason=_too_few(float(draws.observed[place + 1])),
-        )  # fmt: skip
-        yield replace(found, shows=_shows(asked, place))
-
-
-def _by_group(asked: Asked, sizes: npt.NDArray[np.int64], values: Floats) -> tuple[GroupValue, ...]:
-    groups = asked.pools.groups
-    return tuple(
-        GroupValue(name, level, many, value, math.nan, math.nan, _note(groups.min_size, many, ok))
-        for name, level, many, value, ok in zip(
-            groups.names, groups.levels, sizes.tolist(), values.tolist(), groups.usable.tolist(),
-            strict=True,
-        )
-    )  # fmt: skip
-
-
-def _note(least: int, many: int, usable: bool) -> str:
-    if not many:
-        return "not in the pool"
-    return "" if usable else f"fewer than {least} rows"
-
-
-def _shows(asked: Asked, place: int) -> str:
-    ties = int(asked.tops.ties[place])
-    text = asked.shows or f"share of the first {asked.tops.k}"
-    return f"{text}; {ties} items tie for its last places" if ties else text
-
-
-def _other_parts(asked: Asked, draws: Sequence[Draws]) -> Iterator[Part]:
-    for other, drawn in zip(asked.others, draws, strict=True):
-        ends = replicates_of(drawn, 0) or no_ends
-        against = against_chance(drawn, 0, other.harm)
-        n = sum(len(asked.pools.pools[index].items) for index in asked.tops.pool.tolist())
-        several = len(asked.pools.pools) > 1
-        if several or not other.each:
-            yield part(other.metric, other.subject, drawn, 0, ends=ends, against=against, n=n)
-        if other.each:
-            for place, index in enumerate(asked.tops.pool.tolist()):
-                pool = asked.pools.pools[index]
-                held = against_chance(drawn, place + 1, other.harm)
-                yield part(
-                    other.metric, pool.name, drawn, place + 1,
-                    ends=no_ends, against=held, n=len(pool.items),
-                )  # fmt: skip
 
 
 def _pool_order(
@@ -359,17 +228,6 @@ def _params(asked: Asked) -> dict[str, Any]:
     return found
 
 
-def _too_small(asked: Asked, index: int) -> str:
-    many = len(asked.pools.pools[index].items)
-    if (asked.pools.sizes[index] > 0).sum() < 2:
-        return "fewer than two groups in the pool"
-    return f"k={asked.tops.k}, and the pool has {many} items: nothing is left to choose"
-
-
-def _too_few(value: float) -> str:
-    return "fewer than two groups with rows enough" if math.isnan(value) else ""
-
-
 def _left_out(asked: Asked) -> dict[str, int]:
     """Count pools that are not estimable and groups that no item has."""
     used = set(asked.tops.pool.tolist())
@@ -389,8 +247,8 @@ def _why_nan(asked: Asked, value: float) -> str:
     if not math.isnan(value):
         return ""
     if not len(asked.tops.pool):
-        return f"no query can be estimated: {_too_small(asked, 0)}"
-    return _too_few(value)
+        return f"no query can be estimated: {too_small(asked, 0)}"
+    return too_few(value)
 
 
 def _why_none(value: float, resampling: Resampling | None, *, sets: bool) -> str:
@@ -402,9 +260,9 @@ def _why_none(value: float, resampling: Resampling | None, *, sets: bool) -> str
     return f"{held} holds several groups among the best items: nothing to exchange"
 
 
-def _method(draws: Draws, resampling: Resampling | None, what: str) -> str:
+def _method(draws: Draws, resampling: Resampling | None) -> str:
     if draws.boot is not None:
-        return f"percentile bootstrap over {what}, {len(draws.boot)} replicates"
+        return f"percentile bootstrap over queries, {len(draws.boot)} replicates"
     if resampling is None:
         return NO_INTERVAL
     return _ONE_QUERY if isinstance(resampling, Bootstrap) else "none: use Bootstrap()"

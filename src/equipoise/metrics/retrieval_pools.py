@@ -141,7 +141,9 @@ def _scores(scores: Any) -> Scores:
     try:
         table = np.asarray(scores)
     except ValueError:
-        raise InputError("scores: rows of different lengths; expected (n,) or (queries, n)") from None
+        raise InputError(
+            "scores: rows of different lengths; expected (n,) or (queries, n)"
+        ) from None
     if table.dtype.kind not in "fiu":
         raise InputError(f"scores: values of type {table.dtype}; expected real numbers")
     if table.ndim not in (1, 2) or not table.size:
@@ -205,9 +207,7 @@ def _block(levels: Groups | None, owner: Indices | None, count: int) -> Indices:
     return block if levels is None else block * len(levels) + levels.codes
 
 
-def _members(
-    sets: Any, block: Indices, kept: npt.NDArray[np.bool_]
-) -> tuple[Indices | None, int]:
+def _members(sets: Any, block: Indices, kept: npt.NDArray[np.bool_]) -> tuple[Indices | None, int]:
     if sets is None:
         return None, 0
     codes, names = encode(sets, what="sets")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -77,7 +78,7 @@ def rank(pools: Pools, k: int, *, whole: bool = False) -> Tops:
     InputError
         When k is below 1.
     """
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+    if not isinstance(k, Integral) or k < 1:
         raise InputError(f"k={k}: expected a whole number of at least 1")
     least = k if whole else k + 1
     several = (pools.sizes > 0).sum(axis=1) > 1

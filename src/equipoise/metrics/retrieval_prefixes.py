@@ -1,0 +1,171 @@
+"""Statistics of every prefix of a ranking, at a cost of O(1) a place where no scores tie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+from equipoise.metrics.retrieval_pools import Floats, Indices
+from equipoise.metrics.retrieval_statistics import Bools, Drawn, skews
+
+# Numbers of expected counts that are held at once where scores tie.
+_COUNTS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """NDKL over the first k places; `desired` as in `MaxSkew`."""
+
+    desired: Floats
+
+    def __call__(self, drawn: Drawn) -> Floats:
+        """Return one number per draw and pool."""
+        k = drawn.tops.k
+        if drawn.tops.tied.any():
+            return np.asarray(discounted(prefixes(drawn, self.desired, k)["kl"])[..., k - 1])
+        found = np.zeros(drawn.codes.shape[0] * drawn.codes.shape[1])
+        weights = 1.0 / np.log2(np.arange(2, k + 2))
+        for weight, place in zip(weights, _walk(drawn.codes, self.desired), strict=True):
+            found += weight * place.kl
+        return np.asarray((found / weights.sum()).reshape(drawn.codes.shape[:2]))
+
+
+def discounted(kl: Floats) -> Floats:
+    """Return NDKL up to each place from KL of each prefix, along the last axis."""
+    weights = 1.0 / np.log2(np.arange(2, kl.shape[-1] + 2))
+    return np.asarray(np.cumsum(kl * weights, axis=-1) / np.cumsum(weights))
+
+
+def prefixes(
+    drawn: Drawn, desired: Floats, k: int, *, compared: Bools | None = None
+) -> dict[str, Floats]:
+    """Return statistics of every prefix 1..k, each of shape (draws, pools, k).
+
+    Parameters
+    ----------
+    drawn : Drawn
+    desired : ndarray, shape (pools, groups)
+    k : int
+        At most `drawn.tops.k`.
+    compared : ndarray of bool, shape (pools, groups), optional
+        Groups over which MaxSkew and MinSkew are taken; None: they are not wanted.
+
+    Returns
+    -------
+    dict
+        "kl" in nats, "max_skew" and "min_skew".
+    """
+    tied = drawn.tops.tied
+    names = ("kl",) if compared is None else ("kl", "max_skew", "min_skew")
+    found = {name: np.empty((*drawn.codes.shape[:2], k)) for name in names}
+    plain = np.flatnonzero(~tied)
+    if len(plain):
+        part = _counted(
+            drawn.codes[:, plain, :k], desired[plain], None if compared is None else compared[plain]
+        )
+        for name in names:
+            found[name][:, plain] = part[name]
+    for index in np.flatnonzero(tied).tolist():
+        used = None if compared is None else compared[index]
+        size = max(1, _COUNTS // (drawn.codes.shape[2] * desired.shape[1]))
+        for start in range(0, len(drawn.codes), size):
+            rows = slice(start, start + size)
+            expected = _expected(drawn, rows, index, desired.shape[1], k)
+            part = _of_expected(expected, desired[index], used)
+            for name in names:
+                found[name][rows, index] = part[name]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """What one place of the ranking adds: KL so far, and the counts it is made of."""
+
+    kl: Floats
+    counts: Indices
+    cell: Indices
+    now: Indices
+
+
+def _walk(codes: npt.NDArray[np.int32], desired: Floats) -> Iterator[_Place]:
+    """Go down the ranking: an item changes one count, so KL costs O(1) a place.
+
+    i KL_i = Σ c ln c − i ln i − Σ c ln d.
+    """
+    draws, pools, k = codes.shape
+    rows = draws * pools
+    steps = np.ascontiguousarray(codes.reshape(rows, k).T)
+    times = np.arange(k + 1, dtype=np.float64)
+    growth = np.diff(xlogy(times, times))
+    with np.errstate(divide="ignore"):
+        wanted = np.log(desired).ravel()
+    pool = np.tile(np.arange(pools) * desired.shape[1], draws)
+    counts = np.zeros(rows * desired.shape[1], dtype=np.int64)
+    base = np.arange(rows) * desired.shape[1]
+    total = np.zeros(rows)
+    for i in range(k):
+        here, cell = base + steps[i], pool + steps[i]
+        before = counts.take(here)
+        now = before + 1
+        counts[here] = now
+        total += growth.take(before)
+        total -= wanted.take(cell)
+        # Rounding may leave a trace below 0 where shares are as desired.
+        yield _Place(np.maximum(total / (i + 1) - np.log(i + 1.0), 0.0), counts, cell, now)
+
+
+def _counted(
+    codes: npt.NDArray[np.int32], desired: Floats, compared: Bools | None
+) -> dict[str, Floats]:
+    """Statistics of every prefix where no scores tie, see `prefixes`."""
+    draws, pools, k = codes.shape
+    kl = np.empty((k, draws * pools))
+    if compared is None:
+        for i, place in enumerate(_walk(codes, desired)):
+            kl[i] = place.kl
+        return {"kl": kl.T.reshape(draws, pools, k)}
+    highest, lowest = np.empty_like(kl), np.empty_like(kl)
+    inverse = 1.0 / np.where(compared, desired, np.nan)
+    largest = np.zeros(draws * pools)
+    for i, place in enumerate(_walk(codes, desired)):
+        kl[i] = place.kl
+        # Counts only grow, and with them the largest ratio of count and desired share.
+        largest = np.fmax(largest, place.now * inverse.ravel().take(place.cell))
+        ratios = place.counts.reshape(draws, *inverse.shape) * inverse
+        highest[i], lowest[i] = largest, np.fmin.reduce(ratios, axis=2).ravel()
+    few = np.tile(compared.sum(axis=1) < 2, draws)
+    with np.errstate(divide="ignore"):
+        skew = [np.log(one / np.arange(1, k + 1)[:, None]) for one in (highest, lowest)]
+    skew = [np.where(few, np.nan, one) for one in skew]
+    found = dict(zip(("kl", "max_skew", "min_skew"), (kl, *skew), strict=True))
+    return {name: values.T.reshape(draws, pools, k) for name, values in found.items()}
+
+
+def _expected(drawn: Drawn, rows: slice, pool: int, groups: int, k: int) -> Floats:
+    """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
+    codes = drawn.codes[rows, pool]
+    member = codes[..., None] == np.arange(groups)
+    member &= (drawn.tops.items[pool] >= 0)[:, None]
+    sums = np.concatenate(
+        [np.zeros((len(codes), 1, groups)), np.cumsum(member, axis=1, dtype=np.float64)], axis=1
+    )
+    begin, end = drawn.tops.begin[pool, :k], drawn.tops.end[pool, :k]
+    part = ((np.arange(1, k + 1) - begin) / np.maximum(end - begin, 1))[:, None]
+    return np.asarray(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
+
+
+def _of_expected(expected: Floats, desired: Floats, compared: Bools | None) -> dict[str, Floats]:
+    shares = expected / np.arange(1, expected.shape[1] + 1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(shares > 0, shares * np.log(shares / desired), 0.0)
+    found = {"kl": np.maximum(each.sum(axis=2), 0.0)}
+    if compared is not None:
+        known = skews(shares, desired)
+        for name, end, reduce in (("max_skew", -np.inf, np.max), ("min_skew", np.inf, np.min)):
+            extreme = reduce(np.where(compared, known, end), axis=2)
+            found[name] = extreme if compared.sum() > 1 else np.full_like(extreme, np.nan)
+    return found

@@ -1,0 +1,196 @@
+"""What each retrieval metric computes: its statistic, its parts, its exact chance level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
+from equipoise.core.groups import Groups
+from equipoise.metrics.retrieval_chance import max_skew_distribution
+from equipoise.metrics.retrieval_parts import Asked, Exactly, Other
+from equipoise.metrics.retrieval_pools import Floats, Pools
+from equipoise.metrics.retrieval_prefixes import Divergence
+from equipoise.metrics.retrieval_statistics import (
+    Bias,
+    Bools,
+    GroupSkew,
+    MaxSkew,
+    MinSkew,
+    ShareDeviation,
+    contrast,
+    skews,
+)
+from equipoise.metrics.retrieval_tops import Desired, desired_shares, rank
+
+SKEW = "Geyik et al. 2019, KDD, definitions 2 and 3 (Skew@K, MaxSkew@K, MinSkew@K)"
+NDKL = "Geyik et al. 2019, KDD, definition 4 (NDKL)"
+BIAS = "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
+MAD = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table 1"
+
+
+def asked_max_skew(pools: Pools, k: int, desired: Desired) -> Asked:
+    """Return MaxSkew@K, with that of the other target beside it."""
+    given = desired_shares(desired, pools)
+    exact = _ExactMaxSkew(pools, k, given, (given > 0) & pools.groups.usable)
+    return _extreme("max_skew", "higher", MaxSkew, pools, k, desired, exact)
+
+
+def asked_min_skew(pools: Pools, k: int, desired: Desired) -> Asked:
+    """Return MinSkew@K, with that of the other target beside it."""
+    return _extreme("min_skew", "lower", MinSkew, pools, k, desired)
+
+
+def asked_skews(pools: Pools, k: int, desired: Desired, group: str | None) -> Asked:
+    """Return Skew@K of a group, or the largest, with that of every group beside it."""
+    names = pools.groups.names
+    if group is not None and group not in names:
+        raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
+    tops = rank(pools, k)
+    given = desired_shares(desired, pools)[tops.pool]
+    each = [GroupSkew(given, index) for index in range(len(names))]
+    largest = MaxSkew(given, (given > 0) & pools.groups.usable)
+    return Asked(
+        metric="skew_at_k",
+        reference=SKEW,
+        harm="higher" if group is None else "either",
+        pools=pools,
+        tops=tops,
+        statistic=largest if group is None else each[names.index(group)],
+        others=tuple(
+            Other("group_skew", name, one, "either") for name, one in zip(names, each, strict=True)
+        ),
+        show=lambda shares: skews(shares, given),
+        shows=f"skew among the first {k}",
+        params={"desired": _told(desired), "group": group or "largest over groups"},
+    )
+
+
+def asked_ndkl(pools: Pools, k: int, desired: Desired) -> Asked:
+    """Return NDKL over the first k prefixes, with that of the other target beside it."""
+    tops = rank(pools, k, whole=True)
+    other = _other_target(desired, pools, tops.pool)
+    beside = [] if other is None else [(f"ndkl_{other[0]}", Divergence(other[1]))]
+    return Asked(
+        metric="ndkl",
+        reference=NDKL,
+        harm="higher",
+        pools=pools,
+        tops=tops,
+        statistic=Divergence(desired_shares(desired, pools)[tops.pool]),
+        others=tuple(Other(name, "", one, "higher", each=True) for name, one in beside),
+        params={"desired": _told(desired)},
+    )
+
+
+def asked_bias(
+    pools: Pools, k: int, desired: Desired, first: str | None, second: str | None
+) -> Asked:
+    """Return Bias@K of two groups."""
+    names = _opposed(pools.groups, first, second)
+    places = (pools.groups.names.index(names[0]), pools.groups.names.index(names[1]))
+    tops = rank(pools, k)
+    wanted = desired_shares(desired, pools)[tops.pool]
+    return Asked(
+        metric="bias_at_k",
+        reference=BIAS,
+        harm="either",
+        pools=pools,
+        tops=tops,
+        statistic=Bias(*places, len(pools.groups)),
+        params={
+            "first": names[0],
+            "second": names[1],
+            "desired": _told(desired),
+            "at_desired_shares": float(contrast(wanted, *places).mean()) if len(wanted) else np.nan,
+        },
+    )
+
+
+def asked_mad(pools: Pools, k: int) -> Asked:
+    """Return the sum of the shares' absolute deviations from their mean."""
+    tops = rank(pools, k)
+    compared = (pools.sizes > 0)[tops.pool] & pools.groups.usable
+    return Asked("retrieval_mad", MAD, "higher", pools, tops, ShareDeviation(compared))
+
+
+def _extreme(
+    metric: str,
+    harm: Harm,
+    kind: type[MaxSkew] | type[MinSkew],
+    pools: Pools,
+    k: int,
+    desired: Desired,
+    exact: _ExactMaxSkew | None = None,
+) -> Asked:
+    tops = rank(pools, k)
+    usable = pools.groups.usable
+    given = desired_shares(desired, pools)[tops.pool]
+    other = _other_target(desired, pools, tops.pool)
+    beside = [] if other is None else [(f"{metric}_{other[0]}", other[1])]
+    return Asked(
+        metric=metric,
+        reference=SKEW,
+        harm=harm,
+        pools=pools,
+        tops=tops,
+        statistic=kind(given, (given > 0) & usable),
+        others=tuple(
+            Other(name, "", kind(shares, (shares > 0) & usable), harm, each=True)
+            for name, shares in beside
+        ),
+        exact=exact,
+        params={"desired": _told(desired)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _ExactMaxSkew:
+    """Every MaxSkew@K of a pool in random order; groups of one size and share are alike."""
+
+    pools: Pools
+    k: int
+    desired: Floats
+    compared: Bools
+
+    def __call__(self, index: int) -> Exactly | None:
+        rows = zip(
+            self.pools.sizes[index].tolist(), self.desired[index].tolist(),
+            self.compared[index].tolist(), strict=True,
+        )  # fmt: skip
+        sizes, desired, compared = zip(*sorted(rows), strict=True)
+        if sum(compared) < 2:
+            return None
+        return max_skew_distribution(sizes, self.k, desired, compared)
+
+
+def _other_target(
+    desired: Desired, pools: Pools, chosen: npt.NDArray[np.int64]
+) -> tuple[str, Floats] | None:
+    """Return the other of "pool" and "uniform" where they differ."""
+    if isinstance(desired, Mapping):
+        return None
+    name: Desired = "uniform" if desired == "pool" else "pool"
+    main, other = (desired_shares(one, pools)[chosen] for one in (desired, name))
+    return None if np.allclose(main, other, rtol=0.0, atol=1e-12) else (str(name), other)
+
+
+def _told(desired: Desired) -> str | dict[str, float]:
+    return desired if isinstance(desired, str) else {str(g): float(p) for g, p in desired.items()}
+
+
+def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str, str]:
+    names = groups.names
+    if first is None and second is None and len(names) == 2:
+        plain = [name.lower() for name in names]
+        return (names[1], names[0]) if plain == ["female", "male"] else (names[0], names[1])
+    for what, name in (("first", first), ("second", second)):
+        if name is None or str(name) not in names:
+            raise InputError(f"{what}={name!r}: no such group; expected one of {', '.join(names)}")
+    if str(first) == str(second):
+        raise InputError(f"first and second are both {first!r}; expected two different groups")
+    return str(first), str(second)

@@ -1,0 +1,211 @@
+"""Mean standardised scores of groups, on exchanged groups and on resampled images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import pdtr
+
+from equipoise.core.labels import encode
+from equipoise.metrics.retrieval_estimates import permutations
+from equipoise.metrics.retrieval_null import LabelExchange
+from equipoise.metrics.retrieval_pools import Floats, Indices, Pools
+from equipoise.metrics.retrieval_statistics import Bools, deviation
+from equipoise.stats.draws import block_sizes
+from equipoise.stats.resampling import Resampling
+from equipoise.stats.streams import unit_keys, unit_uniforms
+
+# Rounding that hides the order in which a matrix product adds, far above its error.
+_DECIMALS = 12
+# Numbers that a block of replicates or permutations may hold.
+_BLOCK = 8_000_000
+# P(at most n) of a Poisson variable with mean 1.
+_POISSON = pdtr(np.arange(20), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """Concepts that score the same images: standardised scores (concepts, images)."""
+
+    places: Indices
+    items: Indices
+    scores: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """Standardised similarities of all pools.
+
+    Attributes
+    ----------
+    pools : Pools
+    shared : tuple of Shared
+        The pools that have a value; `places` are their indices.
+    keys : ndarray of uint64, shape (n,)
+        What each image is resampled with: its set, else itself.
+    sets : bool
+    """
+
+    pools: Pools
+    shared: tuple[Shared, ...]
+    keys: npt.NDArray[np.uint64] = field(repr=False)
+    sets: bool
+
+    @classmethod
+    def of(cls, pools: Pools, sets: Any) -> Similarity:
+        """Standardise the scores of pools that have several groups and scores."""
+        held: dict[int, list[int]] = {}
+        for index, one in enumerate(pools.pools):
+            several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
+            if several and np.ptp(one.scores) > 0:
+                # Pools of one block are pools of the same images.
+                held.setdefault(int(pools.block[one.items[0]]), []).append(index)
+        shared = []
+        for places in held.values():
+            items = pools.pools[places[0]].items
+            table = np.stack([pools.pools[i].scores for i in places]).astype(np.float64)
+            table -= table.mean(axis=1, keepdims=True)
+            table /= table.std(axis=1, keepdims=True)
+            # By score and group, so that permuted rows give the same draws.
+            order = np.lexsort((pools.groups.codes[items], table[0]))
+            shared.append(Shared(np.array(places), items[order], table[:, order]))
+        return cls(pools, tuple(shared), image_keys(pools, shared, sets), sets is not None)
+
+    @cached_property
+    def known(self) -> Indices:
+        """Indices of the pools that have a value, as `shared` has them."""
+        none = np.empty(0, dtype=np.int64)
+        return np.concatenate([none, *(one.places for one in self.shared)])
+
+    @property
+    def compared(self) -> Bools:
+        """Groups of each pool that enter, shape (pools, groups)."""
+        return np.asarray((self.pools.sizes > 0) & self.pools.groups.usable)
+
+    @property
+    def unit(self) -> str:
+        """What the interval of the whole resamples."""
+        if len(self.pools.pools) > 1:
+            return "query"
+        return "set" if self.sets else "image"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Parameters of the estimate."""
+        found = {"queries": len(self.pools.pools), "null": "images within pools"}
+        if not self.sets:
+            return found
+        return {**found, "null": "images within sets", "items_without_set": self.pools.without_set}
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Concepts without a value and groups without images."""
+        missing = len(self.pools.pools) - len(self.known)
+        absent = int((self.pools.sizes == 0).all(axis=0).sum())
+        found = {"queries with one group or equal scores": missing, "empty groups": absent}
+        return {reason: many for reason, many in found.items() if many}
+
+    @cached_property
+    def means(self) -> Floats:
+        """Normalised similarity p of every group, (pools, groups); NaN where there is none."""
+        found = np.full(self.pools.sizes.shape, np.nan)
+        for one in self.shared:
+            codes = self.pools.groups.codes[one.items][None]
+            found[one.places] = group_means(one, codes, len(self.pools.groups))[0]
+        return found
+
+    def spread(self, p: Floats) -> Floats:
+        """Return MAD of p, (..., pools, groups) to (..., pools)."""
+        compared = np.broadcast_to(self.compared, p.shape)
+        known = np.isin(np.arange(len(self.pools.pools)), self.known)
+        return np.asarray(np.where(known, deviation(p, compared), np.nan))
+
+    def why(self, index: int) -> str:
+        """Say why a concept has no value."""
+        if (self.pools.sizes[index] > 0).sum() < 2:
+            return "fewer than two groups in the pool"
+        if np.ptp(self.pools.pools[index].scores) == 0:
+            return "all scores are equal"
+        return "fewer than two groups with rows enough"
+
+    def exchanged(self, resampling: Resampling, rng: int) -> Floats | None:
+        """Return MAD with exchanged groups, (draws, pools); None where nothing can change."""
+        items = np.concatenate([one.items for one in self.shared])
+        stratum = self.pools.block if self.pools.member is None else self.pools.member
+        exchange = LabelExchange.of(self.pools.groups.codes, stratum, items)
+        if not exchange.moves:
+            return None
+        edges = np.cumsum([len(one.items) for one in self.shared])[:-1]
+        found = []
+        for codes in exchange.blocks(permutations(resampling, len(items)), rng, "similarity"):
+            p = np.full((len(codes), *self.pools.sizes.shape), np.nan)
+            for one, drawn in zip(self.shared, np.split(codes, edges, axis=1), strict=True):
+                p[:, one.places] = group_means(one, drawn, len(self.pools.groups))
+            found.append(self.spread(p))
+        return np.concatenate(found)
+
+    def resampled(self, replicates: int, rng: int) -> Floats:
+        """Return p of resampled images, shape (replicates, pools, groups)."""
+        groups = len(self.pools.groups)
+        found = np.full((replicates, *self.pools.sizes.shape), np.nan)
+        for one in self.shared:
+            codes = self.pools.groups.codes[one.items]
+            units, inverse = np.unique(self.keys[one.items], return_inverse=True)
+            for start, size in block_sizes(replicates, len(inverse)):
+                drawn = unit_uniforms(rng, "bootstrap", units, range(start, start + size))
+                weights = np.searchsorted(_POISSON, drawn, side="right")[:, inverse]
+                found[start : start + size, one.places] = resampled_means(
+                    one, codes, weights, groups
+                )
+        return found
+
+
+def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Floats:
+    """Return the mean standardised score of each group, (draws, concepts, groups)."""
+    found = np.empty((len(codes), len(one.scores), groups))
+    size = max(1, _BLOCK // codes.shape[1])
+    for start in range(0, len(codes), size):
+        rows = slice(start, start + size)
+        for group in range(groups):
+            member = (codes[rows] == group).astype(np.float64)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found[rows, :, group] = (member @ one.scores.T) / member.sum(axis=1)[:, None]
+    return np.asarray(np.round(found, _DECIMALS)) if len(codes) > 1 else found
+
+
+def resampled_means(
+    one: Shared, codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int64], groups: int
+) -> Floats:
+    """Return p of each group with weighted images, (replicates, concepts, groups)."""
+    whole = weights.astype(np.float64)
+    total = whole.sum(axis=1)[:, None]
+    found = np.empty((len(weights), len(one.scores), groups))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (whole @ one.scores.T) / total
+        spread = np.sqrt((whole @ (one.scores**2).T) / total - mean**2)
+        for group in range(groups):
+            held = codes == group
+            part = whole[:, held]
+            own = (part @ one.scores[:, held].T) / part.sum(axis=1)[:, None]
+            found[:, :, group] = (own - mean) / spread
+    return np.asarray(np.round(found, _DECIMALS))
+
+
+def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:
+    """Return the key that each image is resampled by: its set's, else its own, shape (n,)."""
+    keys = np.zeros(len(pools.groups.codes), dtype=np.uint64)
+    codes, names = (None, ()) if sets is None else encode(sets, what="sets")
+    start = 0
+    for one in shared:
+        own = unit_keys([f"\x00{start + place}" for place in range(len(one.items))])
+        start += len(own)
+        if codes is not None:
+            held = codes[one.items]
+            own = np.where(held >= 0, np.append(unit_keys(names), np.uint64(0))[held], own)
+        keys[one.items] = own
+    return keys
