@@ -26,8 +26,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import chdtrc, ndtri
-from scipy.stats import ncx2
+from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.stats.association import Association, Statistic
 
@@ -120,11 +119,10 @@ class MeanEffect:
     def _high(self, level: float) -> float:
         z = float(ndtri(0.5 + level / 2.0))
         clear = self._spread < _CLEAR * self._signal
-        signal, spread = self._signal[clear], self._spread[clear]
-        effect = np.sqrt(self._weight[clear] * signal)
+        effect, noise = self._roots(clear)
         # The root is concave: less by this share on average.
-        estimate = float((effect * (1.0 + (spread / signal) ** 2 / 8.0)).sum())
-        square = float(((z * effect * spread / signal / 2.0) ** 2).sum())
+        estimate = float((effect + noise**2 / (2.0 * effect)).sum())
+        square = float(((z * noise) ** 2).sum())
         if not clear.all():
             rest = _Sum.of(self, ~clear)
             many = int((~clear).sum())
@@ -152,14 +150,15 @@ class MeanEffect:
 
     def _beyond_doubt(self, level: float) -> float:
         p = chdtrc(self.tables.df, self.tables.chi2 / self.inflation)
-        found = self.tables.take(p < _DOUBT / len(p))
-        if not len(found.n):
-            return 0.0
-        low, _ = found.interval(self.statistic, level)
-        size = found.n * found.divisor(self.statistic)
-        effect = np.maximum(np.sqrt(np.maximum(found.unbiased, 0.0) / size), low)
-        apart = math.sqrt(self.inflation * float(((effect - low) ** 2).sum()))
-        return max(float(effect.sum()) - apart, 0.0)
+        effect, noise = self._roots((p < _DOUBT / len(p)) & (self._signal > 0.0))
+        z = float(ndtri(0.5 + level / 2.0))
+        return float(effect.sum()) - z * math.sqrt(float((noise**2).sum()))
+
+    def _roots(self, kept: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Return effect sizes and their standard deviations (delta method) under a mask."""
+        signal = self._signal[kept]
+        effect = np.sqrt(self._weight[kept] * signal)
+        return effect, effect * self._spread[kept] / signal / 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +191,7 @@ class _Sum:
 
     def low(self, level: float) -> float:
         """Return the lower end of the true sum."""
-        return self._solve(self.value + self.df, (1.0 + level) / 2.0)
+        return self._solve(max(self.value + self.df, 0.0), (1.0 + level) / 2.0)
 
     def high(self, level: float) -> float:
         """Return the upper end of the true sum."""
@@ -224,7 +223,7 @@ class _Sum:
     def _below(self, x: float, total: float) -> float:
         """Return P(X <= x) at a true sum."""
         scale = self._variance(total) / (2.0 * self.df + 4.0 * total)
-        return float(ncx2.cdf(x / scale, self.df / scale, total / scale))
+        return float(chndtr(x / scale, self.df / scale, total / scale))
 
     def _variance(self, total: float) -> float:
         """Return the larger variance of equal effects and of those that the estimates show."""
