@@ -176,11 +176,13 @@ def cells_of_images(given: ImageSimilarities, signs: Mapping[str, float]) -> Cel
         raise InputError(f"scores: none of {n} images has a group, a region and finite numbers")
     rows = np.flatnonzero(known)
     rows = rows[np.lexsort((unit[rows], number[rows], group[rows], region[rows]))]
+    # Images that are units of their own are numbered in this order, whatever the one given.
+    unit = unit[rows] if given.units is not None else np.arange(len(rows))
     images = Images(
         number[rows],
         region[rows],
         group[rows],
-        unit[rows],
+        unit,
         units if given.units is not None else None,
     )
     shape = len(regions), len(groups)

@@ -152,8 +152,10 @@ def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     if len(first) == 0 or first.vectors.shape[1] != second.vectors.shape[1]:
         return 0
-    rows = {row.tobytes() for row in second.vectors}
-    return sum(row.tobytes() in rows for row in first.vectors)
+    # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
+    known, others = (np.round(one.vectors, 12) + 0.0 for one in (first, second))
+    rows = {row.tobytes() for row in others}
+    return sum(row.tobytes() in rows for row in known)
 
 
 def dropped_of(sets: Sets) -> dict[str, int]:
