@@ -37,8 +37,7 @@ LEVELS = (0.01, 0.05, 0.1)
 ALPHA = 0.05
 SAMPLES, AUDITS = 1000, 200
 
-# As many permutations as make (1 + 199) t whole: p <= t then has probability t exactly, or less
-# where permutations tie. The resolution is coarse enough to fit no tail.
+# (1 + 199) t is whole: p <= t has probability t, less with ties. No tail is fitted.
 RESAMPLING = Permutation(199, resolution=0.1)
 
 FINE = Permutation(999, resolution=0.1)
@@ -236,6 +235,7 @@ def page(samples: int = SAMPLES, audits: int = AUDITS) -> str:
     """Return docs/calibration.md."""
     rates = [rate for world in WORLDS for rate in rates_of(world, samples)]
     high = [rate for rate in rates if rate.excess > 3]
+    many = len(rates) * len(LEVELS)
     again = [rate for world in WORLDS for rate in measured_again(world, high, samples)]
     lines = [
         "# Measured calibration",
@@ -258,7 +258,7 @@ def page(samples: int = SAMPLES, audits: int = AUDITS) -> str:
         "|---" * (len(LEVELS) + 2) + "|",
         *map(_row, rates),
         "",
-        f"Of these {len(rates) * len(LEVELS)} shares, rows with one over t + 3 standard errors: {len(high)}.",
+        f"Of these {many} shares, rows with one over t + 3 standard errors: {len(high)}.",
         "Luck alone lifts a share of an exact test so far about once in 740. Such rows are",
         f"measured again on {_FRESH * samples} fresh samples, and both results stand here:",
         "",
