@@ -130,7 +130,7 @@ def test_drawn_p_values_are_near_the_exact_one() -> None:
     drawn = exchange(first, second, Permutation(20_000), 0, "t")
     share = np.mean(drawn.null[:, 0] >= drawn.observed[0])
     assert share == pytest.approx(exact.p_value("higher").value, abs=0.015)
-    assert exact.text == "200 random partitions"
+    assert exact.text == "200 random partitions for the chance level"
 
 
 def test_exact_refuses_too_many_partitions() -> None:

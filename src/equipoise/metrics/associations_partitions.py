@@ -157,7 +157,7 @@ def exchange(
             halves = (ordered[:, 0], sizes[0], int(whole[: sizes[0], 0].sum()))
         draws = permutations(sum(sizes), resampling)
         sums = _drawn(ordered, sizes, draws, seed, name)
-        text = f"{draws} random partitions"
+        text = f"{draws} random partitions" + (" for the chance level" if halved else "")
     found = _of_sums(whole, sums, sizes, bits)
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
     return replace(
