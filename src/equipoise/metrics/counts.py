@@ -16,17 +16,14 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Codes, Encoded, encode, label_array, natural
-from equipoise.metrics.items import Units, item_sampler, units_of
+from equipoise.core.labels import encode, natural
+from equipoise.metrics.items import Units, item_sampler, labels_of, units_of
 from equipoise.stats.draws import Sampler, TableSampler
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Null = Literal["rows", "class", "prediction"]
 Made = TypeVar("Made")
-
-# Probabilities of a row that were rounded or held in half precision.
-SUM_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +193,7 @@ def count(
     """
     truth, true_names = encode(y_true, what="y_true")
     grouped = Groups.of(groups)
-    labels, label_names, spread = _predictions(y_pred, weights, true_names)
+    labels, label_names, spread = labels_of(y_pred, weights, true_names)
     _check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
     names = tuple(sorted({*true_names, *label_names}, key=natural))
     place = {name: index for index, name in enumerate(names)}
@@ -219,57 +216,6 @@ def _check_lengths(expected: int, **lengths: int) -> None:
     for name, length in lengths.items():
         if length != expected:
             raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
-
-
-def _predictions(
-    y_pred: Any, weights: Any, true_names: tuple[str, ...]
-) -> tuple[Codes, tuple[str, ...], Floats | None]:
-    """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
-    coded = isinstance(y_pred, Encoded)
-    array = y_pred.codes if coded else label_array(y_pred, what="y_pred")
-    if array.ndim == 1 and weights is None:
-        codes, names = encode(y_pred if coded else array, what="y_pred")
-        return codes[:, None], names, None
-    if array.ndim != 2 or array.shape[1] == 0:
-        single = "" if weights is not None else "(n,) or "
-        raise InputError(f"y_pred: shape {array.shape}; expected {single}(n, k) with k >= 1")
-    if array.dtype.kind == "f" and weights is None:
-        return _soft(array, true_names)
-    codes, names = encode(y_pred if coded else array.ravel(), what="y_pred")
-    codes = codes.reshape(array.shape)
-    if weights is None:
-        return codes, names, np.full(array.shape, 1.0 / array.shape[1])
-    spread = np.asarray(weights, dtype=np.float64)
-    if spread.shape != array.shape:
-        raise InputError(f"weights: shape {spread.shape}; expected {array.shape}, as y_pred")
-    return codes, names, _finite(spread, "weights")
-
-
-def _soft(
-    array: npt.NDArray[Any], true_names: tuple[str, ...]
-) -> tuple[Codes, tuple[str, ...], Floats]:
-    if array.shape[1] != len(true_names):
-        raise InputError(
-            f"y_pred: probabilities of {array.shape[1]} classes; expected one column for each of "
-            f"the {len(true_names)} sorted classes of y_true. Pass labels with weights= instead"
-        )
-    codes = np.broadcast_to(np.arange(array.shape[1], dtype=np.int32), array.shape)
-    spread = _finite(array.astype(np.float64), "y_pred")
-    sums = spread.sum(axis=1)
-    bad = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
-    if len(bad):
-        raise InputError(
-            f"y_pred, row {bad[0] + 1}: probabilities sum to {sums[bad[0]]:.4g}; expected 1 within "
-            f"{SUM_TOLERANCE}. Pass k labels as integers or text, or labels with weights="
-        )
-    return codes, true_names, spread
-
-
-def _finite(spread: Floats, what: str) -> Floats:
-    bad = np.flatnonzero(~(np.isfinite(spread) & (spread >= 0)).all(axis=1))
-    if len(bad):
-        raise InputError(f"{what}, row {bad[0] + 1}: expected finite numbers of at least 0")
-    return spread
 
 
 def _complete(
