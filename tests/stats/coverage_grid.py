@@ -494,7 +494,7 @@ def pooled(cases: list[Case]) -> dict[str, float]:
     return {kind: float(np.mean([c.coverage for c in found])) for kind, found in kinds}
 
 
-def page(samples: int = 2000) -> str:
+def page(samples: int = 1000) -> str:
     """Return docs/coverage.md."""
     exact = [*wilson_cases(), *newcombe_cases()]
     extremes = list(extreme_cases(2 * samples))
@@ -575,4 +575,4 @@ def _error(samples: int) -> float:
 
 if __name__ == "__main__":
     target = Path(__file__).parents[2] / "docs" / "coverage.md"
-    target.write_text(page(int(sys.argv[1]) if len(sys.argv) > 1 else 2000), encoding="utf-8")
+    target.write_text(page(int(sys.argv[1]) if len(sys.argv) > 1 else 1000), encoding="utf-8")
