@@ -96,13 +96,22 @@ def test_files_are_short() -> None:
     assert {str(path): n for path, n in lengths.items() if n > MAX_FILE_LINES} == {}
 
 
+def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring: a public one is asked for six sections of it."""
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if ast.get_docstring(node) is None:
+        return lines
+    return lines - ((first.end_lineno or first.lineno) - first.lineno + 1)
+
+
 def test_functions_are_short() -> None:
     long = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1}"
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {code_lines(node)}"
         for path in modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+        and code_lines(node) > MAX_FUNCTION_LINES
     ]
     assert long == []
 

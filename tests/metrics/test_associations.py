@@ -1,8 +1,6 @@
 """Association scores, WEAT, SC-WEAT, differential association: goldens, invariances, bad input."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +9,14 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.associations import association_score, differential_association
-from equipoise.metrics.associations_partitions import Alternative
-from equipoise.metrics.associations_space import PairScores, embed, exact_mean
-from equipoise.metrics.associations_weat import sc_weat, weat
+from equipoise.metrics.associations.partitions import Alternative
+from equipoise.metrics.associations.scores import association_score, differential_association
+from equipoise.metrics.associations.space import PairScores, embed, exact_mean
+from equipoise.metrics.associations.weat import sc_weat, weat
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import cases
 
-GOLDEN = json.loads((Path(__file__).parent / "goldens" / "weat.json").read_text())
+GOLDEN = cases("weat.json")
 FEW = Bootstrap(replicates=100, permutations=100)
 Sets = dict[str, npt.NDArray[np.float64]]
 
@@ -37,7 +36,7 @@ def scores(w: Any, a: Any, b: Any) -> npt.NDArray[np.float64]:
     return np.asarray(cosine(w, a).mean(axis=1) - cosine(w, b).mean(axis=1))
 
 
-@pytest.mark.parametrize("case", GOLDEN, ids=range(len(GOLDEN)))
+@pytest.mark.parametrize("case", GOLDEN)
 def test_goldens(case: dict[str, Any]) -> None:
     given = [case[name] for name in "xyab"]
     found = weat(*given, resampling=FEW)
@@ -56,7 +55,7 @@ def test_goldens(case: dict[str, Any]) -> None:
     ("alternative", "key"),
     [("greater", "p_greater"), ("less", "p_less"), ("two-sided", "p_two_sided")],
 )
-@pytest.mark.parametrize("case", GOLDEN, ids=range(len(GOLDEN)))
+@pytest.mark.parametrize("case", GOLDEN)
 def test_golden_p_values_are_equal_not_close(
     case: dict[str, Any], alternative: Alternative, key: str
 ) -> None:

@@ -10,11 +10,11 @@ from scipy.stats import kurtosis, skew
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.associations import association_score
-from equipoise.metrics.associations_encoders import compare_encoders, total_absolute_association
-from equipoise.metrics.associations_labels import label_concentration, predicted_label_weat
-from equipoise.metrics.associations_summary import score_summary
-from equipoise.metrics.associations_weat import weat
+from equipoise.metrics.associations.encoders import compare_encoders, total_absolute_association
+from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
+from equipoise.metrics.associations.scores import association_score
+from equipoise.metrics.associations.summary import score_summary
+from equipoise.metrics.associations.weat import weat
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from prediction_rows import part
 

@@ -1,9 +1,7 @@
 """MCAS, xMCAS, diffusion bias and amplification: goldens, parts, draws, bad input."""
 
-import json
 import math
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +9,16 @@ import numpy.typing as npt
 import pytest
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.associations import association_score
-from equipoise.metrics.associations_amplification import bias_amplification, diffusion_bias
-from equipoise.metrics.associations_mcas import mcas
-from equipoise.metrics.associations_space import PairScores
-from equipoise.metrics.associations_xmcas import estimate_offset, xmcas
+from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
+from equipoise.metrics.associations.mcas import mcas
+from equipoise.metrics.associations.scores import association_score
+from equipoise.metrics.associations.space import PairScores
+from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import Golden
 from prediction_rows import part
 
-GOLDEN = json.loads((Path(__file__).parent / "goldens" / "mcas.json").read_text())
+GOLDEN = Golden("mcas.json")
 NAMES = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
 FEW = Bootstrap(replicates=200, permutations=200)
 Sets = dict[str, npt.NDArray[np.float64]]

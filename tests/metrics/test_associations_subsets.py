@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
-from equipoise.metrics import associations_subsets
-from equipoise.metrics.associations_partitions import exchange
-from equipoise.metrics.associations_subsets import all_sums, count_at_least, random_sums
+from equipoise.metrics.associations import subsets
+from equipoise.metrics.associations.partitions import exchange
+from equipoise.metrics.associations.subsets import all_sums, count_at_least, random_sums
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 wholes = st.lists(st.integers(-50, 50), min_size=1, max_size=11)
@@ -66,7 +66,7 @@ def test_tables_of_8_and_of_16_members_give_the_same_exact_sums(
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     told = np.concatenate([values, np.ones_like(values), -values], axis=1)
     narrow = random_sums(told, 40, 500, 1)
-    monkeypatch.setattr(associations_subsets, "_WIDE_DRAWS", 1)
+    monkeypatch.setattr(subsets, "_WIDE_DRAWS", 1)
     wide = random_sums(told, 40, 500, 1)
     assert (narrow == wide).all()
     assert (wide[:, 1] == 40).all()

@@ -1,9 +1,7 @@
 """Trend, gender difference, alignment, correlation, LOESS: sources, brute force, bad input."""
 
-import json
 import math
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,15 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.associations_alignment import alignment
-from equipoise.metrics.associations_cells import ImageSimilarities
-from equipoise.metrics.associations_outside import correlation, correlation_p_value, loess
-from equipoise.metrics.associations_words import gender_difference, trend
+from equipoise.metrics.associations.alignment import alignment
+from equipoise.metrics.associations.cells import ImageSimilarities
+from equipoise.metrics.associations.outside import correlation, correlation_p_value, loess
+from equipoise.metrics.associations.words import gender_difference, trend
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from mandal_tables import A2
 from prediction_rows import part
 
 # Mandal 2024, Table A.2: mean similarities of images of men and women from nine regions.
-A2 = json.loads((Path(__file__).parent / "goldens" / "mandal_table_a2.json").read_text())
 WORDS = A2["positive"], A2["negative"]
 FEW = Bootstrap(replicates=200, permutations=200)
 

@@ -1,7 +1,5 @@
 """Disparities by concept: goldens, scikit-learn, draws, who takes part, worlds, bad input."""
 
-import json
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -13,19 +11,24 @@ from sklearn import metrics as sk
 from concept_worlds import world
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts import concept_disparity, concept_hit_rate, concept_results
-from equipoise.metrics.concepts_cells import (
+from equipoise.metrics.concepts.cells import (
     Metric,
     best_f1_threshold,
     metric_of,
     ranked_cells,
     threshold_cells,
 )
-from equipoise.metrics.concepts_draws import fixed_prevalence, weighted_tables
-from equipoise.metrics.concepts_inputs import Choices
+from equipoise.metrics.concepts.disparity import (
+    concept_disparity,
+    concept_hit_rate,
+    concept_results,
+)
+from equipoise.metrics.concepts.draws import fixed_prevalence, weighted_tables
+from equipoise.metrics.concepts.inputs import Choices
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import cases
 
-GOLDEN = json.loads((Path(__file__).parent / "goldens" / "concepts.json").read_text())
+GOLDEN = cases("concepts.json")
 METRICS: tuple[Metric, ...] = get_args(Metric)
 QUICK = Bootstrap(permutations=99, resolution=1.0)
 
@@ -339,7 +342,7 @@ def test_replicates_without_a_value_do_not_spoil_halls_mean() -> None:
 
 
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("equipoise.metrics.concepts_measure.MAX_SHUFFLED_ROWS", 1000)
+    monkeypatch.setattr("equipoise.metrics.concepts.measure.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
     found = concept_results(scores, labels, group)
     assert (

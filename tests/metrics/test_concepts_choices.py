@@ -7,10 +7,10 @@ import pytest
 
 from concept_worlds import world
 from equipoise.core.errors import InputError
-from equipoise.metrics.concepts import concept_results
-from equipoise.metrics.concepts_choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.concepts_inputs import Choices
-from equipoise.metrics.concepts_results import ConceptResults
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import concept_results
+from equipoise.metrics.concepts.inputs import Choices
+from equipoise.metrics.concepts.results import ConceptResults
 from equipoise.stats.resampling import Bootstrap, Permutation
 
 QUICK = Bootstrap(permutations=199, resolution=1.0)

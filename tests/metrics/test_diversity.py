@@ -1,8 +1,6 @@
 """Diversity: goldens, brute force, shards, coverage of intervals, chance, bad input."""
 
-import json
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,14 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import cosine_distances
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.diversity import iss_cross, iss_intra, mean_distances
-from equipoise.metrics.diversity_subset import diverse_subset
-from equipoise.metrics.diversity_sums import UnitSums
+from equipoise.metrics.diversity.iss import iss_cross, iss_intra, mean_distances
+from equipoise.metrics.diversity.subset import diverse_subset
+from equipoise.metrics.diversity.sums import UnitSums
 from equipoise.stats.resampling import Exact, Permutation
+from goldens import Golden
+from mandal_tables import A1 as TABLE
 
-GOLDENS = Path(__file__).parent / "goldens"
-GOLDEN = json.loads((GOLDENS / "diversity.json").read_text())
-TABLE = json.loads((GOLDENS / "mandal_table_a1.json").read_text())
+GOLDEN = Golden("diversity.json")
 
 
 def cloud(seed: int, n: int = 30, d: int = 6, shift: float = 0.0) -> np.ndarray:

@@ -70,7 +70,7 @@ class GateConfig(Section):
 
     @model_validator(mode="after")
     def _bounded(self) -> GateConfig:
-        known = [*CARDS]
+        known = [name for name, card in CARDS.items() if card.family == "predictions"]
         if self.metric not in known:
             raise ValueError(
                 f"no metric is called {self.metric!r}. Allowed: {', '.join(known)}"

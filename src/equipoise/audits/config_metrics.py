@@ -13,7 +13,11 @@ from equipoise.audits.config_problems import nearest
 from equipoise.metrics.cards import CARDS
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
-    {name: card.threshold for name, card in CARDS.items() if card.threshold is not None}
+    {
+        name: card.threshold
+        for name, card in CARDS.items()
+        if card.threshold is not None and card.family == "predictions"
+    }
 )
 """Practical thresholds on the excess over chance, by the metric of the finding, as its card has
 them: five percentage points for shares and their gaps, 0.1 for effect sizes."""

@@ -17,6 +17,8 @@ class Card:
     ----------
     name : str
         Public name: the `metric` of estimates, parts and findings.
+    family : str
+        What it measures: predictions, associations, retrieval, concepts or diversity.
     title, definition, range : str
     direction : str
         Which way is worse, in words.
@@ -24,7 +26,7 @@ class Card:
         What the number is when groups are exchangeable, or why there is no such level.
     threshold : float or None
         Default of the practical threshold on the excess over chance; None where there is no
-        verdict. The reasons for the defaults stand in cards.toml.
+        verdict. The reasons for the defaults stand in cards_*.toml.
     interval, null : str
         How the interval is made, and what is exchangeable under the null hypothesis.
     parameters : mapping of str to str
@@ -34,6 +36,7 @@ class Card:
     """
 
     name: str
+    family: str
     title: str
     definition: str
     range: str
@@ -47,11 +50,18 @@ class Card:
     errata: str = ""
 
 
+FAMILIES = ("predictions", "associations", "retrieval", "concepts", "diversity")
+
+
 def _read() -> dict[str, Card]:
-    here = files("equipoise.metrics").iterdir()
-    tables = sorted((one for one in here if one.name.endswith(".toml")), key=lambda one: one.name)
-    cards = (tomllib.loads(one.read_text(encoding="utf-8")) for one in tables)
-    return {name: Card(name=name, **fields) for table in cards for name, fields in table.items()}
+    here = files("equipoise.metrics")
+    return {
+        name: Card(name=name, family=family, **about)
+        for family in FAMILIES
+        for name, about in tomllib.loads(
+            here.joinpath(f"cards_{family}.toml").read_text(encoding="utf-8")
+        ).items()
+    }
 
 
 CARDS: Mapping[str, Card] = MappingProxyType(_read())

@@ -1,0 +1,248 @@
+"""Two sets whose members are exchangeable under the null hypothesis: p-values and chance levels.
+
+Numbers are made whole once (fixed point), so that sums are exact, ties are ties, and neither the
+order of rows nor threads decide anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
+from equipoise.metrics.associations.subsets import (
+    MOST_HALVED,
+    all_sums,
+    count_at_least,
+    random_sums,
+)
+from equipoise.stats.chance import PValue, p_value
+from equipoise.stats.exchange import Exchange
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Alternative = Literal["greater", "less", "two-sided"]
+
+HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
+
+# Partitions that are enumerated without being asked for.
+MOST_PARTITIONS = 200_000
+# Members that permutations beyond those asked for may move: a second or two of work.
+_MAX_MOVED = 1_000_000_000
+# Differences of sums that are rounding only, relative to the sum of absolute numbers.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Differences in means of two sets, observed and with members exchanged.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (k,)
+        Mean of the first set minus mean of the second, of each of k numbers.
+    null : ndarray, shape (m, k)
+    enumerated : bool
+        Whether `null` holds every partition once.
+    partitions : int
+        How many partitions there are.
+    text : str
+        How the null was drawn.
+    scale : float
+        Sum of absolute numbers over both sets, in units of the differences: what ties refer to.
+    halves : tuple of (ndarray of int64, int, int), or None
+        Whole numbers, size of the first set and its sum, where p can be counted exactly.
+    resolution : float
+        The finest p-value that matters; 0 where draws are not approximated.
+    """
+
+    observed: Floats
+    null: Floats
+    enumerated: bool
+    partitions: int
+    text: str
+    scale: float
+    halves: tuple[Whole, int, int] | None = None
+    resolution: float = 0.0
+
+    def scaled(self, factor: float, shift: float) -> Exchanged:
+        """Return the same exchange of factor * difference + shift, factor > 0."""
+        return replace(
+            self,
+            observed=self.observed * factor + shift,
+            null=self.null * factor + shift,
+            scale=self.scale * factor,
+        )
+
+    def p_value(self, harm: Harm) -> PValue:
+        """Return the p-value of the single number (k = 1), exact where that is feasible."""
+        if self.halves is None:
+            return self.p_value_of(self.null[:, 0], float(self.observed[0]), harm)
+        values, size, first = self.halves
+        tie = math.floor(_TIE * int(np.abs(values).sum()))
+        total = math.comb(len(values), size)
+        tails = {
+            "higher": lambda: count_at_least(values, size, first - tie),
+            "lower": lambda: total - count_at_least(values, size, first + tie + 1),
+        }
+        sides = ("higher", "lower") if harm == "either" else (harm,)
+        extreme = min(tails[side]() for side in sides)
+        return PValue(
+            min(1.0, len(sides) * extreme / total), "exact, partitions counted in two halves"
+        )
+
+    def p_value_of(self, null: Floats, observed: float, harm: Harm) -> PValue:
+        """Return the p-value of a number computed from each row of `null`."""
+        weights = np.ones(len(null)) if self.enumerated else None
+        return p_value(
+            null, observed, harm, weights=weights, resolution=self.resolution, scale=self.scale
+        )
+
+
+def exchange(
+    first: Floats,
+    second: Floats,
+    resampling: Resampling,
+    seed: int,
+    name: str,
+    *,
+    units: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> Exchanged:
+    """Exchange the members of two sets, keeping their sizes.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n, k)
+        k numbers of each member.
+    resampling : Bootstrap, Permutation or Exact
+        Exact forbids drawing partitions at random.
+    seed, name : int, str
+        Key of the random stream.
+    units : tuple of two sequences of str, optional
+        Units of the members: those of one set move as a whole, those of both exchange within.
+
+    Raises
+    ------
+    InputError
+        When Exact is asked for and there are too many partitions, or members repeat within units.
+    """
+    pooled = np.concatenate([first, second])
+    whole, bits = _whole(pooled)
+    sizes = len(first), len(second)
+    if units is not None:
+        return _exchange_units(whole, bits, sizes, units, resampling, seed, name)
+    partitions = math.comb(sum(sizes), sizes[0])
+    limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
+    ordered = whole[np.lexsort(whole.T[::-1])]
+    halves = None
+    if partitions <= limit:
+        sums = all_sums(ordered, sizes[0])
+        text = f"all {partitions} partitions enumerated"
+    else:
+        halved = sum(sizes) <= MOST_HALVED and whole.shape[1] == 1
+        if isinstance(resampling, Exact) and not halved:
+            raise InputError(
+                f"resampling=Exact: {partitions} partitions of {sizes[0]} and {sizes[1]} members, "
+                f"more than {limit}; use Permutation()"
+            )
+        if halved:
+            halves = (ordered[:, 0], sizes[0], int(whole[: sizes[0], 0].sum()))
+        draws = permutations(sum(sizes), resampling)
+        sums = _drawn(ordered, sizes, draws, seed, name)
+        text = f"{draws} random partitions" + (" for the chance level" if halved else "")
+    found = _of_sums(whole, sums, sizes, bits)
+    finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
+    return replace(
+        found,
+        enumerated=partitions <= limit,
+        partitions=partitions,
+        text=text,
+        halves=halves,
+        resolution=finest,
+    )
+
+
+def permutations(members: int, resampling: Resampling) -> int:
+    """Return how many partitions are drawn: enough to resolve p, within the budget."""
+    if isinstance(resampling, Exact):
+        return 1000
+    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
+    affordable = max(least, _MAX_MOVED // max(members, 1))
+    return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
+
+
+def _whole(values: Floats) -> tuple[Whole, int]:
+    """Return values in fixed point, as fine as sums allow, and its bits after the point."""
+    total = float(np.abs(values).sum(axis=0).max(initial=0.0))
+    bits = math.floor(61 - math.log2(total)) if total > 0 else 0
+    return np.rint(np.ldexp(values, bits)).astype(np.int64), bits
+
+
+def _drawn(ordered: Whole, sizes: tuple[int, int], draws: int, seed: int, name: str) -> Whole:
+    """Sums of the first set, drawn through the smaller one."""
+    smaller = min(sizes)
+    sums = random_sums(ordered, smaller, draws, seed, name)
+    return sums if sizes[0] == smaller else ordered.sum(axis=0) - sums
+
+
+def _of_sums(whole: Whole, sums: Whole, sizes: tuple[int, int], bits: int) -> Exchanged:
+    total = whole.sum(axis=0)
+
+    def difference(first: Whole) -> Floats:
+        low, high = first.astype(np.float64), (total - first).astype(np.float64)
+        return np.asarray(np.ldexp(low / sizes[0] - high / sizes[1], -bits))
+
+    observed = difference(whole[: sizes[0]].sum(axis=0))
+    scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes)
+    return Exchanged(observed, difference(sums), False, 0, "", scale)
+
+
+def _exchange_units(
+    whole: Whole,
+    bits: int,
+    sizes: tuple[int, int],
+    units: tuple[Sequence[str], Sequence[str]],
+    resampling: Resampling,
+    seed: int,
+    name: str,
+) -> Exchanged:
+    if not isinstance(resampling, Bootstrap | Permutation):
+        raise InputError(
+            "resampling=Exact: needs members that do not repeat within units; use Permutation()"
+        )
+    group = np.repeat(np.arange(2), sizes)
+    keys = np.unique([*units[0], *units[1]], return_inverse=True)[1]
+    # Rows in another order must give the same draws.
+    order = np.lexsort((*whole.T, group, keys))
+    whole, group, keys = whole[order], group[order], keys[order]
+    blocks = Exchange.of(group, keys, np.zeros_like(keys))
+    draws = permutations(len(group), resampling)
+    rngs = (stream(seed, "partition", name, "unit", step) for step in range(draws))
+    null = np.stack([_difference(whole, blocks.shuffle(group, rng), bits) for rng in rngs])
+    return Exchanged(
+        _difference(whole, group, bits),
+        null,
+        False,
+        0,
+        f"{draws} random exchanges of units",
+        float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes),
+        resolution=resampling.resolution,
+    )
+
+
+def _difference(whole: Whole, group: Whole, bits: int) -> Floats:
+    first = group == 0
+    sums = whole[first].sum(axis=0), whole[~first].sum(axis=0)
+    means = (
+        total.astype(np.float64) / n for total, n in zip(sums, np.bincount(group), strict=True)
+    )
+    low, high = means
+    return np.asarray(np.ldexp(low - high, -bits))

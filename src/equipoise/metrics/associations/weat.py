@@ -1,0 +1,269 @@
+"""WEAT: how differently two target sets are associated with two attribute sets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.parts import Part
+from equipoise.metrics.associations.building import (
+    against,
+    assembled,
+    check_fixed,
+    compared,
+    ends_of,
+    level_of,
+    method_of,
+    number,
+    overlap,
+    pair_units,
+    replicates,
+    set_values,
+)
+from equipoise.metrics.associations.effects import TwoSets, weighted_effects
+from equipoise.metrics.associations.partitions import HARM, Alternative, exchange
+from equipoise.metrics.associations.resampling import mean_vectors
+from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
+from equipoise.metrics.building import Against
+from equipoise.metrics.measure import DEFAULT
+from equipoise.stats.resampling import Resampling
+
+Floats = npt.NDArray[np.float64]
+
+_REFERENCE = "Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)"
+
+
+def weat(  # noqa: PLR0913 - one keyword for each choice
+    x: Any,
+    y: Any,
+    a: Any,
+    b: Any,
+    *,
+    alternative: Alternative = "greater",
+    ddof: int = 1,
+    similarity: Similarity | None = None,
+    units: Mapping[str, Any] | None = None,
+    fixed: Collection[str] = (),
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Effect size of the association of targets x with a, and y with b (WEAT, iEAT).
+
+    d = (mean over x of s - mean over y of s) / standard deviation of s over x and y, where
+    s(w, A, B) = mean over a of sim(w, a) - mean over b of sim(w, b).
+
+    Parameters
+    ----------
+    x, y, a, b : array-like, shape (n, d)
+        Embeddings of targets and attributes, images or texts; see `association_score`. Sets may
+        have unequal sizes; members of both x and y, or a and b, stay and are told in `.params`.
+    alternative : "greater", "less" or "two-sided"
+        "greater": x goes with a. Two-sided doubles the smaller p.
+    ddof : int
+        1: divide by n - 1, as iEAT's code does; 0: by n.
+    similarity, units, fixed, resampling, rng
+        As in `association_score`.
+
+    Returns
+    -------
+    Estimate
+        d; with equal sizes in [-2, 2] for ddof 0. Bands 0.2, 0.5, 0.8. NaN when all scores are
+        equal. Interval: percentile bootstrap over all sets not `fixed`. Chance and p: x and y
+        exchange members, keeping their sizes; exact up to 200,000 partitions or 44 targets.
+        `.by` has d with the mean score of x and y, and "differential_association", their sum
+        over x minus that over y: the same test on another scale.
+
+    Raises
+    ------
+    InputError
+        As `association_score`; or `alternative` or `ddof` is unknown.
+
+    References
+    ----------
+    Caliskan et al. 2017, Science 356, 183-186 (its strict > is >= here: the observed partition
+    counts); Steed & Caliskan 2021.
+    """
+    _check(alternative, ddof)
+    sets = embed({"x": x, "y": y}, {"a": a, "b": b}, similarity=similarity, units=units)
+    check_fixed(sets, fixed)
+    direction = sets["a"].mean - sets["b"].mean
+    scores = TwoSets(*_columns(sets, ("x", "y"), direction), ddof)
+    boot = replicates(sets, fixed, resampling, rng, lambda w: _resampled(sets, w, ddof))
+    tested = None
+    if resampling is not None:
+        columns = scores.x[:, None], scores.y[:, None]
+        both = pair_units(sets["x"], sets["y"])
+        tested = exchange(*columns, resampling, rng, "targets", units=both)
+    held = against(
+        tested,
+        scores.effect_size,
+        HARM[alternative],
+        1.0 / (scores.spread or 1.0),
+        "the members of x and y are exchangeable",
+    )
+    return assembled(
+        "weat",
+        scores.effect_size,
+        sets,
+        held=held,
+        harm=HARM[alternative],
+        parts=_parts(sets, scores, boot, held, level_of(resampling)),
+        method=method_of(sets, fixed, boot, resampling),
+        ends=ends_of(boot, 0),
+        reference=_REFERENCE,
+        params={"alternative": alternative, "ddof": ddof}
+        | compared(similarity)
+        | overlap(sets, ("x", "y"), ("a", "b")),
+        reason=scores.reason,
+    )
+
+
+def sc_weat(  # noqa: PLR0913 - one keyword for each choice
+    w: Any,
+    a: Any,
+    b: Any,
+    *,
+    alternative: Alternative = "two-sided",
+    ddof: int = 1,
+    similarity: Similarity | None = None,
+    units: Mapping[str, Any] | None = None,
+    fixed: Collection[str] = (),
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Effect size of one target's association with a rather than b (SC-WEAT).
+
+    d = (mean over a of sim(w, a) - mean over b of sim(w, b)) / standard deviation of sim(w, .)
+    over a and b.
+
+    Parameters
+    ----------
+    w : array-like, shape (d,) or (1, d)
+        Embedding of the target.
+    a, b : array-like, shape (n, d)
+        Embeddings of the attributes.
+    alternative, ddof, similarity, units, fixed, resampling, rng
+        As in `weat`; "greater": w goes with a.
+
+    Returns
+    -------
+    Estimate
+        d, NaN when all similarities are equal. Interval: percentile bootstrap over attributes.
+        Chance and p: a and b exchange members. `.by` has d with both mean similarities.
+
+    Raises
+    ------
+    InputError
+        As `weat`; or `w` is more than one target.
+
+    References
+    ----------
+    Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
+    """
+    _check(alternative, ddof)
+    target = np.asarray(w)
+    target = target[None] if target.ndim == 1 and similarity is None else w
+    if np.ndim(target) > 0 and len(target) != 1:
+        raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
+    sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
+    check_fixed(sets, fixed)
+    scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
+    boot = replicates(
+        sets, fixed, resampling, rng, lambda weights: _moments(scores, weights["a"], weights["b"])
+    )
+    tested = None
+    if resampling is not None:
+        both = pair_units(sets["a"], sets["b"])
+        columns = scores.x[:, None], scores.y[:, None]
+        tested = exchange(*columns, resampling, rng, "attributes", units=both)
+    held = against(
+        tested,
+        scores.effect_size,
+        HARM[alternative],
+        1.0 / (scores.spread or 1.0),
+        "the members of a and b are exchangeable",
+    )
+    level = level_of(resampling)
+    boots = [None if boot is None else boot[:, index] for index in (1, 2)]
+    groups = set_values([sets["a"], sets["b"]], scores.means, boots, level)
+    part = number(
+        "sc_weat",
+        scores.effect_size,
+        n=len(sets["a"]) + len(sets["b"]),
+        ends=ends_of(boot, 0),
+        level=level,
+        held=held,
+        by_group=groups,
+        reason=scores.reason,
+        shows="mean similarity of the target to the set",
+    )
+    return assembled(
+        "sc_weat",
+        scores.effect_size,
+        sets,
+        held=held,
+        harm=HARM[alternative],
+        parts=[part],
+        method=method_of(sets, fixed, boot, resampling),
+        ends=ends_of(boot, 0),
+        reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
+        params={"alternative": alternative, "ddof": ddof}
+        | compared(similarity)
+        | overlap(sets, ("a", "b")),
+        reason=scores.reason,
+    )
+
+
+def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Floats, Floats]:
+    first, second = (dots(sets[name].vectors, direction) for name in names)
+    return first, second
+
+
+def _resampled(sets: Sets, weights: Mapping[str, Floats], ddof: int) -> Floats:
+    """Return effect size, means and differential association of resampled sets."""
+    first, second = (mean_vectors(weights[name], sets[name].vectors) for name in ("a", "b"))
+    direction = first - second
+    x, y = (
+        np.ascontiguousarray(np.einsum("nd,rd->rn", sets[name].vectors, direction))
+        for name in ("x", "y")
+    )
+    return weighted_effects(x, y, weights["x"], weights["y"], ddof)
+
+
+def _moments(scores: TwoSets, first: Floats, second: Floats) -> Floats:
+    return weighted_effects(scores.x[None], scores.y[None], first, second, scores.ddof)
+
+
+def _parts(
+    sets: Sets, scores: TwoSets, boot: Floats | None, held: Against, level: float
+) -> list[Part]:
+    n = len(sets["x"]) + len(sets["y"])
+    boots = [None if boot is None else boot[:, index] for index in (1, 2)]
+    groups = set_values([sets["x"], sets["y"]], scores.means, boots, level)
+    difference = float(np.sort(scores.x).sum() - np.sort(scores.y).sum())
+    return [
+        number(
+            "weat",
+            scores.effect_size,
+            n=n,
+            ends=ends_of(boot, 0),
+            level=level,
+            held=held,
+            by_group=groups,
+            reason=scores.reason,
+            shows="mean association score of the set",
+        ),
+        number("differential_association", difference, n=n, ends=ends_of(boot, 3), level=level),
+    ]
+
+
+def _check(alternative: str, ddof: int) -> None:
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if ddof not in (0, 1):
+        raise InputError(f"ddof={ddof!r}: expected 0 or 1")

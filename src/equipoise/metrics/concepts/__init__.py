@@ -1,0 +1,1 @@
+"""Concepts: per-concept disparities of multi-label scores, and how they depend on choices."""

@@ -1,0 +1,248 @@
+"""Design choices: what each version of an assessment does to the disparities of a baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.core.errors import InputError
+from equipoise.metrics.concepts.contrasts import (
+    Contrast,
+    Key,
+    Versions,
+    contrasts_of,
+    matched,
+    rule_of,
+)
+from equipoise.stats.intervals import percentile
+
+# By how much |difference| must change to be magnified or shrunk ([Hall]).
+_FACTOR = 0.25
+
+
+def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) -> pa.Table:
+    """Say what each version of design choices does to each disparity of the baseline.
+
+    Parameters
+    ----------
+    versions : mapping of name to ConceptResults
+        From `concept_results` with Bootstrap, one seed and equally many replicates; rows in the
+        same order (or with the same units) make changes paired. Versions may differ in metric,
+        prevalence, groups, concepts and rows; concepts and groups are matched by name.
+    baseline : str
+        One of the versions.
+    alpha : float
+        A difference is significant where its q-value (Benjamini-Hochberg over all concepts and
+        pairs of a version; the means over concepts apart) is at most alpha. Under [Hall]'s
+        protocol: where its 1 - alpha interval excludes 0. `rule` says which.
+
+    Returns
+    -------
+    pyarrow.Table
+        version, concept ("" = mean over concepts), group_a, group_b, baseline_value, value, low,
+        high, baseline_significant, significant, change (of the difference in the baseline's
+        direction) with change_low and change_high, rule, and effect:
+
+        - "surfaces": significant only in this version;
+        - "explains": no longer significant, and the paired change excludes 0;
+        - "lost power": no longer significant, but the change does not exclude 0;
+        - "switches": significant in both, in opposite directions;
+        - "magnifies", "shrinks": |difference| changes by more than 25 %, and this version's
+          interval excludes the old difference;
+        - "stays": significant in both without that; "absent": in neither;
+        - "not estimable": a group or concept does not take part in one of them.
+
+    Raises
+    ------
+    InputError
+        When `baseline` is no version, there are no replicates, or their numbers differ.
+
+    References
+    ----------
+    Hall et al. 2023; Steegen et al. 2016 (multiverse analysis).
+    """
+    contrasts = contrasts_of(versions, baseline, alpha)
+    rows = []
+    for name, found in contrasts.items():
+        if name == baseline:
+            continue
+        for key, old in contrasts[baseline].items():
+            row = _row(old, matched(found, key), alpha)
+            rule = {"rule": rule_of(versions[name], alpha)}
+            rows.append({"version": name, **_named(key), **row, **rule})
+    return pa.Table.from_pylist(rows, schema=_CHOICES)
+
+
+def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05) -> pa.Table:
+    """Say which conclusions of the baseline hold in all versions.
+
+    Parameters and errors as in `design_choices`.
+
+    Returns
+    -------
+    pyarrow.Table
+        concept, group_a, group_b, conclusion of the baseline (the name of the group with the
+        significantly larger value, "" for no significant difference), versions where it can be
+        estimated, agreeing (how many of them conclude the same), share, robust (all of them).
+    """
+    contrasts = contrasts_of(versions, baseline, alpha)
+    rows = []
+    for key, old in contrasts[baseline].items():
+        if math.isnan(old.value):
+            continue
+        others = [matched(found, key) for found in contrasts.values()]
+        known = [one for one in others if one is not None and not math.isnan(one.value)]
+        agreeing = sum(_conclusion(one, key) == _conclusion(old, key) for one in known)
+        rows.append(
+            {
+                **_named(key),
+                "conclusion": _conclusion(old, key),
+                "versions": len(known),
+                "agreeing": agreeing,
+                "share": agreeing / len(known),
+                "robust": agreeing == len(known),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=_ROBUST)
+
+
+def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float = 0.05) -> pa.Table:
+    """Say which of two models has the larger disparity in each version, and where that switches.
+
+    Parameters
+    ----------
+    models : mapping of name to versions
+        Each as in `design_choices`, with the same versions.
+    baseline, alpha
+        As in `design_choices`.
+
+    Returns
+    -------
+    pyarrow.Table
+        version, concept, group_a, group_b, model_a, model_b, difference (|a's difference| -
+        |b's|) with low and high (paired), larger (the model whose disparity is significantly
+        larger, "" for none), baseline_larger, and switches: both are known and differ.
+
+    Raises
+    ------
+    InputError
+        As `design_choices`, or when models have other versions.
+    """
+    names = {name: sorted(versions) for name, versions in models.items()}
+    if len({tuple(one) for one in names.values()}) != 1:
+        raise InputError(f"models: versions {names}; expected the same versions for every model")
+    found = {name: contrasts_of(one, baseline, alpha) for name, one in models.items()}
+    rows = []
+    for a, b in combinations(models, 2):
+        for key in found[a][baseline]:
+            first = _order(found[a], found[b], baseline, key, (a, b), alpha)
+            for version in found[a]:
+                row = _order(found[a], found[b], version, key, (a, b), alpha)
+                switched = {first["larger"], row["larger"]} == {a, b}
+                shown = {"baseline_larger": first["larger"], "switches": switched}
+                rows.append({"version": version, **_named(key), **row, **shown})
+    return pa.Table.from_pylist(rows, schema=_ORDER)
+
+
+def _schema(*columns: tuple[pa.DataType, tuple[str, ...]]) -> pa.Schema:
+    return pa.schema([(name, kind) for kind, names in columns for name in names])
+
+
+_TEXT, _NUMBER, _FLAG, _COUNT = pa.string(), pa.float64(), pa.bool_(), pa.int64()
+_SUBJECT = ("concept", "group_a", "group_b")
+_CHOICES = _schema(
+    (_TEXT, ("version", *_SUBJECT)),
+    (_NUMBER, ("baseline_value", "value", "low", "high")),
+    (_FLAG, ("baseline_significant", "significant")),
+    (_NUMBER, ("change", "change_low", "change_high")),
+    (_TEXT, ("effect", "rule")),
+)
+_ROBUST = _schema(
+    (_TEXT, (*_SUBJECT, "conclusion")),
+    (_COUNT, ("versions", "agreeing")),
+    (_NUMBER, ("share",)),
+    (_FLAG, ("robust",)),
+)
+_ORDER = _schema(
+    (_TEXT, ("version", *_SUBJECT, "model_a", "model_b")),
+    (_NUMBER, ("difference", "low", "high")),
+    (_TEXT, ("larger", "baseline_larger")),
+    (_FLAG, ("switches",)),
+)
+
+
+def _row(old: Contrast, new: Contrast | None, alpha: float) -> dict[str, float | bool | str]:
+    if new is None:
+        new = Contrast(math.nan, math.nan, math.nan, False, np.full(1, np.nan))
+    change, low, high = math.nan, math.nan, math.nan
+    if not math.isnan(old.value + new.value):
+        change = old.sign * (new.value - old.value)
+        ends = percentile(old.sign * (new.replicates - old.replicates), 1.0 - alpha)
+        low, high = float(ends[0]), float(ends[1])
+    return {
+        "baseline_value": old.value,
+        "value": new.value,
+        "low": new.low,
+        "high": new.high,
+        "baseline_significant": old.significant,
+        "significant": new.significant,
+        "change": change,
+        "change_low": low,
+        "change_high": high,
+        "effect": _effect(old, new, high),
+    }
+
+
+def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
+    if math.isnan(old.value + new.value):
+        return "not estimable"
+    if not old.significant:
+        return "surfaces" if new.significant else "absent"
+    if not new.significant:
+        return "explains" if change_high < 0 else "lost power"
+    if old.sign != new.sign:
+        return "switches"
+    ratio = new.value / old.value
+    if abs(ratio - 1.0) > _FACTOR and not new.low <= old.value <= new.high:
+        return "magnifies" if ratio > 1.0 else "shrinks"
+    return "stays"
+
+
+def _conclusion(one: Contrast, key: Key) -> str:
+    if not one.significant:
+        return ""
+    return key[1] if one.sign > 0 else key[2]
+
+
+def _order(
+    first: Mapping[str, Mapping[Key, Contrast]],
+    second: Mapping[str, Mapping[Key, Contrast]],
+    version: str,
+    key: Key,
+    models: tuple[str, str],
+    alpha: float,
+) -> dict[str, float | str]:
+    a, b = (matched(one[version], key) for one in (first, second))
+    shown: dict[str, float | str] = {"model_a": models[0], "model_b": models[1]}
+    if a is None or b is None or math.isnan(a.value + b.value):
+        none = dict.fromkeys(("difference", "low", "high"), math.nan)
+        return {**shown, **none, "larger": ""}
+    # The observed directions stay: |replicate| would never be below 0.
+    low, high, _ = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
+    larger = models[0] if low > 0 else models[1] if high < 0 else ""
+    difference = abs(a.value) - abs(b.value)
+    return {
+        **shown,
+        "difference": difference,
+        "low": float(low),
+        "high": float(high),
+        "larger": larger,
+    }
+
+
+def _named(key: Key) -> dict[str, str]:
+    return dict(zip(_SUBJECT, key, strict=True))

@@ -1,0 +1,234 @@
+"""Disparities of multi-label classifiers by concept, with prevalence under control."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate, no_ends
+from equipoise.metrics.building import sizes
+from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.concepts.inputs import Choices, Prevalence, read_concepts
+from equipoise.metrics.concepts.measure import measure_concepts
+from equipoise.metrics.concepts.parts import PairwiseEnds, aggregate, concept_parts, excluded_of
+from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.hits import hit_rate
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.stats.resampling import Exact, Resampling
+
+REFERENCE = "Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'"
+HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
+
+
+def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
+    scores: Any,
+    labels: Any,
+    groups: Any,
+    *,
+    metric: Metric = "average_precision",
+    prevalence: Prevalence = "weighted",
+    prevalence_ratio: float = 5,
+    min_positives: int = 50,
+    replicates: int = 250,
+    validation: float = 0.2,
+    incomplete: Literal["group", "concept"] = "group",
+    unlabelled: Literal["keep", "leave out"] = "keep",
+    concepts: Sequence[str] | None = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Largest difference between groups in the mean over concepts of a metric.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n, concepts) or (n,)
+        Scores of a model, larger for present.
+    labels : array-like of 0 and 1, same shape
+        Whether the image shows the concept.
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+        An image of several groups has one row for each, with its name in `units`.
+    metric : str
+        average_precision, auroc, true_positive_rate, false_positive_rate, precision or f1. All
+        but the first two use one threshold per concept: the one of largest F1 on the validation
+        rows of all groups, held fixed.
+    prevalence : "weighted", "hall" or "observed"
+        "weighted" weighs negatives so that all concepts and groups have `prevalence_ratio`
+        negatives per positive; "hall" draws such samples, and has its own rule of significance;
+        "observed" leaves prevalence as it is, so that average precision, precision and F1
+        differ where prevalence does.
+    prevalence_ratio : float
+        Negatives per positive.
+    min_positives : int
+        A group with fewer positives leaves the concept, and is counted.
+    replicates : int
+        Bootstrap replicates: of images, or of [Hall]'s samples.
+    validation : float
+        Share of rows, of each group and label, that thresholds are tuned on and not measured on.
+    incomplete : "group" or "concept"
+        What leaves where a group has too few positives: the group, or the concept as in [Hall].
+    unlabelled : "keep" or "leave out"
+        Rows without any positive label.
+    concepts : sequence of str, optional
+        Names; the columns' numbers by default.
+    units : array-like, shape (n,), optional
+        Names of what repeats (images, persons): resampled as a whole.
+    resampling : Bootstrap, Permutation or None
+        Permutations, level and resolution; replicates are those above. None: the value alone.
+    rng : int
+        Seed. Models and versions measured with one seed on the same rows share their draws.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: folded percentiles, simultaneous over pairs of
+        groups. Chance of the aggregate: replicates centred at no difference; of each concept:
+        groups permuted, within each true class under fixed prevalence. `.by` has the aggregate
+        by pair of groups ("concept_difference"), each concept by the metric's name with the
+        values of all groups, its "prevalence", and each concept's differences by pair.
+
+    Raises
+    ------
+    InputError
+        When shapes differ, a score is not finite, a label not 0 or 1, or a choice is unknown.
+
+    References
+    ----------
+    Hall et al. 2023.
+    """
+    results = concept_results(
+        scores,
+        labels,
+        groups,
+        Choices(
+            metric, prevalence, prevalence_ratio, min_positives, replicates, validation, incomplete
+        ),
+        unlabelled=unlabelled,
+        concepts=concepts,
+        units=units,
+        resampling=resampling,
+        rng=rng,
+    )
+    return summarise(results)
+
+
+def concept_results(  # noqa: PLR0913 - as in concept_disparity
+    scores: Any,
+    labels: Any,
+    groups: Any,
+    choices: Choices | None = None,
+    *,
+    unlabelled: Literal["keep", "leave out"] = "keep",
+    concepts: Sequence[str] | None = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> ConceptResults:
+    """Measure concepts under one version of choices, for `summarise` and `design_choices`.
+
+    Parameters and errors are those of `concept_disparity`.
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for concepts; use Bootstrap()")
+    data = read_concepts(
+        scores, labels, groups, concepts=concepts, units=units, unlabelled=unlabelled
+    )
+    return measure_concepts(data, choices or Choices(), resampling, rng)
+
+
+def summarise(results: ConceptResults) -> Estimate:
+    """Return the estimate that `concept_disparity` gives, from measured concepts."""
+    whole = aggregate(results)
+    boot = results.mean_replicates()
+    chance = whole.against.chance
+    return Estimate(
+        metric="concept_disparity",
+        value=whole.value,
+        n=sizes(results.groups),
+        method=_method(results),
+        reference=REFERENCE,
+        params=_params(results),
+        chance=chance,
+        no_chance="" if chance else _why_none(results),
+        p_value=whole.against.p_value,
+        null=whole.against.null,
+        harm="higher",
+        by=concept_parts(results),
+        excluded=excluded_of(results),
+        unit=results.unit,
+        reason="no concept with two groups" if math.isnan(whole.value) else "",
+        ends=no_ends if boot is None or math.isnan(whole.value) else PairwiseEnds(boot),
+    )
+
+
+def concept_hit_rate(
+    scores: Any,
+    labels: Any,
+    groups: Any,
+    *,
+    k: int = 5,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of images of which any true concept is among the k largest scores.
+
+    Parameters
+    ----------
+    scores, labels, groups, units, resampling, rng
+        As in `concept_disparity`. Images without a label are left out and counted.
+    k : int
+        Ties at the k-th score go to the first columns.
+
+    Returns
+    -------
+    Estimate
+        As `equipoise.metrics.hits.hit_rate`.
+
+    Raises
+    ------
+    InputError
+        As `concept_disparity`, or when k does not fit.
+    """
+    read_concepts(scores, labels, groups)
+    values, truth = (np.asarray(one).reshape(len(one), -1) for one in (scores, labels))
+    top = np.argsort(-values.astype(np.float64), axis=1, kind="stable")
+    truths = [set(np.flatnonzero(row).tolist()) or None for row in truth]
+    return hit_rate(truths, top, groups, k=k, units=units, resampling=resampling, rng=rng)
+
+
+def _params(results: ConceptResults) -> dict[str, Any]:
+    choices = results.choices
+    found: dict[str, Any] = {
+        "metric": choices.metric,
+        "prevalence": choices.prevalence,
+        "min_positives": choices.min_positives,
+        "replicates": choices.replicates,
+        "incomplete": choices.incomplete,
+        "concepts": len(results.names),
+    }
+    if choices.prevalence != "observed":
+        found["prevalence_ratio"] = choices.prevalence_ratio
+    if not choices.ranked:
+        found["validation"] = choices.validation
+        found["thresholds"] = dict(zip(results.names, results.thresholds.tolist(), strict=True))
+    return found
+
+
+def _why_none(results: ConceptResults) -> str:
+    if results.hall:
+        return HALL_RULE
+    return "no bootstrap was asked for: the aggregate's chance level rests on replicates"
+
+
+def _method(results: ConceptResults) -> str:
+    if results.boot is None:
+        return "none: use Bootstrap()" if any(n is not None for n in results.null) else NO_INTERVAL
+    what = "samples of fixed prevalence" if results.hall else f"{results.unit}s"
+    text = f"percentile bootstrap over {what}, {len(results.boot)} replicates; folded"
+    held = "" if results.choices.ranked else "; thresholds held fixed"
+    return text + ", simultaneous over pairs of groups" * (len(results.pairs) > 1) + held

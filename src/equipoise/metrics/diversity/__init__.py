@@ -1,0 +1,1 @@
+"""Diversity of image sets: mean distances within and between sets of embeddings."""

@@ -1,0 +1,322 @@
+"""Diversity of image sets: mean distances within and between sets, in linear time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Chance, Ends, Estimate, no_ends
+from equipoise.core.finding import Excluded
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.diversity.exchange import exchanged
+from equipoise.metrics.diversity.intervals import Spread, between, within
+from equipoise.metrics.diversity.sums import (
+    Floats,
+    UnitSums,
+    check_dimensions,
+    embedding_array,
+)
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.stats.chance import PValue, band, p_value
+from equipoise.stats.resampling import Exact, Permutation, Resampling
+
+REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
+_WITHIN = "jackknife of the U-statistic, Student's t"
+_BETWEEN = "jackknife over the images of each set, Student's t (Welch)"
+_ZEROS = "zero vectors"
+_FEW = "fewer than two images with a direction"
+
+
+def iss_intra(
+    embeddings: Any,
+    *,
+    include_self: bool = False,
+    components: int | None = None,
+    resampling: Resampling | None = DEFAULT,
+) -> Estimate:
+    """Mean distance 1 - cos over the pairs of images of one set (ISS_intra).
+
+    Parameters
+    ----------
+    embeddings : array-like, shape (n, d)
+        One row per image; rows need not be normalised. Rows of zeros have no direction: they
+        are left out and counted in `.excluded`.
+    include_self : bool
+        Count the n zero distances of images to themselves, as the source's Algorithm 1 does:
+        lowers the value by the factor (n - 1) / n.
+    components : int, optional
+        Project on this many principal components before.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone. Otherwise the interval is a closed form: nothing is drawn.
+
+    Returns
+    -------
+    Estimate
+        In [0, 2], lower is less diverse; NaN below two images. No chance level: one set has no
+        groups to exchange.
+
+    Raises
+    ------
+    InputError
+        When the array is not (n, d) real finite numbers, or `components` does not fit.
+
+    References
+    ----------
+    Mandal 2024, chapter 3; Efron & Stein 1981, Annals of Statistics 9, 586-596.
+    """
+    sets = Sets.of({"images": embeddings}, components)
+    sums = sets.sums[0]
+    factor = (sums.count - 1.0) / sums.count if include_self and sums.count else 1.0
+    value = factor * sums.distance
+    bare = resampling is None or math.isnan(value)
+    return Estimate(
+        metric="iss_intra",
+        value=value,
+        n={"images": sums.count},
+        method=NO_INTERVAL if resampling is None else _WITHIN,
+        reference=REFERENCE,
+        params={"include_self": include_self, "components": components},
+        no_chance="one set has no groups to exchange",
+        harm="lower",
+        excluded={_ZEROS: sums.zeros} if sums.zeros else {},
+        unit="image",
+        reason=_FEW if math.isnan(value) else "",
+        ends=no_ends if bare else within(sets.arrays[0], sums, value, factor),
+    )
+
+
+def iss_cross(
+    sets: Sequence[Any] | Mapping[str, Any],
+    *,
+    components: int | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Mean over pairs of sets of the mean distance between their images (ISS_cross).
+
+    Parameters
+    ----------
+    sets : sequence or mapping of name to array-like (n_s, d)
+        Two or more sets of one dimension, of any sizes. Zero rows as in `iss_intra`.
+    components : int, optional
+        Project on this many principal components of all sets together before.
+    resampling : Bootstrap, Permutation or None
+        Permutations for the chance level; intervals are closed forms. None: the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 2], higher: sets lie further apart. Chance: images are exchangeable between sets,
+        whose mean is exactly the mean distance over all pairs of images; p is one-sided. `.by`
+        has "iss_intra" of each set and "mean_distance" of each pair of sets.
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two sets, dimensions differ, a set is not (n, d) real finite
+        numbers, `components` does not fit or `resampling` is Exact.
+
+    References
+    ----------
+    Mandal 2024, chapter 3.
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for iss_cross; use Permutation()")
+    found = Sets.of(sets, components)
+    if len(found.names) < 2:
+        raise InputError("sets: one set; expected two or more, or iss_intra for one")
+    value = found.cross
+    chance, p = _against(found, value, resampling, rng)
+    return Estimate(
+        metric="iss_cross",
+        value=value,
+        n={name: one.count for name, one in zip(found.names, found.sums, strict=True)},
+        method=NO_INTERVAL if resampling is None else _BETWEEN,
+        reference=REFERENCE,
+        params={"components": components},
+        chance=chance,
+        no_chance="" if chance else _why_none(value),
+        p_value=p.value if p else None,
+        null=f"{chance.method}; {p.method}" if chance and p else "",
+        harm="higher",
+        by=_parts(found, resampling),
+        excluded={_ZEROS: found.zeros} if found.zeros else {},
+        unit="image",
+        reason="a set has no image with a direction" if math.isnan(value) else "",
+        ends=no_ends if resampling is None else found.spread(found.even, value),
+    )
+
+
+def mean_distances(
+    sets: Sequence[Any] | Mapping[str, Any],
+    *,
+    components: int | None = None,
+    level: float = 0.95,
+) -> pa.Table:
+    """Matrix of mean distances of sets × sets, in long form.
+
+    Parameters
+    ----------
+    sets, components
+        As in `iss_cross`; one set is enough.
+    level : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    pyarrow.Table
+        set_a, set_b, distance, low, high, n_a, n_b: all ordered pairs; set_a = set_b is
+        ISS_intra without self-pairs. NaN where a set is too small.
+    """
+    found = Sets.of(sets, components)
+    rows = []
+    for a, name in enumerate(found.names):
+        for b, other in enumerate(found.names):
+            spread = found.pair(min(a, b), max(a, b))
+            low, high = spread(level)
+            counts = {"n_a": found.sums[a].count, "n_b": found.sums[b].count}
+            ends = {"distance": spread.value, "low": low, "high": high}
+            rows.append({"set_a": name, "set_b": other, **ends, **counts})
+    return pa.Table.from_pylist(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Named sets of embeddings of one space, with the sums of their unit vectors."""
+
+    names: tuple[str, ...]
+    arrays: tuple[npt.NDArray[Any], ...]
+    sums: tuple[UnitSums, ...]
+
+    @classmethod
+    def of(cls, sets: Sequence[Any] | Mapping[str, Any], components: int | None) -> Sets:
+        """Check the sets, project them and sum their unit vectors."""
+        if not isinstance(sets, Mapping):
+            sets = {str(index): one for index, one in enumerate(sets)}
+        names = tuple(str(name) for name in sets)
+        if not names:
+            raise InputError("sets: none given; expected at least one set of embeddings")
+        whats = [_what(name, names) for name in names]
+        arrays = [embedding_array(x, what=w) for x, w in zip(sets.values(), whats, strict=True)]
+        sums = [UnitSums.of(x, what=w) for x, w in zip(arrays, whats, strict=True)]
+        check_dimensions(sums)
+        if components is not None:
+            zeros = [one.zeros for one in sums]
+            # Centred, a row of zeros would get a direction that it does not have.
+            arrays = _principal([x[(x != 0).any(axis=1)] for x in arrays], components)
+            again = [UnitSums.of(x, what=w) for x, w in zip(arrays, whats, strict=True)]
+            sums = [replace(x, zeros=x.zeros + z) for x, z in zip(again, zeros, strict=True)]
+        return cls(names, tuple(arrays), tuple(sums))
+
+    @property
+    def zeros(self) -> int:
+        """Rows without a direction."""
+        return sum(one.zeros for one in self.sums)
+
+    @cached_property
+    def means(self) -> Floats:
+        """Mean unit vector of each set, shape (sets, d)."""
+        return np.stack([one.mean for one in self.sums])
+
+    @property
+    def even(self) -> Floats:
+        """Equal weights of all pairs of sets, shape (sets, sets)."""
+        many = len(self.names)
+        return (1.0 - np.eye(many)) / (many * (many - 1) / 2)
+
+    @property
+    def cross(self) -> float:
+        """Mean over pairs of sets of their mean distance."""
+        cosines = self.means @ self.means.T
+        return 1.0 - float((np.triu(cosines, 1) * self.even).sum())
+
+    def pair(self, a: int, b: int) -> Spread:
+        """Return the mean distance of two sets, or within one, with its spread."""
+        if a == b:
+            return within(self.arrays[a], self.sums[a], self.sums[a].distance)
+        chosen = [a, b]
+        both = Sets(
+            tuple(self.names[one] for one in chosen),
+            tuple(self.arrays[one] for one in chosen),
+            tuple(self.sums[one] for one in chosen),
+        )
+        return both.spread(both.even, both.cross)
+
+    def spread(self, weights: Floats, value: float) -> Spread:
+        """Return the spread of a weighted mean over pairs of sets."""
+        return between(self.arrays, self.sums, weights, value)
+
+
+def _principal(arrays: list[npt.NDArray[Any]], components: int) -> list[npt.NDArray[Any]]:
+    """Project all sets on the principal components of their rows together."""
+    rows = np.concatenate([np.asarray(one, dtype=np.float64) for one in arrays])
+    if not 1 <= components <= min(rows.shape):
+        raise InputError(
+            f"components={components}: expected 1 to {min(rows.shape)}, "
+            "the smaller of images and dimensions"
+        )
+    centred = rows - rows.mean(axis=0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    projected = centred @ axes[:components].T
+    return np.split(projected, np.cumsum([len(one) for one in arrays])[:-1])
+
+
+def _against(
+    sets: Sets, value: float, resampling: Resampling | None, rng: int
+) -> tuple[Chance | None, PValue | None]:
+    if resampling is None or isinstance(resampling, Exact) or math.isnan(value):
+        return None, None
+    many = resampling.replicates
+    many = many if isinstance(resampling, Permutation) else resampling.permutations
+    null = exchanged(sets.arrays, [one.count for one in sets.sums], many, rng)
+    text = f"images are exchangeable between sets; {many} permutations"
+    drawn = band(null, method=text)
+    pooled = sets.sums[0]
+    for one in sets.sums[1:]:
+        pooled = pooled.merge(one)
+    chance = Chance(pooled.distance, drawn.low, drawn.high, text)
+    return chance, p_value(null, value, "higher", resolution=resampling.resolution)
+
+
+def _why_none(value: float) -> str:
+    return "not estimable" if math.isnan(value) else "no resampling was asked for"
+
+
+def _parts(sets: Sets, resampling: Resampling | None) -> pa.Table:
+    many = range(len(sets.names))
+    found = [_part(sets, a, a, resampling) for a in many]
+    return parts_to_table(
+        found + [_part(sets, a, b, resampling) for a in many for b in many[a + 1 :]]
+    )
+
+
+def _part(sets: Sets, a: int, b: int, resampling: Resampling | None) -> Part:
+    spread = sets.pair(a, b)
+    ends: Ends = no_ends if resampling is None else spread
+    low, high = ends(0.95 if resampling is None else resampling.level)
+    used = {a, b}
+    zeros = sum(sets.sums[one].zeros for one in used)
+    return Part(
+        "iss_intra" if a == b else "mean_distance",
+        sets.names[a] if a == b else f"{sets.names[a]} × {sets.names[b]}",
+        spread.value,
+        low,
+        high,
+        n=sum(sets.sums[one].count for one in used),
+        excluded=(Excluded(_ZEROS, zeros),) if zeros else (),
+        reason=_FEW if math.isnan(spread.value) else "",
+    )
+
+
+def _what(name: str, names: tuple[str, ...]) -> str:
+    return "embeddings" if names == ("images",) else f"sets[{name!r}]"

@@ -1,0 +1,41 @@
+"""Reference values that lie beside the checkout, in ../shared/goldens; tests skip without them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "shared" / "goldens"
+ABSENT = "reads ../shared, which is absent"
+
+
+class Golden(Mapping[str, Any]):
+    """Named values of one file; a test that asks for one is skipped where the file is absent."""
+
+    def __init__(self, name: str) -> None:
+        self.path = FOLDER / name
+
+    def __getitem__(self, key: str) -> Any:
+        if not self.path.exists():
+            pytest.skip(ABSENT)
+        return json.loads(self.path.read_text())[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(json.loads(self.path.read_text()))
+
+    def __len__(self) -> int:
+        return len(json.loads(self.path.read_text()))
+
+
+def cases(name: str) -> list[Any]:
+    """Return the cases of one file as parameters, or one that is skipped where it is absent."""
+    path = FOLDER / name
+    if not path.exists():
+        return [pytest.param(None, marks=pytest.mark.skip(reason=ABSENT))]
+    return [
+        pytest.param(case, id=str(index)) for index, case in enumerate(json.loads(path.read_text()))
+    ]
