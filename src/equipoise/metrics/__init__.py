@@ -5,10 +5,27 @@ Every function returns one `Estimate` with its interval, chance level and sample
 """
 
 from equipoise.metrics.accuracy import accuracy, accuracy_gap, worst_group_accuracy
+from equipoise.metrics.associations.alignment import alignment
+from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
+from equipoise.metrics.associations.cells import ImageSimilarities
+from equipoise.metrics.associations.encoders import compare_encoders, total_absolute_association
+from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
+from equipoise.metrics.associations.mcas import mcas
+from equipoise.metrics.associations.outside import correlation, correlation_p_value, loess
+from equipoise.metrics.associations.scores import association_score, differential_association
+from equipoise.metrics.associations.space import PairScores
+from equipoise.metrics.associations.summary import score_summary
+from equipoise.metrics.associations.weat import sc_weat, weat
+from equipoise.metrics.associations.words import gender_difference, trend
+from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.metrics.cards import CARDS, Card
 from equipoise.metrics.comparisons import rate_comparisons
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import concept_disparity, concept_hit_rate
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.diversity.iss import iss_cross, iss_intra, mean_distances
+from equipoise.metrics.diversity.subset import diverse_subset
 from equipoise.metrics.effect_sizes import band_counts, bands, effect_sizes
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import measure
@@ -22,23 +39,54 @@ __all__ = [
     "CARDS",
     "Card",
     "Counts",
+    "ImageSimilarities",
+    "PairScores",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
+    "alignment",
+    "association_score",
     "band_counts",
     "bands",
+    "bias_amplification",
+    "compare_encoders",
+    "concept_disparity",
+    "concept_hit_rate",
+    "correlation",
+    "correlation_p_value",
     "count",
     "cramers_v",
     "demographic_parity",
+    "design_choices",
+    "differential_association",
+    "diffusion_bias",
+    "diverse_subset",
     "effect_sizes",
     "equalized_odds",
+    "estimate_offset",
+    "gender_difference",
     "hit_rate",
+    "iss_cross",
+    "iss_intra",
+    "label_concentration",
+    "loess",
+    "mcas",
+    "mean_distances",
     "measure",
     "mev_sweep",
+    "model_order",
     "phi",
+    "predicted_label_weat",
     "rate_comparisons",
     "rates",
+    "robust_conclusions",
+    "sc_weat",
+    "score_summary",
     "skewsize",
+    "total_absolute_association",
+    "trend",
     "tschuprows_t",
+    "weat",
     "worst_group_accuracy",
+    "xmcas",
 ]
