@@ -82,7 +82,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
 
     References
     ----------
-    Geyik et al. 2019, KDD; Howard et al. 2024, section 4.
+    Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     return estimate(asked_max_skew(pools, k, desired), resampling, rng)
@@ -121,7 +121,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
 
     References
     ----------
-    Geyik et al. 2019, KDD, definition 3.
+    Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     return estimate(asked_min_skew(pools, k, desired), resampling, rng)
@@ -164,7 +164,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
 
     References
     ----------
-    Geyik et al. 2019, KDD, definition 2.
+    Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     return estimate(asked_skews(pools, k, desired, group), resampling, rng)
@@ -207,7 +207,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
 
     References
     ----------
-    Geyik et al. 2019, KDD, definition 4; Howard et al. 2024.
+    Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     return estimate(asked_ndkl(pools, k, desired), resampling, rng)
@@ -252,7 +252,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
 
     References
     ----------
-    Wang et al. 2021, EMNLP, section 3; Howard et al. 2024.
+    Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
     return estimate(asked_bias(pools, k, desired, first, second), resampling, rng)

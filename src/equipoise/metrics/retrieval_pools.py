@@ -130,7 +130,8 @@ def pools_of(
         _check_length("within", len(levels.codes), count)
     names, owner = _queries(queries, table)
     kept, excluded = _kept(found, levels, owner)
-    block = _block(levels, owner, count)
+    # Items of no pool exchange with none.
+    block = np.where(kept, _block(levels, owner, count), -1)
     member, without = _members(sets, block, kept)
     pools = tuple(_pools(table, kept, names, owner, levels))
     chosen = _units(units, names, owner)
@@ -213,7 +214,7 @@ def _members(sets: Any, block: Indices, kept: npt.NDArray[np.bool_]) -> tuple[In
     codes, names = encode(sets, what="sets")
     _check_length("sets", len(codes), len(block))
     # Items of no set are independent images: they exchange among themselves, as a set does.
-    member = block * (len(names) + 1) + codes + 1
+    member = np.where(kept, block * (len(names) + 1) + codes + 1, -1)
     return member, int((codes[kept] < 0).sum())
 
 

@@ -27,8 +27,8 @@ from equipoise.metrics.retrieval_statistics import (
 )
 from equipoise.metrics.retrieval_tops import Desired, desired_shares, rank
 
-SKEW = "Geyik et al. 2019, KDD, definitions 2 and 3 (Skew@K, MaxSkew@K, MinSkew@K)"
-NDKL = "Geyik et al. 2019, KDD, definition 4 (NDKL)"
+SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"
+NDKL = "Geyik et al. 2019, KDD (NDKL)"
 BIAS = "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
 MAD = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table 1"
 

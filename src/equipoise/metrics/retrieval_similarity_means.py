@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,12 +156,14 @@ class Similarity:
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.shared:
             codes = self.pools.groups.codes[one.items]
-            units, inverse = np.unique(self.keys[one.items], return_inverse=True)
+            order = np.argsort(codes, kind="stable")
+            scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
+            units, inverse = np.unique(self.keys[one.items[order]], return_inverse=True)
             for start, size in block_sizes(replicates, len(inverse)):
                 drawn = unit_uniforms(rng, "bootstrap", units, range(start, start + size))
-                weights = np.searchsorted(_POISSON, drawn, side="right")[:, inverse]
+                times = np.searchsorted(_POISSON, drawn, side="right").astype(np.float64)
                 found[start : start + size, one.places] = resampled_means(
-                    one, codes, weights, groups
+                    scores, sizes, times[:, inverse]
                 )
         return found
 
@@ -178,21 +181,25 @@ def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Float
     return np.asarray(np.round(found, _DECIMALS)) if len(codes) > 1 else found
 
 
-def resampled_means(
-    one: Shared, codes: npt.NDArray[np.int32], weights: npt.NDArray[np.int64], groups: int
-) -> Floats:
-    """Return p of each group with weighted images, (replicates, concepts, groups)."""
-    whole = weights.astype(np.float64)
-    total = whole.sum(axis=1)[:, None]
-    found = np.empty((len(weights), len(one.scores), groups))
+def resampled_means(scores: Floats, sizes: Indices, weights: Floats) -> Floats:
+    """Return p of each group with weighted images, (replicates, concepts, groups).
+
+    Parameters
+    ----------
+    scores : ndarray, shape (concepts, n)
+        Standardised, images ordered by group.
+    sizes : ndarray of int64, shape (groups,)
+    weights : ndarray, shape (replicates, n)
+    """
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    parts = [slice(start, stop) for start, stop in pairwise(edges.tolist())]
+    sums = np.stack([weights[:, one] @ scores[:, one].T for one in parts], axis=2)
+    counts = np.stack([weights[:, one].sum(axis=1) for one in parts], axis=1)[:, None]
+    total = counts.sum(axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (whole @ one.scores.T) / total
-        spread = np.sqrt((whole @ (one.scores**2).T) / total - mean**2)
-        for group in range(groups):
-            held = codes == group
-            part = whole[:, held]
-            own = (part @ one.scores[:, held].T) / part.sum(axis=1)[:, None]
-            found[:, :, group] = (own - mean) / spread
+        mean = sums.sum(axis=2) / total
+        spread = np.sqrt((weights @ (scores**2).T) / total - mean**2)
+        found = (sums / counts - mean[..., None]) / spread[..., None]
     return np.asarray(np.round(found, _DECIMALS))
 
 

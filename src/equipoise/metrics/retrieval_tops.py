@@ -78,7 +78,7 @@ def rank(pools: Pools, k: int, *, whole: bool = False) -> Tops:
     InputError
         When k is below 1.
     """
-    if not isinstance(k, Integral) or k < 1:
+    if not _whole(k) or k < 1:
         raise InputError(f"k={k}: expected a whole number of at least 1")
     least = k if whole else k + 1
     several = (pools.sizes > 0).sum(axis=1) > 1
@@ -94,6 +94,10 @@ def rank(pools: Pools, k: int, *, whole: bool = False) -> Tops:
         begin[row, : len(best)] = np.repeat(starts, length)
         end[row, : len(best)] = np.repeat(starts + length, length)
     return Tops(int(k), np.array(chosen, dtype=np.int64), items, begin, end)
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, Integral)
 
 
 def _best(scores: Scores, pools: Pools, index: int, k: int) -> tuple[Indices, Scores]:

@@ -1,0 +1,69 @@
+"""Retrieval metrics the plain way: sort, loop, count. No code of the package."""
+
+from collections.abc import Sequence
+from math import inf, log, log2
+
+import numpy as np
+
+
+def expected_counts(scores: Sequence[float], groups: Sequence[int], i: int, many: int) -> list:
+    """Expected number of each group in the first i places: a tie shares the places left."""
+    ordered = sorted(scores, reverse=True)
+    last = ordered[i - 1]
+    above = sum(s > last for s in scores)
+    tied = sum(s == last for s in scores)
+    found = [0.0] * many
+    for s, g in zip(scores, groups, strict=True):
+        found[g] += 1.0 if s > last else (i - above) / tied if s == last else 0.0
+    return found
+
+
+def desired_of(groups: Sequence[int], many: int, target: str) -> list[float]:
+    counts = [list(groups).count(g) for g in range(many)]
+    if target == "pool":
+        return [c / len(groups) for c in counts]
+    present = sum(c > 0 for c in counts)
+    return [1 / present if c else 0.0 for c in counts]
+
+
+def skews(
+    scores: Sequence[float], groups: Sequence[int], k: int, many: int, target: str
+) -> dict[int, float]:
+    shares = [c / k for c in expected_counts(scores, groups, k, many)]
+    wanted = desired_of(groups, many, target)
+    return {
+        g: log(shares[g] / wanted[g]) if shares[g] > 0 else -inf
+        for g in range(many)
+        if wanted[g] > 0
+    }
+
+
+def ndkl(scores: Sequence[float], groups: Sequence[int], k: int, many: int, target: str) -> float:
+    wanted = desired_of(groups, many, target)
+    total = weights = 0.0
+    for i in range(1, k + 1):
+        shares = [c / i for c in expected_counts(scores, groups, i, many)]
+        kl = sum(p * log(p / d) for p, d in zip(shares, wanted, strict=True) if p > 0)
+        total += kl / log2(i + 1)
+        weights += 1 / log2(i + 1)
+    return total / weights
+
+
+def mad(values: Sequence[float]) -> float:
+    mean = sum(values) / len(values)
+    return sum(abs(v - mean) for v in values)
+
+
+def similarity_mad(scores: Sequence[float], groups: Sequence[int], many: int) -> float:
+    mean = sum(scores) / len(scores)
+    sd = (sum((s - mean) ** 2 for s in scores) / len(scores)) ** 0.5
+    held = [[s for s, g in zip(scores, groups, strict=True) if g == j] for j in range(many)]
+    return mad([(sum(h) / len(h) - mean) / sd for h in held if h])
+
+
+def world(seed: int, n: int, groups: int, *, ties: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and groups, every group present."""
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate([np.arange(groups), rng.integers(0, groups, n - groups)])
+    scores = rng.standard_normal(n)
+    return (np.round(scores) if ties else scores), rng.permutation(codes)
