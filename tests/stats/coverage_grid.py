@@ -348,7 +348,7 @@ def tail_cases(repeats: int) -> Iterator[Tail]:
 def _permuted_tail(name: str, table: Floats, repeats: int) -> Tail:
     sampler = TableSampler(table)
     strata = np.zeros(len(table), dtype=np.int64)
-    blocks = sampler.permute(strata, 60_000, SEED)
+    blocks = sampler.permute(strata, 300_000, SEED)
     population = np.sort(np.concatenate([_v(block) for block in blocks]))
     rng = stream(SEED, "tail", name)
     ratios = {}
@@ -554,7 +554,7 @@ def page(samples: int = 1000) -> str:
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
-        "exact, above 1 too many small p-values. Permuted tables: against 60 000 permutations.",
+        "exact, above 1 too many small p-values. Permuted tables: against 300 000 permutations.",
         "",
         "| null distribution | " + " | ".join(f"t = {t:g}" for t in levels) + " |",
         "|---" * (len(levels) + 1) + "|",
