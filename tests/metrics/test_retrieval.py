@@ -12,7 +12,7 @@ import retrieval_plain as plain
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval import (
+from equipoise.metrics.retrieval.measures import (
     bias_at_k,
     max_skew,
     min_skew,

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import retrieval_plain as plain
 from equipoise.core.errors import InputError
 from equipoise.metrics.cards import CARDS
-from equipoise.metrics.retrieval import max_skew, min_skew, ndkl, retrieval_mad, skew_at_k
-from equipoise.metrics.retrieval_chance import expected_max_skew, max_skew_distribution
-from equipoise.metrics.retrieval_curves import query_distribution, retrieval_curves
-from equipoise.metrics.retrieval_null import LabelExchange
+from equipoise.metrics.retrieval.chance import expected_max_skew, max_skew_distribution
+from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
+from equipoise.metrics.retrieval.measures import max_skew, min_skew, ndkl, retrieval_mad, skew_at_k
+from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import Golden, cases
 

@@ -33,6 +33,17 @@ from equipoise.metrics.odds import equalized_odds
 from equipoise.metrics.pairs import accuracy_difference
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.rates import rates
+from equipoise.metrics.retrieval.chance import expected_max_skew
+from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
+from equipoise.metrics.retrieval.measures import (
+    bias_at_k,
+    max_skew,
+    min_skew,
+    ndkl,
+    retrieval_mad,
+    skew_at_k,
+)
+from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.skewsize import mev_sweep, skewsize
 
 __all__ = [
@@ -49,6 +60,7 @@ __all__ = [
     "band_counts",
     "bands",
     "bias_amplification",
+    "bias_at_k",
     "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
@@ -64,24 +76,33 @@ __all__ = [
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",
+    "expected_max_skew",
     "gender_difference",
     "hit_rate",
     "iss_cross",
     "iss_intra",
     "label_concentration",
     "loess",
+    "max_skew",
     "mcas",
     "mean_distances",
     "measure",
     "mev_sweep",
+    "min_skew",
     "model_order",
+    "ndkl",
+    "normalized_similarity_mad",
     "phi",
     "predicted_label_weat",
+    "query_distribution",
     "rate_comparisons",
     "rates",
+    "retrieval_curves",
+    "retrieval_mad",
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "skew_at_k",
     "skewsize",
     "total_absolute_association",
     "trend",

@@ -26,7 +26,7 @@ from equipoise.metrics.associations.building import (
     set_values,
 )
 from equipoise.metrics.associations.effects import TwoSets, weighted_effects
-from equipoise.metrics.associations.partitions import HARM, Alternative, exchange
+from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
 from equipoise.metrics.associations.resampling import mean_vectors
 from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
 from equipoise.metrics.building import Against
@@ -166,23 +166,15 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     Caliskan et al. 2017 (WEFAT); Caliskan et al. 2022 (SC-WEAT).
     """
     _check(alternative, ddof)
-    target = np.asarray(w)
-    target = target[None] if target.ndim == 1 and similarity is None else w
-    if np.ndim(target) > 0 and len(target) != 1:
-        raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
+    target = _one_target(w, similarity)
     sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
     scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
     boot = replicates(
         sets, fixed, resampling, rng, lambda weights: _moments(scores, weights["a"], weights["b"])
     )
-    tested = None
-    if resampling is not None:
-        both = pair_units(sets["a"], sets["b"])
-        columns = scores.x[:, None], scores.y[:, None]
-        tested = exchange(*columns, resampling, rng, "attributes", units=both)
     held = against(
-        tested,
+        _exchanged(sets, scores, resampling, rng),
         scores.effect_size,
         HARM[alternative],
         1.0 / (scores.spread or 1.0),
@@ -217,6 +209,26 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
         | overlap(sets, ("a", "b")),
         reason=scores.reason,
     )
+
+
+def _exchanged(
+    sets: Sets, scores: TwoSets, resampling: Resampling | None, rng: int
+) -> Exchanged | None:
+    """Exchange the members of both attribute sets."""
+    if resampling is None:
+        return None
+    columns = scores.x[:, None], scores.y[:, None]
+    both = pair_units(sets["a"], sets["b"])
+    return exchange(*columns, resampling, rng, "attributes", units=both)
+
+
+def _one_target(w: Any, similarity: Similarity | None) -> Any:
+    """Return the one target as a set of one."""
+    target = np.asarray(w)
+    target = target[None] if target.ndim == 1 and similarity is None else w
+    if np.ndim(target) > 0 and len(target) != 1:
+        raise InputError(f"w: {len(target)} targets; expected one, call sc_weat for each")
+    return target
 
 
 def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Floats, Floats]:

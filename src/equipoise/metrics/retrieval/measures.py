@@ -6,9 +6,9 @@ from typing import Any
 
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval_estimates import estimate
-from equipoise.metrics.retrieval_pools import pools_of
-from equipoise.metrics.retrieval_requests import (
+from equipoise.metrics.retrieval.estimates import estimate
+from equipoise.metrics.retrieval.pools import pools_of
+from equipoise.metrics.retrieval.requests import (
     asked_bias,
     asked_mad,
     asked_max_skew,
@@ -16,7 +16,7 @@ from equipoise.metrics.retrieval_requests import (
     asked_ndkl,
     asked_skews,
 )
-from equipoise.metrics.retrieval_tops import Desired
+from equipoise.metrics.retrieval.tops import Desired
 from equipoise.stats.resampling import Resampling
 
 

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.retrieval_pools import Floats
-from equipoise.metrics.retrieval_tops import Tops
+from equipoise.metrics.retrieval.pools import Floats
+from equipoise.metrics.retrieval.tops import Tops
 
 Bools = npt.NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval_pools import Floats, Indices, Pools, Scores
+from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores
 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]
 

@@ -16,8 +16,8 @@ from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against_chance, part, replicates_of
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, NO_INTERVAL, Draws
-from equipoise.metrics.retrieval_null import LabelExchange, simulate
-from equipoise.metrics.retrieval_parts import (
+from equipoise.metrics.retrieval.null import LabelExchange, simulate
+from equipoise.metrics.retrieval.parts import (
     POOL_ORDER,
     SET_ORDER,
     Asked,
@@ -28,9 +28,9 @@ from equipoise.metrics.retrieval_parts import (
     too_few,
     too_small,
 )
-from equipoise.metrics.retrieval_pools import Floats, Pools
-from equipoise.metrics.retrieval_statistics import Statistic
-from equipoise.metrics.retrieval_tops import Tops
+from equipoise.metrics.retrieval.pools import Floats, Pools
+from equipoise.metrics.retrieval.statistics import Statistic
+from equipoise.metrics.retrieval.tops import Tops
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import unit_keys, unit_uniforms
 

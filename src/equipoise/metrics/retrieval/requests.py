@@ -11,11 +11,11 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval_chance import max_skew_distribution
-from equipoise.metrics.retrieval_parts import Asked, Exactly, Other
-from equipoise.metrics.retrieval_pools import Floats, Pools
-from equipoise.metrics.retrieval_prefixes import Divergence
-from equipoise.metrics.retrieval_statistics import (
+from equipoise.metrics.retrieval.chance import max_skew_distribution
+from equipoise.metrics.retrieval.parts import Asked, Exactly, Other
+from equipoise.metrics.retrieval.pools import Floats, Pools
+from equipoise.metrics.retrieval.prefixes import Divergence
+from equipoise.metrics.retrieval.statistics import (
     Bias,
     Bools,
     GroupSkew,
@@ -25,7 +25,7 @@ from equipoise.metrics.retrieval_statistics import (
     contrast,
     skews,
 )
-from equipoise.metrics.retrieval_tops import Desired, desired_shares, rank
+from equipoise.metrics.retrieval.tops import Desired, desired_shares, rank
 
 SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"
 NDKL = "Geyik et al. 2019, KDD (NDKL)"

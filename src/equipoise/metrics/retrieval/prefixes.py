@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from equipoise.metrics.retrieval_pools import Floats, Indices
-from equipoise.metrics.retrieval_statistics import Bools, Drawn, skews
+from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.statistics import Bools, Drawn, skews
 
 # Numbers of expected counts that are held at once where scores tie.
 _COUNTS = 4_000_000

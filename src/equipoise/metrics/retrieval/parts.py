@@ -15,9 +15,9 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part
 from equipoise.metrics.building import Against, against_chance, part, replicates_of
 from equipoise.metrics.measure import Draws
-from equipoise.metrics.retrieval_pools import Floats, Pools
-from equipoise.metrics.retrieval_statistics import Drawn, Statistic
-from equipoise.metrics.retrieval_tops import Tops
+from equipoise.metrics.retrieval.pools import Floats, Pools
+from equipoise.metrics.retrieval.statistics import Drawn, Statistic
+from equipoise.metrics.retrieval.tops import Tops
 
 Exactly = tuple[Floats, Floats]
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from scipy.special import pdtr
 
 from equipoise.core.labels import encode
-from equipoise.metrics.retrieval_estimates import permutations
-from equipoise.metrics.retrieval_null import LabelExchange
-from equipoise.metrics.retrieval_pools import Floats, Indices, Pools
-from equipoise.metrics.retrieval_statistics import Bools, deviation
+from equipoise.metrics.retrieval.estimates import permutations
+from equipoise.metrics.retrieval.null import LabelExchange
+from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
+from equipoise.metrics.retrieval.statistics import Bools, deviation
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import unit_keys, unit_uniforms

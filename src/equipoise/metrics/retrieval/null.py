@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.retrieval_pools import Floats, Indices
-from equipoise.metrics.retrieval_statistics import Drawn, Statistic
-from equipoise.metrics.retrieval_tops import Tops
+from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.statistics import Drawn, Statistic
+from equipoise.metrics.retrieval.tops import Tops
 from equipoise.stats.streams import stream
 
 # Labels that a block of draws may hold: bounds the memory, fixed so that the same data give the

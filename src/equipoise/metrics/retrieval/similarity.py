@@ -14,10 +14,10 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile, against_chance, part, replicates_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
-from equipoise.metrics.retrieval_estimates import query_weights, weighted_mean
-from equipoise.metrics.retrieval_parts import POOL_ORDER, SET_ORDER
-from equipoise.metrics.retrieval_pools import Floats, pools_of
-from equipoise.metrics.retrieval_similarity_means import Similarity
+from equipoise.metrics.retrieval.estimates import query_weights, weighted_mean
+from equipoise.metrics.retrieval.parts import POOL_ORDER, SET_ORDER
+from equipoise.metrics.retrieval.pools import Floats, pools_of
+from equipoise.metrics.retrieval.similarity_means import Similarity
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 

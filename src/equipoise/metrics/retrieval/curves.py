@@ -13,16 +13,16 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval_estimates import (
+from equipoise.metrics.retrieval.estimates import (
     exchange_of,
     permutations,
     query_weights,
     weighted_mean,
 )
-from equipoise.metrics.retrieval_pools import Floats, Pools, pools_of
-from equipoise.metrics.retrieval_prefixes import discounted, prefixes
-from equipoise.metrics.retrieval_statistics import Bools, Drawn
-from equipoise.metrics.retrieval_tops import Desired, Tops, desired_shares, rank
+from equipoise.metrics.retrieval.pools import Floats, Pools, pools_of
+from equipoise.metrics.retrieval.prefixes import discounted, prefixes
+from equipoise.metrics.retrieval.statistics import Bools, Drawn
+from equipoise.metrics.retrieval.tops import Desired, Tops, desired_shares, rank
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling
