@@ -1,5 +1,7 @@
 """Nothing documented is stale: commands, flags, keys, metric cards, links, examples."""
 
+import ast
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,3 +145,22 @@ def test_every_full_example_of_a_configuration_is_valid(block: str) -> None:
 
 def test_there_are_examples_to_check() -> None:
     assert len([*examples()]) >= 2
+
+
+def imports() -> list[tuple[str, str, str]]:
+    """Return page, module and name of every import in the Python blocks of the pages."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(
+            r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+        ):
+            for node in ast.walk(ast.parse(block)):
+                if isinstance(node, ast.ImportFrom):
+                    found += [(page.name, str(node.module), one.name) for one in node.names]
+    return found
+
+
+@pytest.mark.parametrize(("page", "module", "name"), imports())
+def test_every_import_of_the_pages_is_public(page: str, module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name), page
+    assert module.count(".") <= 1, f"{page}: {module} is not a public module"

@@ -21,7 +21,12 @@ from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.metrics.cards import CARDS, Card
 from equipoise.metrics.comparisons import rate_comparisons
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.concepts.disparity import concept_disparity, concept_hit_rate
+from equipoise.metrics.concepts.disparity import (
+    concept_disparity,
+    concept_hit_rate,
+    concept_results,
+)
+from equipoise.metrics.concepts.inputs import Choices
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.diversity.iss import iss_cross, iss_intra, mean_distances
@@ -49,6 +54,7 @@ from equipoise.metrics.skewsize import mev_sweep, skewsize
 __all__ = [
     "CARDS",
     "Card",
+    "Choices",
     "Counts",
     "ImageSimilarities",
     "PairScores",
@@ -64,6 +70,7 @@ __all__ = [
     "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
+    "concept_results",
     "correlation",
     "correlation_p_value",
     "count",
