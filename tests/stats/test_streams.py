@@ -86,3 +86,8 @@ def test_keys_are_names_digests() -> None:
     assert len(set(keys.tolist())) == 5
     assert unit_keys(np.array(names[:4])).tolist() == keys[:4].tolist()
     assert unit_keys([]).tolist() == []
+
+
+def test_a_name_that_is_no_whole_number_is_refused() -> None:
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        stream(0, "shares", 0.4)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from operator import index
 
 import numpy as np
 import numpy.typing as npt
@@ -78,5 +79,5 @@ def philox(counter: list[Words], key: tuple[int, int]) -> list[Words]:
 
 def _digest(seed: int, names: tuple[str | int, ...], size: int) -> bytes:
     # A numpy integer must name the same stream as Python's own.
-    plain = (name if isinstance(name, str) else int(name) for name in names)
+    plain = (name if isinstance(name, str) else index(name) for name in names)
     return blake2b(repr((int(seed), *plain)).encode(), digest_size=size).digest()
