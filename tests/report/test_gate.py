@@ -131,3 +131,11 @@ def test_junit_survives_hostile_labels() -> None:
     bad = finding(metric="accuracy_gap", model=nasty, value=NAN, reason=nasty)
     suite = ET.fromstring(junit(gate(result(bad), [GateRule("accuracy_gap", max=0, model=nasty)])))
     assert '<x a="1">&\\u0000\\u001b\\u202e' in suite[0].attrib["name"]
+
+
+def test_one_number_with_two_nulls_is_checked_once() -> None:
+    within = finding(
+        metric="worst_group_accuracy", value=0.1296, ci_low=0.09, ci_high=0.18, null="within class"
+    )
+    found = gate(result(WORST, within), [GateRule("worst_group_accuracy", min=0.6)])
+    assert [check.finding for check in found.checks] == [WORST]

@@ -143,7 +143,14 @@ def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
         matching = whole
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
-    return [_check(rule, finding) for finding in matching]
+    # One number tested against two null hypotheses is two findings: the rule is about the number.
+    once = {_number(finding): finding for finding in reversed(matching)}
+    return [_check(rule, finding) for finding in reversed(once.values())]
+
+
+def _number(finding: Finding) -> tuple[object, ...]:
+    place = (finding.model, finding.metric, finding.subject, finding.groups, finding.version)
+    return (*place, repr((finding.value, finding.ci_low, finding.ci_high)))
 
 
 def _matches(finding: Finding, rule: GateRule) -> bool:
