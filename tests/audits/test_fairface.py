@@ -150,3 +150,13 @@ def test_a_model_compared_with_another(config: audits.Config) -> None:
     ranking = result.tables["ranking"].to_pylist()
     best = [row for row in ranking if row["metric"] == "accuracy" and row["rank"] == 1]
     assert [(row["model"], row["share_best"]) for row in best] == [("facellm", 1.0)]
+
+
+def test_the_example_in_the_project_is_this_configuration(
+    config: audits.Config, result: AuditResult, shared_dir: Path
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "predictions.yaml"
+    found = audits.load_config(example)
+    assert found.gate == config.gate
+    again = audits.run(found, base=example.parent)
+    assert repr(again.findings) == repr(result.findings)
