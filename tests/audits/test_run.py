@@ -230,3 +230,8 @@ def test_the_plan_says_what_could_be_found() -> None:
     assert 0.05 < detectable["cramers_v"] < 0.5
     assert detectable["rows_per_group_wanted"] > 900
     assert [row["compared"] for row in plan.groups] == [True, True]
+
+
+def test_a_map_entry_that_no_row_uses_is_named() -> None:
+    result = run(images(), model={"map": {"oul": "owl"}})
+    assert "m, default: no row has the label of map entries oul." in result.manifest.notes

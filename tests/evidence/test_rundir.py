@@ -213,3 +213,14 @@ def test_an_error_of_another_kind_passes_through(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), new_run(tmp_path / "one"):
         Path("no such file").read_text()
     assert left(tmp_path) == []
+
+
+def test_folders_made_for_a_run_that_failed_are_gone(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "deep" / "one"):
+        raise RuntimeError("no")
+    assert list(tmp_path.iterdir()) == []
+    with new_run(tmp_path / "runs" / "one") as folder:
+        (folder / "manifest.json").write_text("{}")
+    with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "two"):
+        raise RuntimeError("no")
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]

@@ -88,8 +88,11 @@ def _measure(
 
 
 def tests_of(design: Design) -> int:
-    """Return about how many tests a design makes: ten per class, and some for the whole."""
-    return 10 * len(design.data.classes) + 6
+    """Return about how many tests a design makes, those told once only not counted."""
+    classes = len(design.data.classes)
+    if design.counts.determines_target:
+        return (1 if classes == 2 else classes) + 2
+    return (10 if classes == 2 else 9 * classes) + 7
 
 
 def _check(every: Sequence[Design], data: PredictionData) -> None:

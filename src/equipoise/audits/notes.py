@@ -10,7 +10,7 @@ from equipoise.data import PredictionData
 
 def notes_of(every: Sequence[Design], data: PredictionData) -> tuple[str, ...]:
     """Return the notes on an audit, each once."""
-    found = [*_perceived(), *_without_label(data)]
+    found = [*_perceived(), *_without_label(data), *_unused(data)]
     for design in every:
         found += [*_determined(design), *_small(design), *_missing(design)]
     return tuple(dict.fromkeys(found))
@@ -32,6 +32,17 @@ def _without_label(data: PredictionData) -> Iterator[str]:
             count = int((states == state).sum())
             if count:
                 yield f"{name}: {count} labelled rows {what}."
+
+
+def _unused(data: PredictionData) -> Iterator[str]:
+    """Name entries of class mappings that no row used: perhaps a typing error."""
+    found = {"data": data.counts["labels"]["map_unused"]}
+    for model, counts in data.counts["models"].items():
+        for version, facts in counts["versions"].items():
+            found[f"{model}, {version}"] = facts["map_unused"]
+    for where, labels in found.items():
+        if labels:
+            yield f"{where}: no row has the label of map entries {', '.join(labels)}."
 
 
 _STATES = {

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     target = _resolved(Path(out))
     _refuse(target, out, overwrite)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    new = [folder for folder in target.parents if not folder.exists()]
     try:
         with _translated(out, partial, target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +63,16 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
             _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        _drop_empty(new)
+
+
+def _drop_empty(folders: Iterable[Path]) -> None:
+    """Remove folders that were made for a run that did not come about; innermost first."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
 
 
 def _resolved(out: Path) -> Path:
