@@ -174,7 +174,7 @@ def test_small_groups_are_reported_and_not_compared() -> None:
     assert notes == {"a": "", "b": "", "few": "fewer than 30 rows"}
     assert ("groups under 30 rows", 1) in [(one.reason, one.count) for one in worst.excluded]
     assert (
-        "group: 1 groups have fewer than 30 rows and are not compared: few (12)."
+        "group: 1 group has fewer than 30 rows, not compared: few (12)."
         in result.manifest.notes
     )
 

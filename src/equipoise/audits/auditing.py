@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from equipoise.audits.config import Config
     from equipoise.data import PredictionData
 
+# Groups that an error lists.
+_LISTED = 10
+
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -99,10 +102,9 @@ def _check(every: Sequence[Design], data: PredictionData) -> None:
     """Refuse groups of which fewer than two can be compared."""
     for design in every:
         if design.groups.usable.sum() < 2:
-            sizes = ", ".join(
-                f"{name}: {n}"
-                for name, n in zip(design.groups.names, design.groups.counts, strict=True)
-            )
+            sized = [*zip(design.groups.names, design.groups.counts, strict=True)]
+            sizes = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
+            sizes += ", …" if len(sized) > _LISTED else ""
             raise DataError(
                 f"groups {design.groups.name}: fewer than two groups have "
                 f"{design.groups.min_size} rows ({sizes or 'none has any'})",

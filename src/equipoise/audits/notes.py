@@ -90,9 +90,10 @@ def _small(design: Design) -> Iterator[str]:
         if n and not usable
     ]
     if few:
+        have = "group has" if len(few) == 1 else "groups have"
         yield (
-            f"{groups.name}: {len(few)} groups have fewer than {groups.min_size} rows and are not "
-            f"compared: {', '.join(few[:10])}{', …' if len(few) > 10 else ''}."
+            f"{groups.name}: {len(few)} {have} fewer than {groups.min_size} rows, not compared: "
+            f"{', '.join(few[:10])}{', …' if len(few) > 10 else ''}."
         )
     empty = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 0]
     if empty and not design.counts.determines_target:

@@ -155,7 +155,10 @@ class Classes:
         """How intervals were made."""
         if np.isnan(self.design).all():
             return "none: rows are not independent; use Bootstrap() or Permutation()"
-        inverted = "inversion of noncentral chi-squares matched to the tables"
+        inverted = (
+            "inversion of noncentral chi-squares matched to the tables; corrects the upward bias of "
+            "the value, which may lie above it"
+        )
         if self.counts.independent:
             return inverted
         return f"{inverted}, scaled by the design effect of {self.counts.unit}s under permutation"
