@@ -156,8 +156,8 @@ class Classes:
         if np.isnan(self.design).all():
             return "none: rows are not independent; use Bootstrap() or Permutation()"
         inverted = (
-            "inversion of noncentral chi-squares matched to the tables; corrects the upward bias of "
-            "the value, which may lie above it"
+            "inversion of noncentral chi-squares matched to the tables; corrects the upward bias "
+            "of the value, which may lie above it"
         )
         if self.counts.independent:
             return inverted
