@@ -12,10 +12,13 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
+from equipoise.report.blocks import Card, Table
+from equipoise.report.sections.hidden import hidden
 from equipoise.report.text import visible
 from equipoise.report.words import sentence
 from report import synthetic, synthetic_large
@@ -232,6 +235,49 @@ def test_hidden_classes_name_the_wrong_answers_of_groups() -> None:
         r"“class \d+” \(\d+ of 50\)\.",
         text,
     )
+
+
+def _few(*classes: tuple[str, float, float]) -> AuditResult:
+    common = {"model": "m", "groups": "colour", "version": "default", "gap": 0.1}
+    rows = [
+        {**common, "class": name, "accuracy": accuracy, "effect_size": size, "worst_group": "green"}
+        for name, accuracy, size in classes
+    ]
+    wrong = [
+        {"model": "m", "groups": "colour", "version": "default", "class": name, "group": group,
+         "prediction": "heart", "count": k, "n": 100}
+        for name, *_ in classes for group, k in (("green", 40), ("red", 1))
+    ]  # fmt: skip
+    tables = {"classes": pa.Table.from_pylist(rows), "confusions": pa.Table.from_pylist(wrong)}
+    return AuditResult((), manifest(), tables)
+
+
+def test_an_accuracy_of_four_fifths_is_high_whatever_the_median() -> None:
+    section = hidden(_few(("ellipse", 0.859, 0.562), ("square", 0.99, 0.02), ("disc", 0.98, 0.01)))
+    assert section is not None
+    cards = [block for block in section.blocks if isinstance(block, Card)]
+    assert [card.sentence.split(".")[0] for card in cards] == ["m is right on 85"]
+    assert "“ellipse”, yet its answers depend on colour (effect size 0.56, large)" in str(cards)
+    assert "an accuracy of at least 0.8, or at least the median" in str(section.blocks[0])
+
+
+def test_where_no_class_is_both_the_largest_effect_sizes_are_shown() -> None:
+    classes = [("a", 0.5, 0.7), ("b", 0.9, 0.2), ("c", 0.9, 0.1), ("d", 0.9, 0.05), ("e", 0.9, NAN)]
+    section = hidden(_few(*classes))
+    assert section is not None
+    assert "No class is both accurate and unequal" in str(section.blocks[0])
+    cards = [block for block in section.blocks if isinstance(block, Card)]
+    assert [card.sentence.split("“")[1][0] for card in cards] == ["a", "b", "c"]
+    assert all(card.blocks for card in cards)
+    assert "a”; the effect size of colour is 0.70 (large). Images labelled green are" in str(cards)
+    assert hidden(_few(("e", 0.9, NAN))) is None
+
+
+def test_only_long_tables_scroll() -> None:
+    short, long = (Table.of("t", ["A"], [("x",)] * n) for n in (25, 26))
+    assert (short.long, long.long) == (False, True)
+    assert 'class="table long"' in page("many")
+    assert 'class="clip" title="' in page("faces")
 
 
 def test_summary_leads_with_the_worst_group_of_each_model() -> None:

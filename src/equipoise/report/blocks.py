@@ -10,6 +10,7 @@ from equipoise.core import Verdict
 from equipoise.report.names import verdict_word
 
 MAX_ROWS = 200
+SCROLLED = 25  # a table with more rows scrolls within the page
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -60,10 +61,11 @@ Cell = str | Badge
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column; numeric ones are aligned and sorted as numbers."""
+    """A table's column; numeric ones are aligned and sorted as numbers, clipped ones one line."""
 
     title: str
     numeric: bool = False
+    clipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,9 +101,17 @@ class Table:
         source: str = "",
         limit: int = MAX_ROWS,
     ) -> Table:
-        """Build a table from titles, numeric ones marked by a leading "#", and rows."""
-        titles = tuple(Column(title.removeprefix("#"), title.startswith("#")) for title in columns)
+        """Build a table from titles, numeric ones marked by "#", clipped ones by "~", and rows."""
+        titles = tuple(
+            Column(title.lstrip("#~"), title.startswith("#"), title.startswith("~"))
+            for title in columns
+        )
         return cls(caption, titles, tuple(map(tuple, rows[:limit])), len(rows), source)
+
+    @property
+    def long(self) -> bool:
+        """Whether it scrolls, instead of taking the height that it needs."""
+        return len(self.rows) > SCROLLED
 
     @property
     def cut(self) -> bool:

@@ -97,19 +97,19 @@ def _bands(result: AuditResult) -> list[Block]:
 
 def _table(found: Sequence[Any]) -> Table:
     columns = [
-        "Class", "Model", "Groups", "#Images", "#Accuracy", "Worst group", "#Its accuracy", "#GAP",
-        "#Effect size", "#Interval", "#By chance", "Band", "#Parity", "#Odds", "#Columns left out",
-        "#Rows left out", "Reason",
+        "Class", "#Effect size", "#Interval", "#Accuracy", "Band", "Model", "Groups", "#Images",
+        "#By chance", "Worst group", "#Its accuracy", "#GAP", "#Parity", "#Odds",
+        "#Columns left out", "#Rows left out", "~Reason",
     ]  # fmt: skip
     ordered = sorted(found, key=lambda r: -r["effect_size"] if has(r["effect_size"]) else 1)
     cells = [
         (
-            r["class"], r["model"], scope(r["groups"], r["version"]), count(r["n"]),
-            number(r["accuracy"]), r["worst_group"] or "", number(r["worst_group_accuracy"]),
-            number(r["gap"]), number(r["effect_size"]),
-            interval(r["effect_low"], r["effect_high"]), number(r["effect_chance"]),
-            r["band"] or "", number(r["demographic_parity"]), number(r["equalized_odds"]),
-            count(r["columns_dropped"]), count(r["rows_dropped"]), r["reason"] or "",
+            r["class"], number(r["effect_size"]), interval(r["effect_low"], r["effect_high"]),
+            number(r["accuracy"]), r["band"] or "", r["model"], scope(r["groups"], r["version"]),
+            count(r["n"]), number(r["effect_chance"]), r["worst_group"] or "",
+            number(r["worst_group_accuracy"]), number(r["gap"]), number(r["demographic_parity"]),
+            number(r["equalized_odds"]), count(r["columns_dropped"]), count(r["rows_dropped"]),
+            r["reason"] or "",
         )
         for r in ordered
     ]  # fmt: skip

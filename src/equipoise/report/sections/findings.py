@@ -232,15 +232,15 @@ def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
 
 def _findings_table(found: Sequence[Finding]) -> Table:
     columns = [
-        "Metric", "Class", "Model", "Groups", "Verdict", "#Value", "#Interval", "#Chance",
-        "#Chance band", "#Excess", "#q", "#Images", "Reason", "Null hypothesis",
+        "Metric", "Class", "#Value", "#Interval", "#Chance", "Verdict", "Model", "Groups",
+        "#Excess", "#q", "#Chance band", "#Images", "~Reason", "~Null hypothesis",
     ]  # fmt: skip
     cells = [
         (
-            name_of(f), f.subject, f.model, scope(f.groups, f.version), Badge(f.verdict),
-            number(f.value),
-            interval(f.ci_low, f.ci_high), number(f.chance), interval(f.chance_low, f.chance_high),
-            number(f.excess), p_value(f.q_value), count(f.n), f.reason, f.null,
+            name_of(f), f.subject, number(f.value), interval(f.ci_low, f.ci_high),
+            number(f.chance), Badge(f.verdict), f.model, scope(f.groups, f.version),
+            number(f.excess), p_value(f.q_value), interval(f.chance_low, f.chance_high),
+            count(f.n), f.reason, f.null,
         )
         for f in ranked(found)
     ]  # fmt: skip

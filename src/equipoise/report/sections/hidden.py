@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,47 +17,79 @@ from equipoise.report.sections.tables import rows as table_rows
 from equipoise.report.text import count, number, percent
 
 MEDIUM = 0.3
+ACCURATE = 0.8
 SHOWN = 8
+NEAREST = 3
 TOP = 3
 
 
 def hidden(result: AuditResult) -> Section | None:
     """Classes whose accuracy and effect size are both high, with wrong predictions per group.
 
-    High means: accuracy at or above the median of the model's classes, effect size at least
-    medium (0.3); at most eight classes a model and grouping, largest effect size first.
+    High means: an effect size that is at least medium (0.3), and an accuracy of at least 0.8, or
+    at least the median of the model's classes where that is lower; at most eight classes a model
+    and grouping, largest effect size first. Where no class is both, this is said, and the classes
+    with the largest effect sizes stand in for them.
     """
     found = table_rows(result, "classes")
     panelled = panels(found, "model", "groups", "version")
-    by_panel = {key: high for key, panel in panelled.items() if (high := _both_high(panel))}
-    chosen = [row for high in by_panel.values() for row in high]
-    if not chosen:
+    if not any(has(row["effect_size"]) for row in found):
         return None
-    wrong = _wrong(result, chosen)
-    note = (
-        "Accuracy at or above the median of the model's classes, and a medium or large effect "
-        "size: here a good average hides that groups are mistaken for different things."
-    )
+    by_panel = {key: high for key, panel in panelled.items() if (high := _both_high(panel))}
+    qualify = bool(by_panel)
+    if qualify:
+        wrong = _wrong(result, [row for high in by_panel.values() for row in high])
+        note = f"{_RULE} Here a good average hides that groups are mistaken for different things."
+    else:
+        by_panel, wrong = _nearest(result, panelled)
+        note = f"No class is both accurate and unequal in its mistakes. {_RULE}"
+        if by_panel:
+            note += (
+                f" Shown instead: up to {NEAREST} classes a model and groups, largest effect "
+                "size first."
+            )
     cards: list[Block] = []
-    for (model, groups, version), high in by_panel.items():
+    for (model, groups, version), shown in by_panel.items():
         cards.append(Heading(f"{model}, {scope(groups, version)}"))
-        cards += [_card(row, wrong.get(_key(row), [])) for row in high]
+        cards += [_card(row, wrong.get(_key(row), []), qualifies=qualify) for row in shown]
     return Section(
         "hidden", "Accurate on average, unequal in its mistakes", (Words((note,), "note"), *cards)
     )
+
+
+_RULE = (
+    f"The rule: an effect size of at least {MEDIUM} (medium or large), and an accuracy of at "
+    f"least {ACCURATE}, or at least the median of the model's classes where that is lower."
+)
 
 
 def _both_high(panel: Sequence[Any]) -> list[Any]:
     accuracies = [row["accuracy"] for row in panel if has(row["accuracy"])]
     if not accuracies:
         return []
-    middle = median(accuracies)
-    high = [
-        row
-        for row in panel
-        if has(row["effect_size"]) and row["effect_size"] >= MEDIUM and row["accuracy"] >= middle
-    ]
-    return sorted(high, key=lambda row: -row["effect_size"])[:SHOWN]
+    enough = min(median(accuracies), ACCURATE)
+    high = [row for row in _by_effect(panel) if row["effect_size"] >= MEDIUM]
+    return [row for row in high if has(row["accuracy"]) and row["accuracy"] >= enough][:SHOWN]
+
+
+def _by_effect(panel: Sequence[Any]) -> list[Any]:
+    estimable = [row for row in panel if has(row["effect_size"])]
+    return sorted(estimable, key=lambda row: -row["effect_size"])
+
+
+def _nearest(
+    result: AuditResult, panelled: Mapping[Key, Sequence[Any]]
+) -> tuple[dict[Key, list[Any]], dict[Key, list[Any]]]:
+    """Return the classes with the largest effect sizes by panel, and their wrong predictions."""
+    imperfect = {
+        key: [row for row in _by_effect(panel) if row["accuracy"] < 1][:NEAREST]
+        for key, panel in panelled.items()
+    }
+    wrong = _wrong(result, [row for panel in imperfect.values() for row in panel])
+    mistaken = {
+        key: [row for row in panel if _key(row) in wrong] for key, panel in imperfect.items()
+    }
+    return {key: panel for key, panel in mistaken.items() if panel}, wrong
 
 
 def _key(row: Any) -> Key:
@@ -76,13 +108,17 @@ def _wrong(result: AuditResult, chosen: Sequence[Any]) -> dict[Key, list[Any]]:
     return panels(table.filter(mask).to_pylist(), "model", "groups", "version", "class")
 
 
-def _card(row: Any, wrong: Sequence[Any]) -> Card:
+def _card(row: Any, wrong: Sequence[Any], *, qualifies: bool) -> Card:
     size = number(row["effect_size"], 2)
     where = scope(row["groups"], row["version"])
+    depends = (
+        f", yet its answers depend on {where} (effect size {size}, {band(row['effect_size'])})."
+        if qualifies
+        else f"; the effect size of {where} is {size} ({band(row['effect_size'])})."
+    )
     sentence = (
-        f"{row['model']} is right on {percent(row['accuracy'])} of the images of “{row['class']}”, "
-        f"yet its answers depend on {where} (effect size {size}, "
-        f"{band(row['effect_size'])}).{_typical(wrong)}"
+        f"{row['model']} is right on {percent(row['accuracy'])} of the images of "
+        f"“{row['class']}”{depends}{_typical(wrong)}"
     )
     line = f"GAP {number(row['gap'])} · worst group: {row['worst_group']}"
     table = _table(row, wrong)
