@@ -145,6 +145,30 @@ def test_groups_under_the_minimum_size_are_reported_but_not_compared() -> None:
     assert (tiny["n"], tiny["value"], tiny["note"]) == (3, 0.0, "fewer than 30 rows")
 
 
+@pytest.mark.parametrize("clustered", [False, True])
+def test_cells_under_the_minimum_size_take_no_part_in_odds(clustered: bool) -> None:
+    # True class × predicted × group; group 2 has 5 rows of class 0, all of them right.
+    counts = np.array([[[30, 24, 5], [30, 36, 0]], [[20, 20, 20], [80, 80, 80]]])
+    y_true, y_pred, group = rows_of(counts)
+    units = np.arange(len(group)) if clustered else None
+    sized = Groups.of(group, min_size=30)
+    found = equalized_odds(y_true, y_pred, sized, units=units, resampling=FEW)
+    kept = group < 2
+    two = equalized_odds(y_true[kept], y_pred[kept], group[kept], resampling=FEW)
+    assert found.value == two.value == pytest.approx(0.1)
+    assert found.chance is not None
+    assert found.chance.high < 0.5
+    assert found.interval().high < 0.5
+    assert found.by is not None
+    first = found.by.to_pylist()[0]
+    assert first["high"] < 0.5
+    small = first["by_group"][2]
+    assert (small["n"], small["value"], small["note"]) == (5, 1.0, "fewer than 30 rows")
+    assert [one["note"] for one in first["by_group"][:2]] == ["", ""]
+    reasons = [(one["reason"], one["count"]) for one in first["excluded"]]
+    assert reasons == [("groups with fewer than 30 rows of the class", 1)]
+
+
 @BOTH
 def test_one_group_only_is_not_estimable(metric: Callable[..., Estimate]) -> None:
     found = metric((np.array([0, 1, 1]), np.array([0, 1, 0]), np.array(["a"] * 3)), resampling=FEW)

@@ -200,6 +200,38 @@ def test_gap_is_the_range_of_what_is_known(shares: list[float]) -> None:
         assert found == max(known) - min(known)
 
 
+def test_cells_under_the_minimum_size_take_no_part_in_gaps() -> None:
+    # Group 2 has 5 rows of class 0, all right: its other rates have rows enough.
+    counts = np.array([[[30, 24, 5], [30, 36, 0]], [[20, 20, 30], [80, 80, 70]]])
+    y_true, y_pred, group = rows_of(counts)
+    found = rates(y_true, y_pred, Groups.of(group, min_size=30), resampling=FEW).by
+    kept = group < 2
+    two = rates(y_true[kept], y_pred[kept], group[kept], resampling=FEW).by
+    for metric in ("true_positive_rate", "average_odds"):
+        ours, theirs = part(found, metric, "0"), part(two, metric, "0")
+        for name in ("value", "n"):
+            assert ours[name] == theirs[name]
+        assert ours["high"] == pytest.approx(theirs["high"], abs=1e-12)
+        assert ours["by_group"][2]["note"] == "fewer than 30 rows"
+        assert ours["excluded"][0]["count"] == 1
+    assert part(found, "true_positive_rate", "0")["by_group"][2]["value"] == 1.0
+    assert part(found, "false_positive_rate", "0")["value"] == pytest.approx(0.1)
+
+
+def test_too_few_cells_of_the_minimum_size_leave_no_gap() -> None:
+    counts = np.array([[[40, 5], [20, 0]], [[20, 20], [80, 80]]])
+    y_true, y_pred, group = rows_of(counts)
+    found = rates(y_true, y_pred, Groups.of(group, min_size=30), resampling=FEW).by
+    for metric, base in (
+        ("true_positive_rate", "rows of the class"),
+        ("average_odds", "rows of the class and of other classes"),
+    ):
+        ours = part(found, metric, "0")
+        assert np.isnan([ours["value"], ours["low"], ours["high"], ours["p_value"]]).all()
+        assert ours["reason"] == f"fewer than two groups have at least 30 {base}"
+    assert part(found, "false_positive_rate", "0")["value"] == 0.0
+
+
 def test_units_are_resampled_together() -> None:
     example = rows_of(EXAMPLE)
     copies = tuple(np.repeat(one, 4) for one in example)

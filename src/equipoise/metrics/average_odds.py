@@ -10,9 +10,22 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.metrics.building import against_chance, part
-from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion
+from equipoise.metrics.confusion import (
+    FALSE_POSITIVE_RATE,
+    TRUE_POSITIVE_RATE,
+    Confusion,
+    comparable,
+    enough,
+)
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.gaps import Known, compared_rows, replicated_shares, without_rows
+from equipoise.metrics.gaps import (
+    Known,
+    compared_rows,
+    needed,
+    replicated_shares,
+    too_few,
+    without_rows,
+)
 from equipoise.metrics.hybrid import Scored
 from equipoise.metrics.measure import Draws
 from equipoise.stats.critical import studentized_range
@@ -29,6 +42,13 @@ def average_odds(cells: Confusion) -> Floats:
     """Return the mean of true and false positive rate, (r, classes, groups); NaN without one."""
     hit, alarm = (cells.shares(rate) for rate in _BOTH)
     return 0.5 * (hit + alarm)
+
+
+def comparable_odds(counts: Counts, values: Floats) -> Floats:
+    """Return average odds, NaN where one of both observed denominators is too small."""
+    for rate in _BOTH:
+        values = comparable(counts, rate, values)
+    return values
 
 
 def scored_average_odds(cells: Confusion, level: float) -> Scored:
@@ -52,7 +72,9 @@ def average_odds_parts(
     """
     cells = Confusion.of(counts, counts.table[None])
     scored = scored_average_odds(cells, draws.level)
-    known = np.where(np.isnan(scored.value), 0.0, cells.total[0])
+    # As the denominators of a rate are: the smaller of both where it is too small.
+    fewest = np.minimum(cells.truth[0], cells.others[0])
+    known = np.where(enough(fewest, counts.groups) & (fewest > 0), cells.total[0], fewest)
     low, high = _ends(counts, draws, cells, place)
     parts = []
     for index, name in enumerate(counts.classes):
@@ -69,7 +91,7 @@ def average_odds_parts(
                 n=compared_rows(counts.groups, known[index]),
                 by_group=_group_values(counts.groups, scored, cells, index, boot, draws.level),
                 excluded=without_rows(counts.groups, known[index], _BASE),
-                reason=f"fewer than two groups have {_BASE}" if np.isnan(value) else "",
+                reason=too_few(value, needed(counts.groups, _BASE)),
             )
         )
     return parts
@@ -82,16 +104,24 @@ def _ends(counts: Counts, draws: Draws, cells: Confusion, place: int) -> tuple[F
     usable = counts.groups.usable
     if not counts.independent or usable.sum() < 2:
         return np.full(classes, np.nan), np.full(classes, np.nan)
-    return gap_ends(cells, usable, draws.level)
+    taking = enough(cells.truth[0], counts.groups) & enough(cells.others[0], counts.groups)
+    return gap_ends(cells, usable, taking, draws.level)
 
 
 def gap_ends(
-    cells: Confusion, usable: npt.NDArray[np.bool_], level: float
+    cells: Confusion,
+    usable: npt.NDArray[np.bool_],
+    taking: npt.NDArray[np.bool_],
+    level: float,
 ) -> tuple[Floats, Floats]:
-    """Return ends of the gap of average odds per class, as `simultaneous_gap` has them."""
+    """Return ends of the gap of average odds per class, as `simultaneous_gap` has them.
+
+    Of the usable groups, those of `taking` (classes, groups) take part in a class.
+    """
     critical = studentized_range(level, int(usable.sum()))
-    wide = scored_average_odds(cells, 1.0 - 2.0 * float(ndtr(-critical))).where(usable)
-    narrow = scored_average_odds(cells, level).where(usable)
+    wide = scored_average_odds(cells, 1.0 - 2.0 * float(ndtr(-critical))).known(taking)
+    narrow = scored_average_odds(cells, level).known(taking)
+    wide, narrow = wide.where(usable), narrow.where(usable)
     lows, highs = [np.zeros(len(cells.both[0]))], [np.zeros(len(cells.both[0]))]
     for group in range(int(usable.sum())):
         lows.append(np.fmax.reduce(_against_others(wide, group).low, axis=-1))
@@ -138,4 +168,6 @@ def _note(groups: Groups, positives: float, negatives: float, large: bool) -> st
         return f"no {TRUE_POSITIVE_RATE.base}"
     if negatives == 0:
         return f"no {FALSE_POSITIVE_RATE.base}"
+    fewest = np.array([positives, negatives])
+    large = large and bool(enough(fewest, groups).all())
     return "" if large else f"fewer than {groups.min_size} rows"

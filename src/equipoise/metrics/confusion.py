@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.groups import Groups
 from equipoise.metrics.counts import Counts, Null
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +48,15 @@ class Confusion:
         truth = counts.by_truth(tables)
         total = np.broadcast_to(tables.sum(axis=1)[:, None], truth.shape)
         return cls(counts.hits(tables), truth, counts.by_prediction(tables), total)
+
+    @classmethod
+    def observed(cls, counts: Counts) -> Confusion:
+        """Sum the observed table, once, without giving up the sums of the latest draws."""
+        return counts.once(counts.table, cls._sum_one)
+
+    @classmethod
+    def _sum_one(cls, counts: Counts, table: Floats) -> Confusion:
+        return cls._sum(counts, table[None])
 
     def shares(self, rate: Rate) -> Floats:
         """Return a rate of every class and group, (r, classes, groups); NaN without rows."""
@@ -174,6 +184,25 @@ RATES = (
     SELECTION_RATE,
     ACCURACY,
 )
+
+
+def enough(totals: Floats, groups: Groups) -> npt.NDArray[np.bool_]:
+    """Whether each denominator has the minimum size of groups, as rounded where it is shown."""
+    if groups.min_size <= 1:
+        return np.ones(totals.shape, dtype=bool)
+    return np.asarray(np.rint(totals) >= groups.min_size)
+
+
+def comparable(counts: Counts, rate: Rate, values: Floats) -> Floats:
+    """Return values (r, classes, groups), NaN where the observed denominator is too small.
+
+    A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of all
+    groups; draws leave out what the observed table leaves out.
+    """
+    if counts.groups.min_size <= 1:
+        return values
+    _, totals = rate.counts(Confusion.observed(counts))
+    return np.where(enough(totals[0], counts.groups), values, np.nan)
 
 
 def shares(successes: Floats, totals: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from equipoise.metrics.building import (
     replicates_of,
     sizes,
 )
+from equipoise.metrics.confusion import enough
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import Draws
 from equipoise.stats.intervals import percentile, simultaneous_gap
@@ -129,7 +130,7 @@ def family_parts(counts: Counts, draws: Draws, family: Family) -> list[Part]:
             n=compared_rows(counts.groups, family.totals[index]),
             by_group=family_groups(counts, draws, family, index),
             excluded=without_rows(counts.groups, family.totals[index], family.base),
-            reason=too_few(draws.observed[family.gaps + index], family.base),
+            reason=too_few(draws.observed[family.gaps + index], needed(counts.groups, family.base)),
         )
         for index in range(len(counts.classes))
     ]
@@ -149,13 +150,19 @@ def family_groups(
     counts: Counts, draws: Draws, family: Family, index: int
 ) -> tuple[GroupValue, ...]:
     """Return the shares of all groups in class `index` of a family."""
-    return group_values(
+    found = group_values(
         counts.groups,
         family.successes[index],
         family.totals[index],
         draws.level,
         boot=replicated_shares(counts, draws, family.shares, index),
         nothing=f"no {family.base}",
+    )
+    large = enough(family.totals[index], counts.groups).tolist()
+    note = f"fewer than {counts.groups.min_size} rows"
+    return tuple(
+        one if has or one.note else replace(one, note=note)
+        for one, has in zip(found, large, strict=True)
     )
 
 
@@ -178,13 +185,19 @@ def replicates_shares(counts: Counts, rates: int) -> bool:
 
 def compared_rows(groups: Groups, totals: Floats) -> int:
     """Rows of the groups that were compared."""
-    return round(float(totals[..., groups.usable].sum()))
+    taking = np.where(enough(totals, groups), totals, 0.0)
+    return round(float(taking[..., groups.usable].sum()))
 
 
 def without_rows(groups: Groups, totals: Floats, base: str) -> tuple[Excluded, ...]:
     """Say how many groups large enough were left out for want of rows."""
-    absent = int((totals[groups.usable] == 0).sum())
-    return (Excluded(f"groups without {base}", absent),) if absent else ()
+    absent = groups.usable & (totals == 0)
+    small = groups.usable & ~absent & ~enough(totals, groups)
+    reasons = {
+        f"groups without {base}": int(absent.sum()),
+        f"groups with fewer than {groups.min_size} {base}": int(small.sum()),
+    }
+    return tuple(Excluded(reason, many) for reason, many in reasons.items() if many)
 
 
 def too_few(value: float, base: str) -> str:
@@ -192,10 +205,17 @@ def too_few(value: float, base: str) -> str:
     return f"fewer than two groups have {base}" if np.isnan(value) else ""
 
 
+def needed(groups: Groups, base: str) -> str:
+    """Say what a group needs to take part in a gap."""
+    return base if groups.min_size <= 1 else f"at least {groups.min_size} {base}"
+
+
 def compared(counts: Counts, family: Family) -> Pair:
-    """Return successes and totals of the groups that are large enough."""
+    """Return successes and totals of the groups that are large enough; 0 in cells that are not."""
     usable = counts.groups.usable
-    return family.successes[:, usable], family.totals[:, usable]
+    large = enough(family.totals, counts.groups)
+    successes = np.where(large, family.successes, 0.0)
+    return successes[:, usable], np.where(large, family.totals, 0.0)[:, usable]
 
 
 def gap_method(counts: Counts, draws: Draws, over: str, *, rates: int) -> str:

@@ -40,6 +40,13 @@ class Scored:
         """Return the values at an index or mask of the last axis."""
         return Scored(self.value[..., index], self.low[..., index], self.high[..., index])
 
+    def known(self, kept: npt.NDArray[np.bool_]) -> Scored:
+        """Return the values with NaN where they are not kept."""
+        value, low, high = (
+            np.where(kept, one, np.nan) for one in (self.value, self.low, self.high)
+        )
+        return Scored(value, low, high)
+
     def scaled(self, factor: Floats | float) -> Scored:
         """Return the values times a number of at least 0."""
         return Scored(factor * self.value, factor * self.low, factor * self.high)

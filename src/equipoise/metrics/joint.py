@@ -67,9 +67,11 @@ class Joint:
         alone, index = np.unique(
             np.concatenate([keys[[0, 1]], keys[[0, 2]]], axis=1), axis=1, return_inverse=True
         )
-        table = np.zeros((alone.shape[1], len(self.counts.groups)))
         first_index, second_index = np.split(index.ravel(), 2)
-        return Pair(self, self._counts(alone, table), own, partner, first_index, second_index)
+        joint = sum_by(self.counts.table[None], own, keys.shape[1])
+        both = [sum_by(joint, one, alone.shape[1])[0] for one in (first_index, second_index)]
+        counts = self._counts(alone, 0.5 * (both[0] + both[1]))
+        return Pair(self, counts, own, partner, first_index, second_index)
 
     def _counts(self, keys: Indices, table: Floats) -> Counts:
         return replace(
@@ -101,7 +103,8 @@ class Pair:
     ----------
     joint : Joint
     counts : Counts
-        The form (true class, one label) that measures read; its table is empty.
+        The form (true class, one label) that measures read; its table is the mean of
+        both models' tables, which swapping them leaves as it is.
     own : ndarray of int64
         Where each joint outcome falls among the pair's outcomes.
     partner : ndarray of int64

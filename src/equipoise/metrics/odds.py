@@ -12,7 +12,12 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part
 from equipoise.metrics.building import against_chance, part
-from equipoise.metrics.confusion import FALSE_POSITIVE_RATE, TRUE_POSITIVE_RATE, Confusion
+from equipoise.metrics.confusion import (
+    FALSE_POSITIVE_RATE,
+    TRUE_POSITIVE_RATE,
+    Confusion,
+    comparable,
+)
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import (
     Family,
@@ -24,6 +29,7 @@ from equipoise.metrics.gaps import (
     gap_method,
     gaps,
     largest,
+    needed,
     replicates_shares,
     spread_level,
     too_few,
@@ -75,8 +81,8 @@ def equalized_odds(
         each true class. Interval: pairwise Newcombe intervals, simultaneous over classes,
         conditions and groups, or bootstrap over units. `.by` has EO(c) of each class, with the
         groups' rates in the condition of the larger D_k, which `reason` names. A group without
-        rows of a condition is left out of it and counted; a class with fewer than two groups in
-        a condition is not estimable.
+        rows of a condition, or with fewer than the minimum size, is left out of it and counted; a
+        class with fewer than two groups in a condition is not estimable.
 
     Raises
     ------
@@ -116,12 +122,15 @@ class EqualizedOdds:
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest EO, then EO, D of both conditions, and shares where replicated."""
         cells = Confusion.of(counts, tables)
-        selected = np.stack([cells.shares(rate) for rate in _CONDITIONS], axis=1)
-        conditions = gaps(selected, counts.groups.usable)
+        shares = [cells.shares(rate) for rate in _CONDITIONS]
+        taking = [
+            comparable(counts, rate, one) for rate, one in zip(_CONDITIONS, shares, strict=True)
+        ]
+        conditions = gaps(np.stack(taking, axis=1), counts.groups.usable)
         odds = conditions.max(axis=1) if self.aggregate == "max" else conditions.mean(axis=1)
         numbers = [largest(odds)[:, None], odds, conditions.reshape(len(tables), -1)]
         if replicates_shares(counts, 2):
-            numbers.append(selected.reshape(len(tables), -1))
+            numbers.append(np.stack(shares, axis=1).reshape(len(tables), -1))
         return np.concatenate(numbers, axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
@@ -139,7 +148,7 @@ class EqualizedOdds:
             ends=ClosedForm(_largest_odds_ends, (successes, totals, self.aggregate)),
             method=gap_method(counts, draws, "classes, true-class conditions", rates=2),
             reference=_REFERENCE,
-            base=" and ".join(rate.base for rate in _CONDITIONS),
+            base=" and ".join(needed(counts.groups, rate.base) for rate in _CONDITIONS),
             params={"aggregate": self.aggregate, "null": self.null},
             parts=parts,
         )
@@ -184,7 +193,10 @@ def _part(
     """Return EO of class `index` with the groups' rates in the condition of the larger gap."""
     both = np.array([draws.observed[family.gaps + index] for family in conditions])
     deciding = conditions[int(np.argmax(np.where(np.isnan(both), np.inf, both)))]
-    missing = [too_few(gap, one.base) for gap, one in zip(both, conditions, strict=True)]
+    missing = [
+        too_few(gap, needed(counts.groups, one.base))
+        for gap, one in zip(both, conditions, strict=True)
+    ]
     found = part(
         "equalized_odds",
         counts.classes[index],

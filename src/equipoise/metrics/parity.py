@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.confusion import SELECTION_RATE, Confusion
+from equipoise.metrics.confusion import SELECTION_RATE, Confusion, comparable
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import (
     Family,
@@ -20,6 +20,7 @@ from equipoise.metrics.gaps import (
     gap_method,
     gaps,
     largest,
+    needed,
     replicates_shares,
     simultaneous_largest_gap,
 )
@@ -105,7 +106,7 @@ class DemographicParity:
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, the gap of each class, and shares where they are replicated."""
         selected = Confusion.of(counts, tables).shares(SELECTION_RATE)
-        by_class = gaps(selected, counts.groups.usable)
+        by_class = gaps(comparable(counts, SELECTION_RATE, selected), counts.groups.usable)
         numbers = [largest(by_class)[:, None], by_class]
         if replicates_shares(counts, 1):
             numbers.append(selected.reshape(len(tables), -1))
@@ -121,7 +122,7 @@ class DemographicParity:
             ends=ClosedForm(simultaneous_largest_gap, compared(counts, family)),
             method=gap_method(counts, draws, "classes", rates=1),
             reference=_REFERENCE,
-            base=SELECTION_RATE.base,
+            base=needed(counts.groups, SELECTION_RATE.base),
             params={"null": self.null},
             parts=family_parts(counts, draws, family) if self.per_class else None,
         )

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.estimate import Ends, Estimate
-from equipoise.metrics.average_odds import average_odds, average_odds_parts
-from equipoise.metrics.confusion import RATES, Confusion, Rate
+from equipoise.metrics.average_odds import average_odds, average_odds_parts, comparable_odds
+from equipoise.metrics.confusion import RATES, Confusion, Rate, comparable
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.gaps import (
     Family,
@@ -145,9 +145,13 @@ class Rates:
         """Return the largest gap, gaps by rate and class, and shares where replicated."""
         cells = Confusion.of(counts, tables)
         every = [cells.shares(rate) for rate in self._rates]
+        taking = [
+            comparable(counts, rate, one) for rate, one in zip(self._rates, every, strict=True)
+        ]
         if self.null == "class":
             every.append(average_odds(cells))
-        by_rate = [gaps(one, counts.groups.usable) for one in every]
+            taking.append(comparable_odds(counts, every[-1]))
+        by_rate = [gaps(one, counts.groups.usable) for one in taking]
         numbers = [largest(np.concatenate(by_rate[:_DISTINCT], axis=1))[:, None], *by_rate]
         if replicates_shares(counts, self._width):
             numbers += [one.reshape(len(tables), -1) for one in every]
