@@ -228,4 +228,4 @@ def test_an_interrupted_audit_leaves_nothing(
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (code, said)
-    assert [*(project / "runs").iterdir()] == []
+    assert not (project / "runs").exists()
