@@ -173,10 +173,7 @@ def test_small_groups_are_reported_and_not_compared() -> None:
     notes = {one.group: one.note for one in worst.by_group}
     assert notes == {"a": "", "b": "", "few": "fewer than 30 rows"}
     assert ("groups under 30 rows", 1) in [(one.reason, one.count) for one in worst.excluded]
-    assert (
-        "group: 1 group has fewer than 30 rows, not compared: few (12)."
-        in result.manifest.notes
-    )
+    assert "group: 1 group has fewer than 30 rows, not compared: few (12)." in result.manifest.notes
 
 
 def test_one_group_only_is_an_error() -> None:
