@@ -13,6 +13,7 @@ HEAVY = {
     "diffusers",
     "jinja2",
     "matplotlib",
+    "numba",
     "onnxruntime",
     "pandas",
     "polars",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from equipoise.audits.config import Config
     from equipoise.data import PredictionData
 
-_LIBRARIES = ("numpy", "scipy", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
 
 
 def manifest_of(

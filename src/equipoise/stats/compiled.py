@@ -1,0 +1,103 @@
+"""Kernels compiled by numba: on first use, once for a machine, and not without a word."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+# Seconds after which a compilation is worth a word.
+_PATIENCE = 1.0
+
+
+def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
+    """Compile a function on its first call, for the given numba signatures only.
+
+    Compilations are kept in the user's cache folder (`NUMBA_CACHE_DIR` where it is set), for
+    the package's own may be read-only. One that takes longer than a second says so on standard
+    error. Kernels release the interpreter lock, run in one thread and keep the order of their
+    float sums: `equipoise.stats.threads.each` spreads calls over threads.
+
+    Parameters
+    ----------
+    *signatures : str
+        Such as "float64(float64[::1], int64)".
+
+    Examples
+    --------
+    >>> @compiled("float64(float64[::1])")
+    ... def total(values):
+    ...     found = 0.0
+    ...     for value in values:
+    ...         found += value
+    ...     return found
+    """
+
+    def decorate(function: Kernel) -> Kernel:
+        lock = threading.Lock()
+        ready: list[Callable[..., Any]] = []
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            if not ready:
+                with lock:
+                    if not ready:
+                        ready.append(_compile(function, signatures))
+            return ready[0](*arguments)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _compile(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callable[..., Any]:
+    told = threading.Timer(_PATIENCE, _tell)
+    told.daemon = True
+    told.start()
+    try:
+        return _cached(function, signatures)
+    finally:
+        told.cancel()
+
+
+def _cached(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callable[..., Any]:
+    import numba
+
+    # The folder is set for our kernels only: numba reads it where a function is decorated.
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder())
+    try:
+        built: Callable[..., Any] = numba.njit([*signatures], cache=True, nogil=True)(function)
+    except (RuntimeError, OSError):  # No folder can be written: compile anew in every process.
+        built = numba.njit([*signatures], nogil=True)(function)
+    finally:
+        config.CACHE_DIR = before
+    return built
+
+
+def _tell() -> None:
+    # Where logging is not set up, a warning reaches standard error.
+    logging.getLogger("equipoise").warning(
+        "compiling numeric kernels, some seconds, once on this machine (kept in %s)", cache_folder()
+    )
+
+
+def cache_folder() -> Path:
+    """Return the folder that keeps compiled kernels."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_CACHE_HOME")
+    if home:
+        return Path(home, "equipoise", "kernels")
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"], "equipoise", "Cache", "kernels")
+    return Path.home() / ".cache" / "equipoise" / "kernels"
