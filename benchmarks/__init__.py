@@ -1,0 +1,1 @@
+"""Time the metrics beside the usual ways to compute them: `python -m benchmarks`."""

@@ -1,0 +1,279 @@
+"""What the workloads share: a row of the table, fair timing, peak memory, facts of the machine.
+
+A workload is a module with `rows() -> Iterator[Row]` that ends in::
+
+    if __name__ == "__main__":
+        harness.main(rows)
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+Size = TypeVar("Size")
+
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "pandas", "polars", "fairlearn", "torch")
+
+_QUICK = "EQUIPOISE_BENCH_QUICK"
+# Seconds after which no further round of a comparison is begun.
+_PATIENCE = 60.0
+# How long a row of microseconds is repeated within one round.
+_SHORTEST = 0.005
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Attributes
+    ----------
+    workload, what, size, peer : str
+        Such as "W1", "ISS within a set", "20,000 × 512", "scikit-learn cosine_distances".
+    peer_seconds, seconds : float
+        Medians of wall time of the peer and of equipoise.
+    goal : float or None
+        The ratio to reach; None where the row only shows growth.
+    limit_seconds : float or None
+        What the machine allows at best, estimated as `limit` says.
+    memory_mb : float or None
+        Peak extra memory of equipoise.
+    note : str
+        Such as how a peer's time was extrapolated.
+    n : float or None
+        The number that grows between rows of one workload, what and peer.
+    """
+
+    workload: str
+    what: str
+    size: str
+    peer: str
+    peer_seconds: float
+    seconds: float
+    goal: float | None = None
+    limit_seconds: float | None = None
+    limit: str = ""
+    memory_mb: float | None = None
+    note: str = ""
+    n: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer the peer takes."""
+        return self.peer_seconds / self.seconds
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the goal is reached; None where there is none."""
+        return None if self.goal is None else self.ratio >= self.goal
+
+
+def quick() -> bool:
+    """Whether only small sizes are wanted, with one round each."""
+    return bool(os.environ.get(_QUICK))
+
+
+def sizes(*every: Size) -> Sequence[Size]:
+    """Return the sizes to run: all of them, or the first where it should be quick."""
+    return every[:1] if quick() else every
+
+
+def alternate(
+    ours: Callable[[], Any],
+    peer: Callable[[], Any],
+    *,
+    repeats: int = 5,
+    blas_threads: int = 1,
+    patience: float = _PATIENCE,
+) -> tuple[float, float]:
+    """Return median seconds of both calls, alternated in this process after one warm-up of each.
+
+    Calls of microseconds are repeated within a round. No round is begun after `patience` seconds,
+    so that slow peers run once. Both sides get the same number of BLAS threads.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    with threadpool_limits(blas_threads):
+        many = [_fill(ours), _fill(peer)]
+        started = perf_counter()
+        for _ in range(1 if quick() else repeats):
+            for times, call, number in zip(found, (ours, peer), many, strict=True):
+                times.append(_once(call, number))
+            if perf_counter() - started > patience:
+                break
+    return median(found[0]), median(found[1])
+
+
+def timed(call: Callable[[], Any], *, repeats: int = 5, blas_threads: int = 1) -> float:
+    """Return the median seconds of one call, after a warm-up."""
+    with threadpool_limits(blas_threads):
+        many = _fill(call)
+        return median(_once(call, many) for _ in range(1 if quick() else repeats))
+
+
+def _fill(call: Callable[[], Any]) -> int:
+    """Warm up, and return how many calls fill the shortest time that can be told."""
+    call()
+    took = _once(call, 1)
+    return max(1, math.ceil(_SHORTEST / max(took, 1e-9)))
+
+
+def _once(call: Callable[[], Any], number: int) -> float:
+    gc.collect()
+    started = perf_counter()
+    for _ in range(number):
+        call()
+    return (perf_counter() - started) / number
+
+
+def peak_mb(call: Callable[[], Any]) -> float | None:
+    """Return the peak extra resident memory of a call in a fresh forked process, in 10^6 bytes.
+
+    Call it once before, so that compiling and importing are not counted. None off Linux.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        return None
+    gc.collect()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        code = 1
+        try:
+            Path("/proc/self/clear_refs").write_text("5")  # The peak starts from now.
+            before = _resident("VmRSS")
+            call()
+            os.write(writer, repr((_resident("VmHWM") - before) * 1024 / 1e6).encode())
+            code = 0
+        except BaseException:  # noqa: BLE001 - the forked process must end here, whatever happens
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return max(float(told), 0.0) if told else None
+
+
+def _resident(field: str) -> int:
+    """Return a memory field of this process in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+def machine() -> dict[str, str]:
+    """Return what the numbers depend on: processor, cores, memory, system, library versions."""
+    found = {
+        "processor": _processor(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
+        "system": f"{platform.system()}, Python {platform.python_version()}",
+    }
+    return found | {"libraries": ", ".join(_versions())}
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    fields = dict(map(str.strip, line.split(":", 1)) for line in lines if ":" in line)
+    told = (
+        fields.get("model name", ""),
+        *(f"{k} {fields.get(k)}" for k in ("cpu family", "model")),
+    )
+    return ", ".join(told)
+
+
+def _versions() -> Iterator[str]:
+    for name in LIBRARIES:
+        try:
+            yield f"{name} {version(name)}"
+        except ModuleNotFoundError:  # PackageNotFoundError is one
+            yield f"{name} not installed"
+
+
+def exponents(rows: Iterable[Row]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Return p of seconds ~ n^p, of equipoise and the peer, by workload, what and peer.
+
+    Least squares on logarithms, where a comparison was made at two sizes or more.
+    """
+    series: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.n is not None:
+            series.setdefault((row.workload, row.what, row.peer), []).append(row)
+    return {
+        key: (_slope(ones, "seconds"), _slope(ones, "peer_seconds"))
+        for key, ones in series.items()
+        if len({row.n for row in ones}) > 1
+    }
+
+
+def _slope(rows: Sequence[Row], field: str) -> float:
+    x = [math.log(row.n or 1.0) for row in rows]
+    y = [math.log(getattr(row, field)) for row in rows]
+    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
+    product = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
+    return product / sum((a - x_mean) ** 2 for a in x)
+
+
+def main(rows: Callable[[], Iterable[Row]]) -> None:
+    """Run a workload by itself: a line for each row, or JSON lines with --json."""
+    parser = argparse.ArgumentParser(description="Time one workload.")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one round each")
+    parser.add_argument("--json", action="store_true", help="print rows as JSON lines")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        os.environ[_QUICK] = "1"
+    for row in rows():
+        write(json.dumps(asdict(row)) if chosen.json else line(row))
+
+
+def line(row: Row) -> str:
+    """Return a row as a line for a terminal."""
+    goal = "" if row.goal is None else f"(goal {row.goal:,g}: {'yes' if row.reached else 'NO'})"
+    limit = "" if not row.limit_seconds else f"{row.seconds / row.limit_seconds:.1f}× limit"
+    memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f} MB"
+    what = f"{row.workload} {row.what}, {row.size}"
+    times = f"{seconds(row.seconds):>8} {seconds(row.peer_seconds):>8} {times_of(row.ratio):>8}"
+    return (
+        f"{what:<72} {row.peer:<34} {times} {goal:<20} {limit:<12} {memory:<9} {row.note}".strip()
+    )
+
+
+def seconds(value: float) -> str:
+    """Return seconds with three digits and a unit."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= size:
+            return f"{_three(value / size)} {unit}"
+    return f"{_three(value / 1e-9)} ns"
+
+
+def times_of(ratio: float) -> str:
+    """Return a ratio with three digits."""
+    return f"{_three(ratio)}×"
+
+
+def _three(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def write(text: str) -> None:
+    """Write a line now."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
