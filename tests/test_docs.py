@@ -10,9 +10,10 @@ import click
 import pytest
 from pydantic import BaseModel
 
-from equipoise.audits.config import Config, parse_config
+from equipoise.audits.config import parse_config
 from equipoise.audits.config_problems import allowed_keys
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.predictions.config import Config
 from equipoise.cli.app import app
 from equipoise.metrics.cards import CARDS
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from equipoise.audits import compare, parse_config, run
+from equipoise.audits.auditing import load
 from equipoise.audits.demonstrating import _PLANTED
-from equipoise.audits.loading import load
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")

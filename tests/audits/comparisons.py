@@ -37,7 +37,7 @@ def images(n: int = 600, kinds: int = 3, seed: int = 0) -> pl.DataFrame:
     )
 
 
-Run = tuple[audits.Config, Any]
+Run = tuple[audits.AuditConfig, Any]
 
 
 def run(frame: pl.DataFrame, *models: str, **more: Any) -> Run:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from equipoise.audits.config import Config, load_config
+from equipoise.audits.config import load_config
+from equipoise.audits.predictions.config import Config
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values, with_data
 from equipoise.audits.config import parse_config
-from equipoise.audits.config_metrics import THRESHOLDS, EffectSizeOptions
+from equipoise.audits.config_sections import THRESHOLDS
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.predictions.config_metrics import EffectSizeOptions
 
 
 def test_the_example_reads_as_it_stands(load: Any) -> None:

@@ -47,7 +47,8 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
         (
             "audit: predictions",
             "audit: images",
-            "c.yaml, line 1: audit: given 'images'; expected 'predictions'",
+            "c.yaml, line 1: audit: given 'images'; expected one of predictions, associations, "
+            "retrieval, concepts, diversity",
         ),
         (
             "[race, [race, gender]]",

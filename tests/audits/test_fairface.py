@@ -26,14 +26,14 @@ gate:
 
 
 @pytest.fixture(scope="module")
-def config(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> audits.Config:
+def config(shared_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> audits.AuditConfig:
     path = tmp_path_factory.mktemp("config") / "fairface.yaml"
     path.write_text(CONFIG.format(shared=shared_dir))
     return audits.load_config(path)
 
 
 @pytest.fixture(scope="module")
-def result(config: audits.Config) -> AuditResult:
+def result(config: audits.AuditConfig) -> AuditResult:
     return audits.run(config)
 
 
@@ -102,7 +102,7 @@ def test_gate_names_the_rule(result: AuditResult) -> None:
 
 
 def test_two_runs_write_the_same_bytes(
-    config: audits.Config, result: AuditResult, tmp_path: Path
+    config: audits.AuditConfig, result: AuditResult, tmp_path: Path
 ) -> None:
     for name, one in (("first", result), ("second", audits.run(config))):
         (tmp_path / name).mkdir()
@@ -138,7 +138,7 @@ def test_ages_with_a_class_mapping(shared_dir: Path) -> None:
     assert {one.subject for one in result.findings if one.metric == "cramers_v"} >= {"20-29"}
 
 
-def test_a_model_compared_with_another(config: audits.Config) -> None:
+def test_a_model_compared_with_another(config: audits.AuditConfig) -> None:
     data = audits.load(config)
     result = audits.compare({"fairface": (config, data)})
     (accuracy,) = [one for one in result.findings if one.metric == "accuracy"]
@@ -153,7 +153,7 @@ def test_a_model_compared_with_another(config: audits.Config) -> None:
 
 
 def test_the_example_in_the_project_is_this_configuration(
-    config: audits.Config, result: AuditResult, shared_dir: Path
+    config: audits.AuditConfig, result: AuditResult, shared_dir: Path
 ) -> None:
     example = Path(__file__).parents[2] / "examples" / "predictions.yaml"
     found = audits.load_config(example)

@@ -8,7 +8,7 @@ import pytest
 
 from cli.project import CONFIG, data, result
 from equipoise import audits
-from equipoise.audits.config import Config
+from equipoise.audits.predictions.config import Config
 from equipoise.cli.app import run
 from equipoise.core import AuditResult
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from equipoise.audits.config import Config
+from equipoise.audits.predictions.config import Config
 from equipoise.core import AuditResult
 from equipoise.data import LabelSource, PredictionData, PredictionSource, load_predictions
 from report.synthetic import finding, manifest

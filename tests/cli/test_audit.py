@@ -11,7 +11,7 @@ import pytest
 
 from cli.project import CONFIG, result
 from equipoise import audits
-from equipoise.audits.config import Config
+from equipoise.audits.predictions.config import Config
 from equipoise.core import AuditResult
 from equipoise.evidence import read_predictions
 from equipoise.report import read

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from cli.project import data, result
 from equipoise import audits
-from equipoise.audits.config import Config, load_config, parse_config
+from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.predictions.config import Config
 from equipoise.cli.commands.new import configuration
 from equipoise.core import AuditResult
 from equipoise.metrics.cards import CARDS

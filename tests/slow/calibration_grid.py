@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits import parse_config, run
-from equipoise.audits.config_metrics import THRESHOLDS
+from equipoise.audits.config_sections import THRESHOLDS
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table

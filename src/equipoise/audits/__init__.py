@@ -3,25 +3,24 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.auditing import run
-    from equipoise.audits.comparing import compare
-    from equipoise.audits.config import Config, load_config, parse_config
+    from equipoise.audits.auditing import load, plan, run
+    from equipoise.audits.comparison.comparing import compare
+    from equipoise.audits.config import load_config, parse_config
+    from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.demonstrating import demo
-    from equipoise.audits.loading import load
-    from equipoise.audits.planning import plan
 
 _HOMES = {
-    "Config": "config",
-    "compare": "comparing",
+    "AuditConfig": "config_sections",
+    "compare": "comparison.comparing",
     "demo": "demonstrating",
-    "load": "loading",
+    "load": "auditing",
     "load_config": "config",
     "parse_config": "config",
-    "plan": "planning",
+    "plan": "auditing",
     "run": "auditing",
 }
 
-__all__ = ["Config", "compare", "demo", "load", "load_config", "parse_config", "plan", "run"]
+__all__ = ["AuditConfig", "compare", "demo", "load", "load_config", "parse_config", "plan", "run"]
 
 
 def __getattr__(name: str) -> Any:

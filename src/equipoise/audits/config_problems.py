@@ -55,6 +55,7 @@ def explain(error: ValidationError, model: type[BaseModel], source: str, node: A
         The document, for line numbers.
     """
     problems = [_problem(details, model, node) for details in _causes(error)]
+    problems.sort(key=lambda problem: problem[0] or 0)
     if len(problems) == 1:
         line, text = problems[0]
         return f"{source}{f', line {line}' if line else ''}: {text}"
@@ -129,7 +130,12 @@ def allowed_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]
     for step in path:
         kind = _member(_plain(kind), step)
     kind = _plain(kind)
-    return [*kind.model_fields] if _is_model(kind) else []
+    return keys(kind) if _is_model(kind) else []
+
+
+def keys(model: type[BaseModel]) -> list[str]:
+    """Return the keys of a schema: its own, then those it shares with others."""
+    return sorted(model.model_fields, key=lambda name: name not in model.__annotations__)
 
 
 def _member(kind: Any, step: str | int) -> Any:

@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.audits.auditing import Progress, run
-from equipoise.audits.config import parse_config
-from equipoise.audits.loading import load
+from equipoise.audits.auditing import run
+from equipoise.audits.kinds import Progress
+from equipoise.audits.predictions.config import Config
+from equipoise.audits.predictions.loading import load
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.predict import predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.colours.variants import SOURCE, VARIANTS, Variant
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
     from equipoise.core.result import AuditResult
     from equipoise.data import PredictionData
 
 PER_CELL = 1000
 SEED = 0
-_IMAGES = "images of the colour world"
 
 
 def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionData]:
@@ -39,7 +39,7 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
     """
     table = _predict(progress)
     config = _config(table)
-    data = load(config)
+    data = load(config, base=Path())
     result = run(config, data=data, progress=progress)
     planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
     notes = (*_notes(), *result.manifest.notes)
@@ -67,15 +67,14 @@ def _config(table: pa.Table) -> Config:
         for variant in VARIANTS
     }
     effects = {"min_expected": 0.0}
-    return parse_config(
+    return Config.model_validate(
         {
             "audit": "predictions",
             "data": {"table": labels, "id": "image_id", "target": "shape", "groups": ["colour"]},
             "models": models,
             "metrics": {"effect_sizes": effects, "skewsize": effects},
             "report": {"title": "The planted colour world"},
-        },
-        source=_IMAGES,
+        }
     )
 
 

@@ -7,14 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from equipoise.audits.config_metrics import TestingConfig
+from equipoise.audits.config_sections import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
 from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
-
-AUDIT = "predictions"
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Draft:
 class Place:
     """Where a number was measured."""
 
+    audit: str
     model: str
     groups: str
     version: str
@@ -53,7 +52,7 @@ def whole(
     interval = estimate.interval(place.level)
     chance = estimate.chance
     finding = Finding(
-        audit=AUDIT,
+        audit=place.audit,
         model=place.model,
         metric=metric or estimate.metric,
         subject="",

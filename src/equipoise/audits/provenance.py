@@ -15,15 +15,15 @@ from equipoise import __version__
 from equipoise.core.result import Manifest
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
-    from equipoise.data import PredictionData
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.kinds import Loaded
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
 
 
 def manifest_of(
-    config: Config,
-    data: PredictionData,
+    config: AuditConfig,
+    data: Loaded,
     base: Path,
     *,
     seconds: float,

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from equipoise.cli.terminal import Steps
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.config_sections import AuditConfig
     from equipoise.core import AuditResult
-    from equipoise.data import PredictionData
 
 
-def measure(config: Config, base: Path) -> tuple[AuditResult, PredictionData]:
+def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:
     """Return the result of an audit and the data it is about.
 
     Parameters
     ----------
-    config : Config
+    config : AuditConfig
     base : Path
         What paths in the configuration are relative to.
     """

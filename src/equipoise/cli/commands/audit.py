@@ -11,7 +11,7 @@ from equipoise.cli.commands.check import gate_facts, gate_line, gate_rules
 from equipoise.cli.terminal import json_option, say, say_json
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.config_sections import AuditConfig
     from equipoise.core import AuditResult
     from equipoise.report import GateResult
 
@@ -44,7 +44,7 @@ def command(config: Path, out: Path | None, overwrite: bool, as_json: bool) -> N
         _show(result, run, outcome)
 
 
-def _write_run(checked: Config, config: Path, run: Path, overwrite: bool) -> AuditResult:
+def _write_run(checked: AuditConfig, config: Path, run: Path, overwrite: bool) -> AuditResult:
     from equipoise import report
     from equipoise.cli.measure import measure
     from equipoise.evidence import new_run, write_predictions
@@ -52,12 +52,13 @@ def _write_run(checked: Config, config: Path, run: Path, overwrite: bool) -> Aud
     with new_run(run, overwrite=overwrite) as folder:
         result, data = measure(checked, config.parent)
         report.write(result, folder)
-        write_predictions(folder, data)
+        if checked.audit == "predictions":
+            write_predictions(folder, data)
         (folder / "config.yaml").write_bytes(config.read_bytes())
     return result
 
 
-def _gate(checked: Config, result: AuditResult) -> GateResult | None:
+def _gate(checked: AuditConfig, result: AuditResult) -> GateResult | None:
     from equipoise import report
 
     return report.gate(result, gate_rules(checked.gate)) if checked.gate else None

@@ -12,7 +12,7 @@ from equipoise.cli.commands.report import replace_text
 from equipoise.cli.terminal import json_option, say, say_json
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config, GateConfig
+    from equipoise.audits.config_sections import AuditConfig, GateConfig
     from equipoise.core import AuditResult
     from equipoise.report import GateResult, GateRule
 
@@ -47,7 +47,7 @@ def command(context: click.Context, target: Path, junit: Path | None, as_json: b
     context.exit(outcome.exit_code)
 
 
-def _findings(target: Path) -> tuple[AuditResult, Config]:
+def _findings(target: Path) -> tuple[AuditResult, AuditConfig]:
     from equipoise.audits.config import load_config, parse_config
     from equipoise.cli.measure import measure
     from equipoise.report import read
@@ -61,7 +61,7 @@ def _findings(target: Path) -> tuple[AuditResult, Config]:
 
 def gate_rules(rules: Sequence[GateConfig]) -> list[GateRule]:
     """Return the gate rules of a configuration as the report takes them."""
-    from equipoise.audits.config import group_name
+    from equipoise.audits.config_sections import group_name
     from equipoise.report import GateRule
 
     return [

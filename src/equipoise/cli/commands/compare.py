@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
     from equipoise.core import AuditResult
     from equipoise.data import PredictionData
 
@@ -50,7 +51,6 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: 
 
 
 def _read_all(runs: tuple[Path, ...]) -> dict[str, tuple[Config, PredictionData]]:
-    from equipoise.audits.config import parse_config
     from equipoise.core.errors import RunError
     from equipoise.evidence import read_predictions
     from equipoise.report import read
@@ -62,9 +62,23 @@ def _read_all(runs: tuple[Path, ...]) -> dict[str, tuple[Config, PredictionData]
         raise RunError("the same run is given twice; expected different runs")
     resolved = [read(path).manifest.resolved for path in runs]
     return {
-        name: (parse_config(values, source=str(path / "manifest.json")), read_predictions(path))
+        name: (_config(values, path), read_predictions(path))
         for name, path, values in zip(names, runs, resolved, strict=True)
     }
+
+
+def _config(values: Mapping[str, Any], run: Path) -> Config:
+    from equipoise.audits.config import parse_config
+    from equipoise.audits.predictions.config import Config
+    from equipoise.core.errors import RunError
+
+    config = parse_config(values, source=str(run / "manifest.json"))
+    if not isinstance(config, Config):
+        raise RunError(
+            f"{run}: an audit of {config.audit}; expected audits of predictions. To do: name all "
+            "models in one configuration, whose report sets them side by side"
+        )
+    return config
 
 
 _SHOWN = {

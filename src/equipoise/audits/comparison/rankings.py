@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.differences import DESCRIBED, LOWER_IS_WORSE, Compared, Contrast, plain
+from equipoise.audits.comparison.differences import (
+    DESCRIBED,
+    LOWER_IS_WORSE,
+    Compared,
+    Contrast,
+    plain,
+)
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 

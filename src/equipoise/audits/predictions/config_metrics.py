@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, WrapSerializer, field_validator
+from pydantic import BeforeValidator, Field, WrapSerializer
 
 from equipoise.audits.config_fields import Section
-from equipoise.audits.config_problems import nearest
-from equipoise.metrics.cards import CARDS
-
-THRESHOLDS: Mapping[str, float] = MappingProxyType(
-    {
-        name: card.threshold
-        for name, card in CARDS.items()
-        if card.threshold is not None and card.family == "predictions"
-    }
-)
-"""Practical thresholds on the excess over chance, by the metric of the finding, as its card has
-them: five percentage points for shares and their gaps, 0.1 for effect sizes."""
 
 
 class NoOptions(Section):
@@ -94,37 +80,3 @@ class MetricsConfig(Section):
     effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
     skewsize: Switch[EffectSizeOptions] = EffectSizeOptions()
     unanswered_rate: Switch[NoOptions] = NoOptions()
-
-
-class TestingConfig(Section):
-    """When a difference counts.
-
-    Attributes
-    ----------
-    alpha : float
-        Level of significance of the corrected p-values.
-    correction : str
-        Benjamini-Hochberg (false discovery rate) or Holm (family-wise error).
-    thresholds : mapping of str to float
-        Practical threshold on the excess over chance, per metric, in place of the default.
-    """
-
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    correction: Literal["benjamini-hochberg", "holm"] = "benjamini-hochberg"
-    thresholds: Mapping[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
-
-    @field_validator("thresholds", mode="before")
-    @classmethod
-    def _known(cls, value: object) -> object:
-        known = [*THRESHOLDS]
-        for name in value if isinstance(value, Mapping) else ():
-            if name not in known:
-                raise ValueError(
-                    f"{name!r} has no threshold. Allowed: {', '.join(known)}{nearest(name, known)}"
-                )
-        return value
-
-    def threshold(self, metric: str) -> float | None:
-        """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
-        name = metric if metric in THRESHOLDS else metric.removesuffix("_gap")
-        return self.thresholds.get(name, THRESHOLDS.get(name))

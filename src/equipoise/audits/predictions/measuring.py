@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from equipoise.audits.designs import Design, chosen
 from equipoise.audits.findings import Draft, Place, parts, whole
-from equipoise.audits.repeats import told_once
+from equipoise.audits.predictions.designs import Design, chosen
+from equipoise.audits.predictions.repeats import told_once
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
@@ -25,12 +25,15 @@ from equipoise.metrics.skewsize import SkewSize
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
-    from equipoise.audits.config_metrics import EffectSizeOptions
+    from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.config_metrics import EffectSizeOptions
+
+
+AUDIT = "predictions"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredDesign:
     """What one design gave: drafts of findings, and the parts that the tables draw on."""
 
     design: Design
@@ -38,7 +41,7 @@ class Measured:
     parts: dict[str, tuple[Part, ...]]
 
 
-def measure_design(design: Design, config: Config, tests: int) -> Measured:
+def measure_design(design: Design, config: Config, tests: int) -> MeasuredDesign:
     """Measure one design with everything the config asks for.
 
     Parameters
@@ -48,7 +51,7 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     tests : int
         How many tests the audit will make, so that p-values are drawn finely enough.
     """
-    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    place = Place(AUDIT, design.model, design.groups.name, design.version, config.resampling.level)
     counts = design.counts
     resampling = resampling_of(config, tests)
     wanted = [*_measures(config, counts)]
@@ -59,7 +62,7 @@ def measure_design(design: Design, config: Config, tests: int) -> Measured:
     drafts += _spread(design, config, resampling)
     drafts += _hits(design, config, resampling)
     drafts += _unanswered(design, config, resampling)
-    return Measured(design, tuple(drafts), _parts(estimates))
+    return MeasuredDesign(design, tuple(drafts), _parts(estimates))
 
 
 def measure_accuracy(design: Design, config: Config) -> Draft:
@@ -67,7 +70,7 @@ def measure_accuracy(design: Design, config: Config) -> Draft:
     measures = [Accuracy("accuracy", None)]
     resampling = resampling_of(config, 1)
     estimate = measure(design.overall, measures, resampling, config.resampling.seed)[0]
-    place = Place(design.model, "", design.version, config.resampling.level)
+    place = Place(AUDIT, design.model, "", design.version, config.resampling.level)
     return whole(estimate, place, Family.DESCRIPTIVE)
 
 
@@ -147,7 +150,7 @@ def _spread(design: Design, config: Config, resampling: Resampling | None) -> li
         return []
     found = []
     for version, counts in design.spread():
-        place = Place(design.model, design.groups.name, version, config.resampling.level)
+        place = Place(AUDIT, design.model, design.groups.name, version, config.resampling.level)
         chosen: list[Measure] = [
             effect_sizes_of(options),
             SkewSize(**effect_sizes_of(options).params),
@@ -171,7 +174,7 @@ def _hits(design: Design, config: Config, resampling: Resampling | None) -> list
         units=None if design.units is None else design.units.values,
     )
     estimate = measure(counts, [HitRate(k)], resampling, config.resampling.seed)[0]
-    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    place = Place(AUDIT, design.model, design.groups.name, design.version, config.resampling.level)
     rate, gap = parts(estimate, place)
     # The rate itself compares nothing; of its gap, higher is worse.
     compared = Draft(replace(gap.finding, family=Family.COMPOSITE), "higher")
@@ -185,7 +188,7 @@ def _unanswered(design: Design, config: Config, resampling: Resampling | None) -
         return []
     measures = [DemographicParity()]
     estimate = measure(design.states, measures, resampling, config.resampling.seed)[0]
-    place = Place(design.model, design.groups.name, design.version, config.resampling.level)
+    place = Place(AUDIT, design.model, design.groups.name, design.version, config.resampling.level)
     return [
         draft
         for draft in parts(estimate, place, metric="unanswered_rate")

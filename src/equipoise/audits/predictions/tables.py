@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits.designs import Design, groups_of
-from equipoise.audits.predictions import Measured
+from equipoise.audits.predictions.designs import Design, groups_of
+from equipoise.audits.predictions.measuring import MeasuredDesign
 from equipoise.core.parts import Part
 from equipoise.metrics.effect_sizes import BANDS, bands
 from equipoise.metrics.skewsize import mev_sweep
 from equipoise.stats.intervals import fisher_z
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData
 
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ _ALL_CELLS = 200
 
 
 def tables_of(
-    config: Config, data: PredictionData, measured: Sequence[Measured]
+    config: Config, data: PredictionData, measured: Sequence[MeasuredDesign]
 ) -> Mapping[str, pa.Table]:
     """Return every table of a run by name, see docs/run-directory.md."""
     classes = [row for one in measured for row in _classes(one)]
@@ -52,7 +52,7 @@ def where(design: Design) -> Row:
     return {"model": design.model, "groups": design.groups.name, "version": design.version}
 
 
-def _classes(one: Measured) -> Iterator[Row]:
+def _classes(one: MeasuredDesign) -> Iterator[Row]:
     counts = one.design.counts
     hits, totals = counts.hits(counts.table[None])[0], counts.by_truth(counts.table[None])[0]
     effects = {part.subject: part for part in one.parts.get("effect_sizes", ())}
@@ -203,7 +203,7 @@ def _group_sizes(config: Config, data: PredictionData) -> Iterator[Row]:
             yield {"groups": groups.name} | missing | {"note": "an attribute is missing"}
 
 
-def _sweep(one: Measured, config: Config) -> pa.Table | None:
+def _sweep(one: MeasuredDesign, config: Config) -> pa.Table | None:
     options = config.metrics.effect_sizes
     if options is None:
         return None

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.differences import Compared, Contrast
-from equipoise.audits.worlds import World, metric_of, subjects_of
+from equipoise.audits.comparison.differences import Compared, Contrast
+from equipoise.audits.comparison.worlds import World, metric_of, subjects_of
 from equipoise.metrics.joint import Pair, Seen
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.skewsize import SkewSize, no_skewness
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import Coded
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]

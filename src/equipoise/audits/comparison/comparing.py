@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from equipoise.audits.auditing import Progress
-from equipoise.audits.contrasts import compare_world
-from equipoise.audits.differences import Compared, findings_of
-from equipoise.audits.merge import Merged, Runs, merged
+from equipoise.audits.comparison.contrasts import compare_world
+from equipoise.audits.comparison.differences import Compared, findings_of
+from equipoise.audits.comparison.merge import Merged, Runs, merged
+from equipoise.audits.comparison.rankings import comparison_tables
+from equipoise.audits.comparison.worlds import World, worlds
+from equipoise.audits.kinds import Progress
 from equipoise.audits.provenance import manifest_of
-from equipoise.audits.rankings import comparison_tables
-from equipoise.audits.worlds import World, worlds
 from equipoise.core.result import AuditResult, Manifest
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
-    from equipoise.audits.config_inputs import ModelConfig, NormalizeConfig
+    from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.config_inputs import ModelConfig, NormalizeConfig
     from equipoise.data import PredictionData
 
 
-def load(config: Config, *, base: Path = Path()) -> PredictionData:
+def load(config: Config, *, base: Path) -> PredictionData:
     """Read and join the labels and every model's predictions.
 
     Parameters

@@ -15,7 +15,7 @@ from equipoise.data import Coded
 from equipoise.metrics.counts import Counts, count
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData, Predictions
 
 Rows = npt.NDArray[np.bool_]
@@ -119,3 +119,11 @@ def groups_of(
         name: chosen(data.coded_attributes[name], rows) for name in attributes
     }
     return Groups.of(labels, min_size=config.data.min_group_size)
+
+
+def tests_of(design: Design) -> int:
+    """Return about how many tests a design makes, those told once only not counted."""
+    classes = len(design.data.classes)
+    if design.counts.determines_target:
+        return (1 if classes == 2 else classes) + 2
+    return (10 if classes == 2 else 9 * classes) + 7

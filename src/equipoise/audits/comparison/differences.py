@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.findings import Draft, conclude
-from equipoise.audits.repeats import once, told_once
+from equipoise.audits.predictions.repeats import once, told_once
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics.skewsize import NO_TEST
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
 
 Floats = npt.NDArray[np.float64]
 

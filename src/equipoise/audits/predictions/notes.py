@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from equipoise.audits.designs import Design
+from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
 
 

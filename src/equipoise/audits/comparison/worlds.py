@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.audits.designs import groups_of
-from equipoise.audits.merge import Merged
-from equipoise.audits.predictions import effect_sizes_of
+from equipoise.audits.comparison.merge import Merged
+from equipoise.audits.predictions.designs import groups_of
+from equipoise.audits.predictions.measuring import effect_sizes_of
 from equipoise.core.groups import Groups
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.chi_square import Layout
@@ -23,7 +23,7 @@ from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.skewsize import SkewSize
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
 
 
 @dataclass(frozen=True, eq=False)

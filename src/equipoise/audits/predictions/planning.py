@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.auditing import tests_of
-from equipoise.audits.designs import Design, designs
-from equipoise.audits.loading import load
+from equipoise.audits.predictions.designs import Design, designs, tests_of
 from equipoise.stats.power import (
     minimum_difference,
     minimum_effect_size,
@@ -18,7 +15,7 @@ from equipoise.stats.power import (
 )
 
 if TYPE_CHECKING:
-    from equipoise.audits.config import Config
+    from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData
 
 Row = dict[str, Any]
@@ -57,15 +54,8 @@ class Plan:
     seconds: float
 
 
-def plan(config: Config, *, base: Path = Path()) -> Plan:
-    """Say what an audit would do and could find; nothing is measured, no model is loaded.
-
-    Raises
-    ------
-    DataError
-        When a table cannot be used.
-    """
-    data = load(config, base=base)
+def plan(config: Config, data: PredictionData) -> Plan:
+    """Say what an audit would do and could find; nothing is measured, no model is loaded."""
     every = [*designs(config, data)]
     tests = sum(tests_of(design) for design in every)
     by_groups = {design.groups.name: design for design in every}

@@ -1,0 +1,74 @@
+"""The kinds of audit, each a package of its own with a schema and three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.findings import Draft
+
+KINDS = ("predictions", "associations", "retrieval", "concepts", "diversity")
+
+Progress = Callable[[str, int, int | None], None]
+"""Told the step, what is done, and what there is to do."""
+
+
+class Loaded(Protocol):
+    """What a kind reads: its own type, with what the manifest keeps of every input."""
+
+    @property
+    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
+        """Per file as given: `sha256`, `bytes`, `rows`."""
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """Everything read, matched and left out."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a kind measured, before correction for the number of tests and verdicts.
+
+    Attributes
+    ----------
+    drafts : tuple of Draft
+    tables : mapping of str to pyarrow.Table
+        What the report draws on beside the findings, by name.
+    notes : tuple of str
+        What a reader must know, in sentences.
+    """
+
+    drafts: tuple[Draft, ...]
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Kind(Protocol):
+    """The module `kind` of a kind's package."""
+
+    def load(self, config: Any, *, base: Path) -> Any:
+        """Read everything that the configuration names."""
+
+    def measure(self, config: Any, data: Any, progress: Progress | None) -> Measured:
+        """Measure everything that the configuration asks for."""
+
+    def plan(self, config: Any, data: Any) -> Any:
+        """Say what `measure` would do, as a dataclass; nothing is measured."""
+
+
+def kind(audit: str) -> Kind:
+    """Return the three steps of a kind of audit."""
+    return cast(Kind, import_module(f"equipoise.audits.{audit}.kind"))
+
+
+def schema(audit: str) -> type[AuditConfig]:
+    """Return the schema of the configuration of a kind of audit."""
+    found: type[AuditConfig] = import_module(f"equipoise.audits.{audit}.config").Config
+    return found

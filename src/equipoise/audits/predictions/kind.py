@@ -1,0 +1,92 @@
+"""The audit of predictions in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equipoise.audits.findings import Draft
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.predictions import loading, planning
+from equipoise.audits.predictions.designs import Design, designs, tests_of
+from equipoise.audits.predictions.measuring import (
+    MeasuredDesign,
+    measure_accuracy,
+    measure_design,
+)
+from equipoise.audits.predictions.notes import notes_of
+from equipoise.audits.predictions.repeats import same_numbers_once
+from equipoise.audits.predictions.tables import tables_of
+from equipoise.core.errors import DataError
+
+if TYPE_CHECKING:
+    from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.planning import Plan
+    from equipoise.data import PredictionData
+
+# Groups that an error lists.
+_LISTED = 10
+
+
+def load(config: Config, *, base: Path) -> PredictionData:
+    """Read and join the labels and every model's predictions, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def plan(config: Config, data: PredictionData) -> Plan:
+    """Say what the audit would do and could find, see `planning.plan`."""
+    return planning.plan(config, data)
+
+
+def measure(config: Config, data: PredictionData, progress: Progress | None) -> Measured:
+    """Measure every model on every choice of groups.
+
+    Raises
+    ------
+    DataError
+        When nothing is left to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    drafts, measured = _measure(every, config, progress)
+    return Measured(
+        drafts=(*same_numbers_once(drafts),),
+        tables=tables_of(config, data, measured),
+        notes=notes_of(every, data),
+    )
+
+
+def _measure(
+    every: Sequence[Design], config: Config, progress: Progress | None
+) -> tuple[list[Draft], list[MeasuredDesign]]:
+    drafts: list[Draft] = []
+    measured: list[MeasuredDesign] = []
+    tests = sum(tests_of(design) for design in every)
+    seen: set[tuple[str, str]] = set()
+    for done, design in enumerate(every):
+        if progress is not None:
+            progress("measuring", done, len(every))
+        if config.metrics.accuracy is not None and (design.model, design.version) not in seen:
+            seen.add((design.model, design.version))
+            drafts.append(measure_accuracy(design, config))
+        one = measure_design(design, config, tests)
+        drafts += one.drafts
+        measured.append(one)
+    return drafts, measured
+
+
+def _check(every: Sequence[Design], data: PredictionData) -> None:
+    """Refuse groups of which fewer than two can be compared."""
+    for design in every:
+        if design.groups.usable.sum() < 2:
+            sized = [*zip(design.groups.names, design.groups.counts, strict=True)]
+            sizes = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
+            sizes += ", …" if len(sized) > _LISTED else ""
+            raise DataError(
+                f"groups {design.groups.name}: fewer than two groups have "
+                f"{design.groups.min_size} rows ({sizes or 'none has any'})",
+                file=next(iter(data.inputs)),
+                expected="at least two groups of that size",
+                fix="choose other groups, or lower data.min_group_size",
+            )
