@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from equipoise.core import Verdict
+from equipoise.report.voices import voices
 
 TITLES = {
     "accuracy": "Accuracy",
@@ -29,7 +30,9 @@ DIFFERENCE = "difference"
 
 def title(metric: str) -> str:
     """Return a metric's name for display."""
-    return TITLES.get(metric, metric.replace("_", " ").capitalize())
+    every = (TITLES, *(spoken.titles for spoken in voices()))
+    plain = metric.replace("_", " ").capitalize()
+    return next((titles[metric] for titles in every if metric in titles), plain)
 
 
 def band(value: float) -> str:

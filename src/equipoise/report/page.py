@@ -15,6 +15,7 @@ from equipoise.core import AuditResult
 from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
 from equipoise.report.comparison import compares, models_of
 from equipoise.report.text import listed, visible
+from equipoise.report.voices import voices
 
 DIGITS = 5
 
@@ -93,6 +94,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         summary.summary,
         overview.asked,
         findings.findings,
+        *(section for spoken in voices() for section in spoken.sections()),
         findings.evidence,
         models.models,
         differences.differences,

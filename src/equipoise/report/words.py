@@ -10,6 +10,7 @@ from equipoise.report.comparison import is_comparison, pair_of, pair_sentence
 from equipoise.report.contrast import Worse, contrast
 from equipoise.report.names import EFFECT_SIZES, band, title
 from equipoise.report.text import interval, number, p_value, percent
+from equipoise.report.voices import Harm, voice
 
 _PARITY = "demographic_parity"
 
@@ -163,6 +164,9 @@ def _share_sentence(finding: Finding) -> str | None:
 
 def worse_side(finding: Finding) -> Worse:
     """Return which side of its groups' numbers is worse."""
+    spoken = voice(finding.audit)
+    if spoken is not None:
+        return spoken.groups_worse.get(finding.metric, "lower")
     names = {finding.metric, *(finding.metric.removesuffix(suffix) for suffix in _SUFFIXES)}
     behind = finding.reason if finding.metric == "equalized_odds" else ""
     if names & _WORSE_WHEN_HIGHER or "false_positive_rate" in behind:
@@ -170,9 +174,22 @@ def worse_side(finding: Finding) -> Worse:
     return "lower"
 
 
-def lower_is_worse(finding: Finding) -> bool:
-    """Whether the value itself is worse when lower, so that harm is a negative excess."""
-    return finding.metric in _VALUES_WORSE_WHEN_LOWER and not is_comparison(finding)
+def harm(finding: Finding) -> Harm:
+    """Return which side of chance is worse for the value itself."""
+    if is_comparison(finding):
+        return "either"
+    spoken = voice(finding.audit)
+    if spoken is not None:
+        return spoken.harm.get(finding.metric, "higher")
+    return "lower" if finding.metric in _VALUES_WORSE_WHEN_LOWER else "higher"
+
+
+def harmful_side(finding: Finding) -> int:
+    """Return 1 where harm lies above chance, -1 where it lies below; by the value where either."""
+    side = harm(finding)
+    if side == "either":
+        return -1 if finding.excess < 0 else 1
+    return -1 if side == "lower" else 1
 
 
 def _are_shares(by_group: Sequence[GroupValue]) -> bool:
@@ -187,7 +204,9 @@ def _share(part: GroupValue) -> str:
 
 
 def _plain_sentence(finding: Finding) -> str:
-    frame = _FRAMES.get((finding.metric, bool(finding.subject)), "{title}: {value} for {place}.")
+    spoken = voice(finding.audit)
+    frames = _FRAMES if spoken is None else spoken.frames
+    frame = frames.get((finding.metric, bool(finding.subject)), "{title}: {value} for {place}.")
     text = frame.format(
         title=_subject_title(finding),
         value=number(finding.value),
@@ -226,9 +245,8 @@ def figures(finding: Finding) -> str:
 
 
 def _side_of_chance(finding: Finding) -> str:
-    if is_comparison(finding):
-        return "either way"
-    return "below chance" if lower_is_worse(finding) else "above chance"
+    sides = {"higher": "above chance", "lower": "below chance", "either": "either way"}
+    return sides[harm(finding)]
 
 
 _ORDER = (
@@ -252,9 +270,8 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 def _weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
-    either = abs(finding.excess) if is_comparison(finding) else finding.excess
-    harm = -finding.excess if lower_is_worse(finding) else either
-    return harm / finding.threshold if finding.threshold > 0 else harm
+    harmful = harmful_side(finding) * finding.excess
+    return harmful / finding.threshold if finding.threshold > 0 else harmful
 
 
 def names_groups(finding: Finding) -> bool:

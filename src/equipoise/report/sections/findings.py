@@ -28,8 +28,8 @@ from equipoise.report.sections.tables import parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.words import (
     figures,
+    harmful_side,
     heading,
-    lower_is_worse,
     name_of,
     ranked,
     sentence,
@@ -140,14 +140,10 @@ def _estimate_row(finding: Finding, label: str) -> dict[str, Any]:
         "high": finding.ci_high,
         "chance_low": finding.chance_low,
         "chance_high": finding.chance_high,
-        "line": finding.chance + _side(finding) * finding.threshold,
+        "line": finding.chance + harmful_side(finding) * finding.threshold,
         "verdict": finding.verdict.value,
         "tip": f"{finding.verdict.value}: {figures(finding)}",
     }
-
-
-def _side(finding: Finding) -> int:
-    return -1 if lower_is_worse(finding) else 1
 
 
 def _estimate_chart(found: Sequence[Finding], *, name: str = "") -> Chart:

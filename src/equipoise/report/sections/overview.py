@@ -10,6 +10,7 @@ from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
 from equipoise.report.comparison import compares, models_of
 from equipoise.report.sections.tables import distinct, panels, rows
 from equipoise.report.text import count, listed, plural
+from equipoise.report.voices import voice
 
 
 def asked(result: AuditResult) -> Section:
@@ -39,6 +40,9 @@ def _question(result: AuditResult) -> str:
     models, groups = models_of(result), groups_of(result)
     if not models:
         return "This audit has no findings."
+    spoken = voice(result.findings[0].audit)
+    if spoken is not None:
+        return spoken.question(result)
     target = _data(result).get("target")
     if compares(result):
         return _question_between(models, groups, target)
@@ -55,17 +59,18 @@ def _question_between(models: Sequence[str], groups: Sequence[str], target: obje
 
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    data, manifest = _data(result), result.manifest
+    manifest = result.manifest
     families = [finding.family for finding in result.findings]
-    n = max((finding.n for finding in result.findings), default=0)
+    spoken = voice(result.findings[0].audit) if result.findings else None
+    parts = spoken.parts if spoken else "classes"
     tested = (
-        f"{plural(families.count(Family.LEAF), 'test')} of single classes, "
-        f"{plural(families.count(Family.COMPOSITE), 'test')} over all classes; "
+        f"{plural(families.count(Family.LEAF), 'test')} of single {parts}, "
+        f"{plural(families.count(Family.COMPOSITE), 'test')} over all {parts}; "
         "q-values are corrected within each of the two"
     )
+    given = spoken.facts(result) if spoken else _images(result)
     pairs = [
-        ("Images", f"{count(n)}, from {data.get('table', 'the table given')}"),
-        ("Target", str(data.get("target", ""))),
+        *given,
         ("Models", listed(models_of(result), 12)),
         ("Groups", _groups_text(result)),
         ("Tests", tested),
@@ -73,6 +78,14 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Made", f"{manifest.started}, seed {manifest.seed}"),
     ]
     return tuple((name, text) for name, text in pairs if text)
+
+
+def _images(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data, n = _data(result), max((finding.n for finding in result.findings), default=0)
+    return (
+        ("Images", f"{count(n)}, from {data.get('table', 'the table given')}"),
+        ("Target", str(data.get("target", ""))),
+    )
 
 
 _PAIRED = (

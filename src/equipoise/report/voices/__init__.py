@@ -1,0 +1,76 @@
+"""How the report speaks of each kind of audit: names, sentences, questions and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
+
+from equipoise.core import AuditResult
+
+if TYPE_CHECKING:
+    from equipoise.report.blocks import Section
+
+Harm = Literal["higher", "lower", "either"]
+Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
+
+KINDS = ("associations", "retrieval", "concepts", "diversity")
+"""Kinds of audit with a voice of their own; the report's own words are those of predictions."""
+
+
+def no_sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    """No sections beside those of every report."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What the report says of one kind of audit.
+
+    Attributes
+    ----------
+    question : callable
+        From a result to the question it answers, in a sentence.
+    parts : str
+        What findings with a subject are about, in the plural: "targets".
+    titles : mapping of str to str
+        Metric to its name for display.
+    frames : mapping of (str, bool) to str
+        What a value means, by metric and whether it has a subject: a sentence with the fields
+        {title}, {value}, {points}, {share}, {band}, {model}, {groups}, {subject} and {place}. The
+        finding's `direction` follows it.
+    harm : mapping of str to str
+        Which side of chance is worse, by metric, where it is not "higher".
+    groups_worse : mapping of str to str
+        Which side of the groups' own numbers is worse, by metric, where it is not "lower".
+    facts : callable
+        From a result to (name, text) pairs on what was measured on what.
+    sections : callable
+        Returns the functions that make this kind's sections, in the order of the page; each
+        gives None for results without its tables. Called when a page is made.
+    """
+
+    question: Callable[[AuditResult], str]
+    parts: str
+    titles: Mapping[str, str] = field(default_factory=dict)
+    frames: Mapping[tuple[str, bool], str] = field(default_factory=dict)
+    harm: Mapping[str, Harm] = field(default_factory=dict)
+    groups_worse: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
+    facts: Callable[[AuditResult], tuple[tuple[str, str], ...]] = lambda _: ()
+    sections: Sections = no_sections
+
+
+@cache
+def voice(audit: str) -> Voice | None:
+    """Return the voice of a kind of audit; None where the report's own words do."""
+    if audit not in KINDS:
+        return None
+    found: Voice = import_module(f"equipoise.report.voices.{audit}").VOICE
+    return found
+
+
+def voices() -> list[Voice]:
+    """Return every voice."""
+    return [spoken for kind in KINDS if (spoken := voice(kind)) is not None]
