@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equipoise.core import AuditResult, Finding
 
 _LISTED = 5
+_PARTS = 20
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
@@ -28,7 +29,18 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
 
 
 def _fact(finding: Finding) -> dict[str, Any]:
-    names = ("model", "metric", "groups", "version", "null", "value", "ci_low", "ci_high", "chance")
+    names = (
+        "model",
+        "metric",
+        "subject",
+        "groups",
+        "version",
+        "null",
+        "value",
+        "ci_low",
+        "ci_high",
+        "chance",
+    )
     rest = ("excess", "p_value", "q_value", "n", "direction", "verdict", "reason")
     return {name: getattr(finding, name) for name in (*names, *rest)}
 
@@ -50,7 +62,9 @@ def show_end(result: AuditResult, run: Path) -> None:
 
 
 def _overall(result: AuditResult) -> list[Finding]:
-    return [finding for finding in result.findings if not finding.subject]
+    """Return the findings about a whole; where there is none, the first of those about parts."""
+    whole = [f for f in result.findings if not f.subject or f.family == "composite"]
+    return whole or [*result.findings[:_PARTS]]
 
 
 def _verdicts(result: AuditResult) -> dict[str, int]:
@@ -76,10 +90,18 @@ def _weight(finding: Finding) -> float:
     return -math.inf if math.isnan(weight) else weight
 
 
+# The column that is left out where no finding is about a part.
+_ABOUT = 3
+
+
 def _show_numbers(result: AuditResult) -> None:
     rows = [*_rows(_overall(result))]
     if rows:
-        say_table(("model", "groups", "metric", "value", "interval", "chance", "verdict"), rows)
+        columns = ("model", "groups", "metric", "about", "value", "interval", "chance", "verdict")
+        named = [
+            place for place in range(len(columns)) if place != _ABOUT or any(r[place] for r in rows)
+        ]
+        say_table([columns[p] for p in named], [[row[p] for p in named] for row in rows])
         say()
 
 
@@ -92,6 +114,7 @@ def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
             finding.model,
             finding.groups,
             _name(finding, twice=times[_place(finding)] > 1),
+            finding.subject,
             number(finding.value),
             interval(finding.ci_low, finding.ci_high),
             number(finding.chance),
@@ -100,7 +123,7 @@ def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
 
 
 def _place(finding: Finding) -> tuple[str, ...]:
-    return finding.model, finding.groups, finding.metric, finding.version
+    return finding.model, finding.groups, finding.metric, finding.subject, finding.version
 
 
 def _name(finding: Finding, *, twice: bool) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 
 import click
 
+from equipoise.audits.kinds import KINDS
 from equipoise.cli.terminal import json_option, note, say, say_json
 
 _EXAMPLE: Mapping[str, str] = {
@@ -38,18 +40,29 @@ _QUESTIONS: Mapping[str, str] = {
     default=None,
     help="Ask for the names of files and columns [default: on a terminal].",
 )
+@click.option(
+    "--audit",
+    "audit",
+    type=click.Choice(KINDS),
+    default="predictions",
+    show_default=True,
+    help="What to audit.",
+)
 @json_option
-def command(config: Path, ask: bool | None, as_json: bool) -> None:
+def command(config: Path, ask: bool | None, audit: str, as_json: bool) -> None:
     """Write a commented configuration to start from.
 
     CONFIG is where it goes, equipoise.yaml unless given.
-    On a terminal it asks for the names of files and columns; otherwise it writes a template to
-    fill in. A file that is there is never overwritten.
+    For predictions it asks, on a terminal, for the names of files and columns; otherwise it writes
+    a template to fill in. A file that is there is never overwritten.
     """
     _refuse(config)
     questions = sys.stdin.isatty() if ask is None else ask
-    answers = {key: _ask(key) for key in _QUESTIONS} if questions else dict(_EXAMPLE)
-    text = configuration(answers)
+    if audit == "predictions":
+        answers = {key: _ask(key) for key in _QUESTIONS} if questions else dict(_EXAMPLE)
+        text = configuration(answers)
+    else:
+        text = template(audit)
     config.parent.mkdir(parents=True, exist_ok=True)
     try:
         with config.open("x", encoding="utf-8", newline="\n") as file:
@@ -73,6 +86,11 @@ def _refuse(config: Path) -> None:
 def _ask(key: str) -> str:
     answer: str = click.prompt(_QUESTIONS[key], default=_EXAMPLE[key], err=True)
     return answer.strip()
+
+
+def template(audit: str) -> str:
+    """Return the text of the commented template of a kind of audit."""
+    return files("equipoise.audits").joinpath(audit, "template.yaml").read_text(encoding="utf-8")
 
 
 def configuration(answers: Mapping[str, str]) -> str:

@@ -1,0 +1,101 @@
+"""Every kind of audit: its template, its example, its page, its report."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pydantic import BaseModel
+
+from equipoise import audits, report
+from equipoise.audits.config_sections import AuditConfig
+from equipoise.audits.kinds import KINDS, schema
+from equipoise.cli.app import app
+from equipoise.core import Verdict, findings_to_table
+from equipoise.report.voices import voice
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHERS = [kind for kind in KINDS if kind != "predictions"]
+
+
+def keys_of(model: type[BaseModel]) -> set[str]:
+    """Every key of a schema, in the JSON schema that pydantic makes of it."""
+    found = model.model_json_schema()
+    parts = (found, *found.get("$defs", {}).values())
+    return {key for part in parts for key in part.get("properties", {})}
+
+
+def table_rows(kind: str) -> Iterator[str]:
+    page = (ROOT / "docs" / "audits" / f"{kind}.md").read_text(encoding="utf-8")
+    yield from (line for line in page.splitlines() if line.startswith("|"))
+
+
+@pytest.fixture(scope="module", params=OTHERS)
+def example(request: pytest.FixtureRequest) -> Path:
+    return ROOT / "examples" / request.param / "audit.yaml"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_template_is_a_valid_configuration(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "audit.yaml"
+    done = CliRunner().invoke(app, ["new", str(path), "--audit", kind, "--no-ask"])
+    assert done.exit_code == 0, done.output
+    assert audits.load_config(path).audit == kind
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
+    own = keys_of(schema(kind)) - keys_of(AuditConfig)
+    documented = {key for row in table_rows(kind) for key in re.findall(r"`(\w+)`", row)}
+    assert own <= documented
+
+
+def test_the_example_gives_the_same_findings_twice(example: Path) -> None:
+    config = audits.load_config(example)
+    first, second = (audits.run(config, base=example.parent) for _ in range(2))
+    assert first.findings
+    assert findings_to_table(first.findings).equals(findings_to_table(second.findings))
+
+
+def test_the_example_has_findings_with_every_part_of_the_promise(example: Path) -> None:
+    result = audits.run(audits.load_config(example), base=example.parent)
+    judged = [f for f in result.findings if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
+    assert any(f.verdict == Verdict.DISPARITY for f in judged)
+    for finding in judged:
+        numbers = (finding.value, finding.chance, finding.p_value, finding.q_value)
+        assert not np.isnan(numbers).any(), finding
+        assert finding.n > 0
+        assert finding.method
+        assert finding.null
+        assert finding.citation
+    for finding in result.findings:
+        if finding.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
+            assert finding.reason, finding
+
+
+def test_the_example_makes_a_report_in_the_words_of_its_kind(example: Path, tmp_path: Path) -> None:
+    config = audits.load_config(example)
+    result = audits.run(config, base=example.parent)
+    spoken = voice(config.audit)
+    assert spoken is not None
+    report.write(result, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert spoken.question(result).split("?")[0][:20] in page
+    made = [section(result) for section in spoken.sections()]
+    assert any(one is not None for one in made)
+    for section in made:
+        if section is not None:
+            assert f'id="{section.id}"' in page
+    assert report.read(tmp_path).findings == result.findings or any(
+        f.value != f.value for f in result.findings
+    )
+
+
+def test_the_command_audits_and_plans_the_example(example: Path, tmp_path: Path) -> None:
+    planned = CliRunner().invoke(app, ["plan", str(example)])
+    assert planned.exit_code == 0, planned.output
+    done = CliRunner().invoke(app, ["audit", str(example), "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0, done.output
+    assert "report.html" in done.output
