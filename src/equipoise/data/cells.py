@@ -38,7 +38,7 @@ def as_numbers(column: pa.ChunkedArray, file: str, name: str) -> pl.Series:
     """
     plain = _plain(column, file, name, "numbers")
     if plain.dtype == pl.String:
-        return _numbers_from_text(plain, file, name)
+        return numbers_from_text(plain, file, name)
     if not (plain.dtype.is_numeric() or plain.dtype == pl.Null):
         raise _wrong_type(column.type, file, name, "numbers")
     return plain.cast(pl.Float64)
@@ -112,7 +112,19 @@ def _float_text(values: pl.Series) -> pl.Series:
     return known.select(text.alias(values.name)).to_series()
 
 
-def _numbers_from_text(texts: pl.Series, file: str, name: str) -> pl.Series:
+def numbers_from_text(
+    texts: pl.Series,
+    file: str,
+    name: str,
+    fix: str = "correct the cell, or leave it empty if the model gave no answer",
+) -> pl.Series:
+    """Return the numbers that texts spell; empty cells are missing.
+
+    Raises
+    ------
+    DataError
+        When a cell is not a number; the first such row is named.
+    """
     stripped = texts.str.strip_chars()
     filled = stripped.set(stripped == "", None)
     numbers = filled.cast(pl.Float64, strict=False)
@@ -125,6 +137,6 @@ def _numbers_from_text(texts: pl.Series, file: str, name: str) -> pl.Series:
             column=name,
             row=row + 1,
             expected="a number with a decimal point",
-            fix="correct the cell, or leave it empty if the model gave no answer",
+            fix=fix,
         )
     return numbers

@@ -41,6 +41,18 @@ def read_csv(
     return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
 
 
+def csv_names(content: bytes, file: str, encoding: str, delimiter: str) -> tuple[str, ...]:
+    """Return the names of all columns.
+
+    Raises
+    ------
+    DataError
+        When the text is of another encoding, or the first line is no header.
+    """
+    _check_delimiter(delimiter, file)
+    return tuple(_header(to_utf8(content, file, encoding), file, delimiter))
+
+
 def _check_delimiter(delimiter: str, file: str) -> None:
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise DataError(

@@ -44,6 +44,58 @@ def read_frame(source: Any, wanted: tuple[str, ...], role: str) -> dict[str, pa.
     return {column: _column(frame[:, names.index(column)], file, column) for column in wanted}
 
 
+def is_frame(source: Any) -> bool:
+    """Whether something is a data frame of a library that narwhals knows."""
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
+
+
+def frame_names(source: Any, role: str) -> tuple[str, ...]:
+    """Return the names of all columns of a data frame as text."""
+    return tuple(str(name) for name in _eager(source, role).columns)
+
+
+def list_columns(source: Any, role: str) -> tuple[str, ...]:
+    """Return the names of the columns whose cells are lists or arrays."""
+    frame = _eager(source, role)
+    nested = [_holds_lists(frame[:, place]) for place in range(len(frame.columns))]
+    return tuple(str(name) for name, lists in zip(frame.columns, nested, strict=True) if lists)
+
+
+def _holds_lists(series: nw.Series[Any]) -> bool:
+    if series.dtype != nw.Object:
+        return isinstance(series.dtype, nw.List | nw.Array)
+    first = next((value for value in series.to_list() if value is not None), None)
+    return isinstance(first, list | tuple | np.ndarray)
+
+
+def read_lists(source: Any, name: str, role: str) -> pa.ChunkedArray:
+    """Return a column whose cells are lists, as Arrow.
+
+    Raises
+    ------
+    DataError
+        When the column is missing, or its cells cannot be held in one type.
+    """
+    file = f"{role} (data frame)"
+    frame = _eager(source, role)
+    names = [str(name) for name in frame.columns]
+    check_columns(names, (name,), file)
+    series = frame[:, names.index(name)]
+    if series.dtype != nw.Object:
+        column = series.to_arrow()
+        return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    try:
+        return pa.chunked_array([pa.array(series.to_list(), from_pandas=True)])
+    except pa.ArrowException:
+        raise DataError(
+            "the cells are not lists of numbers of one type",
+            file=file,
+            column=name,
+            expected="one list of floats per cell",
+            fix="build the vectors with np.asarray(cell, dtype=np.float32)",
+        ) from None
+
+
 def _eager(source: Any, role: str) -> nw.DataFrame[Any]:
     try:
         frame = nw.from_native(source)
@@ -66,7 +118,7 @@ def _eager(source: Any, role: str) -> nw.DataFrame[Any]:
 
 def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     if series.dtype == nw.Object:
-        texts = [_text(value, file, name, row) for row, value in enumerate(series.to_list(), 1)]
+        texts = [cell_text(value, file, name, row) for row, value in enumerate(series.to_list(), 1)]
         return pa.chunked_array([pa.array(texts, pa.large_string())])
     native = series.to_native()
     if isinstance(getattr(native, "dtype", None), np.dtype) and native.dtype.kind == "f":
@@ -79,7 +131,7 @@ def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def _text(value: object, file: str, name: str, row: int) -> str | None:
+def cell_text(value: object, file: str, name: str, row: int) -> str | None:
     """Text of one cell of a column of mixed Python objects."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None

@@ -13,25 +13,31 @@ from equipoise.data.problems import counted, listed, show
 
 Positions = npt.NDArray[np.int64]
 EXAMPLES = 3
+REPEATED_IN_TABLE = (
+    "remove the repeated rows; for one row per rank give `rank:`; for repeated "
+    "measurements give each row its own id and name the repeating column as `unit:`"
+)
 
 
-def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
+def check_ids(
+    ids: pl.Series, file: str, *, unique: bool = True, fix: str = REPEATED_IN_TABLE
+) -> None:
     """Raise on the first empty id, and on the first two rows of one id unless told otherwise."""
     empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
     if len(empty):
         raise DataError(
             counted(len(empty), "empty id"),
             file=file,
-            column=ids.name,
+            column=ids.name or None,
             row=int(empty[0]) + 1,
             expected="an id in every row",
             fix="fill the ids in, or remove the rows",
         )
     if unique and ids.n_unique() < len(ids):
-        raise _repeated(ids, file)
+        raise _repeated(ids, file, fix)
 
 
-def _repeated(ids: pl.Series, file: str) -> DataError:
+def _repeated(ids: pl.Series, file: str, fix: str) -> DataError:
     repeats = (~ids.is_first_distinct()).arg_true()
     second = int(repeats[0])
     first = int((ids == ids[second]).arg_true()[0])
@@ -39,10 +45,9 @@ def _repeated(ids: pl.Series, file: str) -> DataError:
         f"the id {show(ids[second])} is in rows {first + 1} and {second + 1} "
         f"({counted(len(repeats), 'row')} too many)",
         file=file,
-        column=ids.name,
+        column=ids.name or None,
         expected="every id once",
-        fix="remove the repeated rows; for one row per rank give `rank:`; for repeated "
-        "measurements give each row its own id and name the repeating column as `unit:`",
+        fix=fix,
     )
 
 
@@ -62,6 +67,8 @@ def check_matches(
     predictions: tuple[pl.Series, str],
     positions: Positions,
     max_unmatched: float,
+    *,
+    alone: tuple[str, str] = ("have no label in", "have no prediction in"),
 ) -> None:
     """Raise when no id matches, or too large a share of either side stays alone.
 
@@ -72,6 +79,8 @@ def check_matches(
     positions : ndarray, shape (predictions,)
         Of each prediction among the labels, -1 where it has none.
     max_unmatched : float in [0, 1]
+    alone : tuple of str
+        What to say of ids of the predictions, and of the labels, without a partner.
     """
     found = positions >= 0
     label_ids, label_file = labels
@@ -81,19 +90,33 @@ def check_matches(
             f"no id matches an id in {label_file}: here {_examples(ids)}, "
             f"there {_examples(label_ids)}",
             file=file,
-            column=ids.name,
+            column=ids.name or None,
             expected="the same ids in both",
-            fix="name the columns that hold the same ids, or write ids the same way in both",
+            fix=_same_ids(ids, label_ids),
         )
     answered = np.zeros(len(label_ids), dtype=bool)
     answered[positions[found]] = True
-    _check_share(ids, ~found, file, f"have no label in {label_file}", max_unmatched)
-    _check_share(label_ids, ~answered, label_file, f"have no prediction in {file}", max_unmatched)
+    check_share(ids, ~found, file, f"{alone[0]} {label_file}", max_unmatched)
+    check_share(label_ids, ~answered, label_file, f"{alone[1]} {file}", max_unmatched)
 
 
-def _check_share(
+def _same_ids(ids: pl.Series, others: pl.Series) -> str:
+    """What to do about ids that never match; a column of numbers with gaps is a known reason."""
+    if (match(_without_point(ids), _without_point(others)) >= 0).any():
+        return (
+            "write whole numbers without '.0', which a column of numbers gets where cells are empty"
+        )
+    return "name the columns that hold the same ids, or write ids the same way in both"
+
+
+def _without_point(ids: pl.Series) -> pl.Series:
+    return ids.str.replace(r"^(\d+)\.0$", "$1").unique()
+
+
+def check_share(
     ids: pl.Series, alone: npt.NDArray[Any], file: str, problem: str, limit: float
 ) -> None:
+    """Raise when too large a share of ids stays alone."""
     count = int(alone.sum())
     if count <= limit * len(ids):
         return
@@ -101,7 +124,7 @@ def _check_share(
         f"{count} of {len(ids)} ids ({count / len(ids):.1%}) {problem}, for example "
         f"{_examples(ids.filter(pl.Series(alone)))}",
         file=file,
-        column=ids.name,
+        column=ids.name or None,
         expected=f"at most {limit:.1%} without a partner",
         fix="check that both tables are of the same images, or raise `max_unmatched:`",
     )

@@ -17,10 +17,10 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.data.cells import as_numbers, as_text
 from equipoise.data.csv_file import read_csv
+from equipoise.data.files import read_whole, unknown_extension
 from equipoise.data.frames import read_frame
 from equipoise.data.json_lines import read_json_lines
 from equipoise.data.parquet_file import read_parquet
-from equipoise.data.problems import nearest, show
 
 Columns = dict[str, pa.ChunkedArray]
 FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
@@ -82,7 +82,7 @@ def read_table(
     text_names, number_names = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(numbers))
     wanted = tuple(dict.fromkeys((*text_names, *number_names)))
     if isinstance(source, str | os.PathLike):
-        name, content = str(source), _content(Path(source))
+        name, content = str(source), read_whole(Path(source), FORMATS)
         columns = _parse(Path(source), content, wanted, encoding, delimiter)
         digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     else:
@@ -101,53 +101,6 @@ def read_table(
     return Table(name, as_texts, as_floats, rows, digest | {"rows": rows})
 
 
-def _content(path: Path) -> bytes:
-    """Read the whole file once, so that the hash is of the very bytes that are parsed."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise _no_file(path) from None
-    except IsADirectoryError:
-        raise DataError(
-            "this is a directory",
-            file=str(path),
-            expected=f"a file ending in {FORMATS}",
-            fix="name the file inside it",
-        ) from None
-    except PermissionError:
-        raise DataError(
-            "the file may not be read",
-            file=str(path),
-            expected="a file with read permission",
-            fix="give yourself read permission",
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(
-            f"the file cannot be read ({reason})", file=str(path), fix="check the path and the disk"
-        ) from None
-    if not content.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise DataError(
-            "the file is empty",
-            file=str(path),
-            expected="a header and at least one row of data",
-            fix="check that the table was written completely",
-        )
-    return content
-
-
-def _no_file(path: Path) -> DataError:
-    try:
-        similar = nearest(path.name, (other.name for other in path.parent.iterdir()))
-    except OSError:
-        similar = None
-    return DataError(
-        "the file does not exist",
-        file=str(path),
-        fix=f"write {show(similar)} if that was meant" if similar else "check the path",
-    )
-
-
 def _parse(
     path: Path, content: bytes, wanted: tuple[str, ...], encoding: str, delimiter: str
 ) -> Columns:
@@ -162,12 +115,7 @@ def _parse(
     for extensions, reader in readers.items():
         if extension in extensions:
             return reader()
-    raise DataError(
-        f"the extension {show(extension)} names no known format",
-        file=name,
-        expected=FORMATS,
-        fix="convert the file, or rename it if it is one of these",
-    )
+    raise unknown_extension(path, FORMATS)
 
 
 def _frame_digest(columns: list[pl.Series]) -> dict[str, Any]:

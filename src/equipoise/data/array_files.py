@@ -1,0 +1,266 @@
+"""Arrays in .npy, .npz and .safetensors: found by name, mapped into memory, never unpickled."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError
+from equipoise.data.files import hash_file, translated
+from equipoise.data.problems import listed, nearest, show
+
+FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
+EXTENSIONS = (".npy", ".npz", ".safetensors")
+ONE_ARRAY = "an array with a row per item"
+SAFETENSORS = {
+    "BOOL": "?",
+    "U8": "u1",
+    "I8": "i1",
+    "I16": "<i2",
+    "U16": "<u2",
+    "I32": "<i4",
+    "U32": "<u4",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F16": "<f2",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of one of its arrays.
+
+    Attributes
+    ----------
+    kind : str
+        Type of the values, in the words of the file.
+    shape : tuple of int
+    dtype : numpy.dtype or None
+        None where numpy has no such type, or the values are pickled objects.
+    fortran : bool
+        Whether columns are contiguous.
+    start : int
+        Byte of the file where the values start; -1 where they are compressed.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | None
+    fortran: bool = False
+    start: int = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        return math.prod(self.shape) * (self.dtype.itemsize if self.dtype else 0)
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """A file of arrays: its headers are read, its values are not.
+
+    Attributes
+    ----------
+    path : Path
+    headers : mapping of str to Header
+        By name; the one array of an .npy is called "".
+    digest : mapping
+        "sha256" and "bytes".
+    """
+
+    path: Path
+    headers: Mapping[str, Header]
+    digest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> ArrayFile:
+        """Read the headers.
+
+        Raises
+        ------
+        DataError
+            When the file is missing, empty, damaged or not what its extension says.
+        """
+        digest = hash_file(path, FORMATS, ONE_ARRAY)
+        readers = {".npy": _npy_headers, ".npz": _npz_headers, ".safetensors": _tensor_headers}
+        with translated(path, FORMATS):
+            headers = readers[path.suffix.lower()](path)
+        return cls(path, headers, digest)
+
+    def place(self, name: str) -> str:
+        """Return how errors name one of the arrays."""
+        return f"{self.path}, array {name!r}" if name else str(self.path)
+
+    def named(self, name: str | None) -> str:
+        """Return the name of the array asked for: the only two-dimensional one, if none is.
+
+        Raises
+        ------
+        DataError
+            When there is no such array, or several might be meant.
+        """
+        if name is not None and (name in self.headers or "" in self.headers):
+            return name if name in self.headers else ""
+        if name is not None:
+            similar = nearest(name, self.headers)
+            raise DataError(
+                f"there is no array {show(name)}",
+                file=str(self.path),
+                expected=f"one of {listed(self.headers)}",
+                fix=f"write {show(similar)} if that was meant" if similar else "name one of these",
+            )
+        found = [name for name, header in self.headers.items() if len(header.shape) == 2]
+        if len(found) == 1 or "" in self.headers:
+            return found[0] if found else ""
+        held = ", ".join(f"{show(name)} {header.shape}" for name, header in self.headers.items())
+        raise DataError(
+            f"{len(found) or 'none'} of the arrays {'are' if found else 'is'} two-dimensional: "
+            f"{held or 'there are no arrays'}",
+            file=str(self.path),
+            expected="one array with a row per item",
+            fix="give `array:` with the name of the one that is meant"
+            if found
+            else "save an array with a row per item",
+        )
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """Return an array, mapped into memory where it is not compressed.
+
+        Raises
+        ------
+        DataError
+            When the values are pickled objects, of a type that numpy lacks, or cut off.
+        """
+        header, place = self.headers[name], self.place(name)
+        dtype = _known(header, place)
+        order: Any = "F" if header.fortran else "C"
+        if header.start < 0:
+            return _unpacked(self.path, name)
+        if header.start + header.size > self.digest["bytes"]:
+            raise _cut(place, header, self.digest["bytes"])
+        if header.size == 0:
+            return np.empty(header.shape, dtype)
+        with translated(self.path, FORMATS):
+            return np.memmap(self.path, dtype, "r", header.start, header.shape, order)
+
+
+def _known(header: Header, place: str) -> np.dtype[Any]:
+    """Return the type of the values, or say why they cannot be read."""
+    if header.dtype is not None and not header.dtype.hasobject and header.dtype.kind != "V":
+        return header.dtype
+    bfloat = header.kind in ("BF16", "bfloat16") or header.dtype == np.dtype("V2")
+    if bfloat:
+        raise DataError(
+            "the values are bfloat16, which numpy lacks",
+            file=place,
+            expected="float16, float32 or float64",
+            fix="save it as float32: tensor.float()",
+        )
+    if header.dtype is not None and header.dtype.hasobject:
+        raise DataError(
+            "the values are pickled Python objects, which can run code when they are read",
+            file=place,
+            expected="numbers",
+            fix="save it as float32: np.save(path, np.asarray(values, dtype=np.float32))",
+        )
+    raise DataError(
+        f"the values are of type {header.kind}",
+        file=place,
+        expected="float16, float32 or float64",
+        fix="save it as float32",
+    )
+
+
+def _npy_headers(path: Path) -> dict[str, Header]:
+    with path.open("rb") as file:
+        return {"": _npy_header(file, str(path))}
+
+
+def _npy_header(file: IO[bytes], place: str) -> Header:
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = read(file)
+    except (ValueError, KeyError, EOFError):
+        raise _damaged(place, ".npy") from None
+    return Header(str(dtype), shape, dtype, fortran, file.tell())
+
+
+def _npz_headers(path: Path) -> dict[str, Header]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            return {name.removesuffix(".npy"): _member(archive, name, path) for name in names}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        raise _damaged(str(path), ".npz") from None
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Header:
+    with archive.open(name) as file:
+        header = _npy_header(file, f"{path}, array {name.removesuffix('.npy')!r}")
+    return Header(header.kind, header.shape, header.dtype, header.fortran)
+
+
+def _unpacked(path: Path, name: str) -> npt.NDArray[Any]:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+            values: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            return values
+    except (zipfile.BadZipFile, EOFError, ValueError, zlib.error):
+        raise _damaged(f"{path}, array {name!r}", ".npz") from None
+
+
+def _tensor_headers(path: Path) -> dict[str, Header]:
+    """Read the header after the library has checked it against the length of the file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except SafetensorError:
+        raise _damaged(str(path), ".safetensors") from None
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        described = json.loads(file.read(length))
+    described.pop("__metadata__", None)
+    return {name: _tensor(described[name], 8 + length) for name in sorted(described)}
+
+
+def _tensor(described: Mapping[str, Any], values: int) -> Header:
+    kind = described["dtype"]
+    dtype = np.dtype(SAFETENSORS[kind]) if kind in SAFETENSORS else None
+    start = values + described["data_offsets"][0]
+    return Header(kind, tuple(described["shape"]), dtype, start=start)
+
+
+def _damaged(place: str, extension: str) -> DataError:
+    return DataError(
+        f"the file is truncated, damaged or no {extension}",
+        file=place,
+        expected=f"a whole {extension} file",
+        fix="write or copy it again",
+    )
+
+
+def _cut(place: str, header: Header, size: int) -> DataError:
+    return DataError(
+        f"the file is truncated: it has {size} bytes, and its header says {header.shape} of "
+        f"{header.kind}",
+        file=place,
+        expected=f"{header.start + header.size} bytes",
+        fix="write or copy it again",
+    )

@@ -1,0 +1,230 @@
+"""Scores and labels by concept: named columns of numbers, read one at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError
+from equipoise.data.array_ids import align
+from equipoise.data.array_tables import NumberColumns
+from equipoise.data.arrays import ArraySource
+from equipoise.data.items import Items, Objects
+from equipoise.data.join import Positions
+from equipoise.data.opened import Grid, how_to_give_ids, ids_of, open_source
+from equipoise.data.problems import check_columns
+
+Floats = npt.NDArray[np.float64]
+BLOCK_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Numbers by item and concept.
+
+    Attributes
+    ----------
+    name : str
+        The path as given, or what the array is for.
+    ids : ndarray of str objects, shape (n,)
+        Of the items.
+    names : tuple of str
+        Of the columns.
+    rows : ndarray of int64, shape (n,)
+        Row of each item in the source; -1 where it has none.
+    dtype : numpy.dtype
+        Float type that holds every stored value: float32 or float64.
+    read : callable
+        Takes a name; returns the column in the rows of the source.
+    inputs : mapping
+        Per file as given: "sha256", "bytes", "rows".
+    counts : mapping
+        Everything read, matched and left over; see docs/data.md.
+    """
+
+    name: str
+    ids: Objects
+    names: tuple[str, ...]
+    rows: Positions
+    dtype: np.dtype[Any]
+    read: Callable[[str], npt.NDArray[Any]]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    def column(self, name: str) -> Floats:
+        """Return one column as float64, shape (n,); NaN where an item has no number.
+
+        Raises
+        ------
+        DataError
+            When there is no such column.
+        """
+        check_columns(self.names, (name,), self.name)
+        return self._by_item(name, np.float64)
+
+    def take(self, names: Sequence[str]) -> npt.NDArray[Any]:
+        """Return some columns in `dtype`, shape (n, len(names)); each is contiguous.
+
+        Raises
+        ------
+        DataError
+            When there is no such column.
+        """
+        check_columns(self.names, names, self.name)
+        values = np.empty((len(self.rows), len(names)), self.dtype, order="F")
+        for place, name in enumerate(names):
+            values[:, place] = self._by_item(name, self.dtype)
+        return values
+
+    def _by_item(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return by_item(self.read(name), self.rows).astype(dtype, copy=False)
+
+
+def by_item(values: npt.NDArray[Any], rows: Positions) -> npt.NDArray[Any]:
+    """Return values of rows as values of items, NaN where an item has no row."""
+    kind = np.result_type(values, np.float16)
+    out: npt.NDArray[Any] = values[np.maximum(rows, 0)].astype(kind, copy=False)
+    out[rows < 0] = np.nan
+    return out
+
+
+class Blocks:
+    """Columns of an array whose rows are contiguous.
+
+    Reading one such column touches every page of the file. So a block of neighbouring columns is
+    turned at a time, in the stored type, and kept until another is asked for.
+
+    Parameters
+    ----------
+    values : ndarray, shape (rows, columns)
+    places : mapping of str to int
+        Name to column.
+    """
+
+    def __init__(self, values: npt.NDArray[Any], places: Mapping[str, int]) -> None:
+        self._values, self._places = values, places
+        column = max(1, values[:, :1].nbytes)
+        self._width = max(1, min(values.shape[1], BLOCK_BYTES // column))
+        self._lock = threading.Lock()
+        self._start, self._block = -1, values[:0].T
+
+    def __call__(self, name: str) -> npt.NDArray[Any]:
+        """Return one column, shape (rows,)."""
+        place = self._places[name]
+        if self._values.flags.f_contiguous:
+            return np.asarray(self._values[:, place])
+        start = place - place % self._width
+        with self._lock:
+            if start != self._start:
+                self._block = _turned(self._values[:, start : start + self._width])
+                self._start = start
+            block = self._block
+        return np.asarray(block[place - start])
+
+
+def _turned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the columns as contiguous rows, from a file in the order of its bytes."""
+    out = np.empty(values.shape[::-1], values.dtype.newbyteorder("="))
+    for start in range(0, len(values), 1024):
+        out[:, start : start + 1024] = values[start : start + 1024].T
+    return out
+
+
+def load_matrix(
+    source: ArraySource, items: Items, *, what: str = "scores", max_unmatched: float = 0.01
+) -> Matrix:
+    """Read named columns of numbers and join them to items.
+
+    Parameters
+    ----------
+    source : ArraySource
+    items : Items
+    what : str
+        What the numbers are, for messages; stands for the file name of an array in memory.
+    max_unmatched : float in [0, 1]
+        Largest share of items without a row, and of rows without an item. Up to there they are
+        counted.
+
+    Raises
+    ------
+    DataError
+        When the source cannot be used as given; the message says where and what to do.
+    """
+    opened = open_source(source, what)
+    ids = ids_of(source, opened, items)
+    left_out: tuple[str, ...] = ()
+    read: Callable[[str], npt.NDArray[Any]]
+    if isinstance(opened, Grid):
+        places = _places(opened, source)
+        names, place, read = tuple(places), opened.place, Blocks(opened.values, places)
+    else:
+        columns = NumberColumns.of(opened, source, {source.id or items.id})
+        names, place, read = tuple(columns.chosen), opened.name, columns.column
+        left_out = columns.left_out
+    length = len(read(names[0]))
+    rows, counts = align(
+        items, ids, np.zeros(length, dtype=bool),
+        place=place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
+    )  # fmt: skip
+    dtype, held = _look_over(names, read, rows)
+    inputs = {opened.name: {**opened.digest, "rows": length}, **(ids.inputs if ids else {})}
+    counts = {**counts, **held, "columns": len(names), "columns_left_out": [*left_out]}
+    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts)
+
+
+def _places(opened: Grid, source: ArraySource) -> dict[str, int]:
+    """Return the name of each column that is used, with its place."""
+    if opened.values.dtype.kind not in "fiub":
+        raise DataError(
+            f"the values are {opened.values.dtype}",
+            file=opened.place,
+            expected="floats, integers or booleans",
+            fix="save the numbers as float32",
+        )
+    width = opened.values.shape[1]
+    if source.names and len(source.names) != width:
+        raise DataError(
+            f"the array has {width} columns, and `names:` has {len(source.names)}",
+            file=opened.place,
+            expected="a name per column",
+            fix="list the names of all columns in their order",
+        )
+    if not source.names and source.chosen is None:
+        raise DataError(
+            f"the {width} columns of the array have no names",
+            file=opened.place,
+            expected="`names:` with a name per column, or `columns:` with name: number",
+            fix="list the names of all columns in their order",
+        )
+    known = {name: place for place, name in enumerate(source.names)}
+    if source.chosen is None:
+        return known
+    known = {str(place): place for place in range(width)} | known
+    check_columns([*known], source.chosen.values(), opened.place)
+    return {name: known[column] for name, column in source.chosen.items()}
+
+
+def _look_over(
+    names: tuple[str, ...], read: Callable[[str], npt.NDArray[Any]], rows: Positions
+) -> tuple[np.dtype[Any], dict[str, Any]]:
+    """Return the type that holds all columns, and how many numbers are missing or infinite."""
+    kinds: list[Any] = [np.float32]
+    missing, infinite = {}, {}
+    found = rows[rows >= 0]
+    for name in names:
+        values = read(name)
+        kinds.append(values.dtype)
+        if values.dtype.kind == "f":
+            matched = values[found]
+            missing[name] = int(np.isnan(matched).sum())
+            infinite[name] = int(np.isinf(matched).sum())
+    held = {
+        "missing": {name: count for name, count in missing.items() if count},
+        "infinite": {name: count for name, count in infinite.items() if count},
+    }
+    return np.result_type(*kinds), held

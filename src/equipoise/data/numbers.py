@@ -1,0 +1,94 @@
+"""Columns of numbers in the type that they are stored in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from equipoise.data.cells import as_numbers, numbers_from_text
+
+Numbers = npt.NDArray[Any]
+# Answers in words: which of them is 1 is for the user to say.
+WORDS = ("yes", "no", "y", "n", "t", "f", "positive", "negative", "present", "absent")
+
+
+def is_numbers(kind: pa.DataType) -> bool:
+    """Whether every cell of a column of this type is a number or a boolean."""
+    checks = (
+        pa.types.is_floating,
+        pa.types.is_integer,
+        pa.types.is_boolean,
+        pa.types.is_decimal,
+    )
+    return any(check(kind) for check in checks)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells are text, which may spell numbers."""
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(kind) for check in checks)
+
+
+def numbers_of(
+    column: pa.ChunkedArray, file: str, name: str, missing: tuple[str, ...] = ()
+) -> Numbers:
+    """Return a column as floats, shape (rows,); NaN where a cell is null, empty or missing.
+
+    float16, float32 and float64 stay what they are, integers and numbers in text become float64.
+    Booleans, and "true" and "false" in any case, are 1 and 0.
+
+    Raises
+    ------
+    DataError
+        When a cell is not a number; the first such row is named.
+    """
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return _floats(column)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    if is_text(kind):
+        return _spelled(pl.Series(name, column), file, missing)
+    return as_numbers(column, file, name).fill_null(np.nan).to_numpy()
+
+
+def _floats(column: pa.ChunkedArray) -> Numbers:
+    values: Numbers = np.empty(len(column), column.type.to_pandas_dtype())
+    start = 0
+    for chunk in column.chunks:
+        values[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        start += len(chunk)
+    return values
+
+
+def _spelled(texts: pl.Series, file: str, missing: tuple[str, ...]) -> Numbers:
+    stripped = texts.str.strip_chars()
+    known = stripped.set(stripped.is_in([*missing, ""]), None)
+    booleans = known.str.to_lowercase().replace({"true": "1", "false": "0"})
+    first = booleans.cast(pl.Float64, strict=False).is_null() & known.is_not_null()
+    fix = _fix(str(known.filter(first)[0])) if first.any() else ""
+    known = known.zip_with(~booleans.is_in(["1", "0"]), booleans)
+    return numbers_from_text(known, file, texts.name, fix).fill_null(np.nan).to_numpy()
+
+
+def _fix(text: str) -> str:
+    if text.lower() in WORDS:
+        return "write 1 and 0"
+    return "correct the cell, leave it empty, or list its text under `missing:`"
+
+
+def spells_numbers(column: pa.ChunkedArray, missing: tuple[str, ...] = ()) -> bool:
+    """Whether a column that nobody named is one of numbers, and not of text.
+
+    Answers in words count as numbers, so that reading them says what to do.
+    """
+    if not is_text(column.type):
+        return is_numbers(column.type)
+    texts = pl.Series("", column).str.strip_chars().str.to_lowercase().unique()
+    known = texts.filter(~texts.is_in([*missing, ""])).drop_nulls()
+    numbers = known.cast(pl.Float64, strict=False).is_not_null()
+    return known.is_empty() or bool((numbers | known.is_in([*WORDS, "true", "false"])).any())

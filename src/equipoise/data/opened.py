@@ -1,0 +1,165 @@
+"""A source of an array, opened: a two-dimensional array, or a table of columns."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError
+from equipoise.data.array_files import EXTENSIONS, ArrayFile
+from equipoise.data.array_ids import RowIds, ids_in_array, ids_in_file, ids_in_memory
+from equipoise.data.array_tables import ColumnFile, open_columns
+from equipoise.data.arrays import ArraySource
+from equipoise.data.cells import as_text
+from equipoise.data.frames import is_frame
+from equipoise.data.items import Items
+from equipoise.data.problems import check_columns
+
+BLOCK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A two-dimensional array with a row per item.
+
+    Attributes
+    ----------
+    name : str
+        The path as given, or what the array is for.
+    place : str
+        How errors name it.
+    values : ndarray, shape (rows, columns)
+        Mapped into memory where possible.
+    digest : mapping
+        "sha256" and "bytes".
+    arrays : ArrayFile or None
+    """
+
+    name: str
+    place: str
+    values: npt.NDArray[Any]
+    digest: Mapping[str, Any]
+    arrays: ArrayFile | None = None
+
+
+def open_source(source: ArraySource, what: str) -> Grid | ColumnFile:
+    """Open a file, array or data frame.
+
+    Raises
+    ------
+    DataError
+        When it cannot be read, or holds no two-dimensional array of numbers.
+    """
+    if isinstance(source.file, str | os.PathLike):
+        path = Path(source.file)
+        if path.suffix.lower() in EXTENSIONS:
+            return _grid_in_file(path, source.array)
+        return open_columns(source, what)
+    if not is_frame(source.file):
+        return _grid_in_memory(source.file, what)
+    return open_columns(source, what)
+
+
+def _grid_in_file(path: Path, array: str | None) -> Grid:
+    arrays = ArrayFile.open(path)
+    name = arrays.named(array)
+    place = arrays.place(name)
+    return Grid(str(path), place, _checked(arrays.read(name), place), arrays.digest, arrays)
+
+
+def _grid_in_memory(given: Any, what: str) -> Grid:
+    place = f"{what} (array)"
+    if isinstance(given, np.ma.MaskedArray):
+        raise _no_array("the array is masked", place, "fill it: values.filled(np.nan)")
+    try:
+        values = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise _no_array(f"{type(given).__name__} is no array of numbers ({error})", place) from None
+    if not hasattr(given, "__array__") or values.dtype.hasobject:
+        raise _no_array(f"{type(given).__name__} is no array of numbers", place)
+    _checked(values, place)
+    return Grid(place, place, values, _hash(values))
+
+
+def _no_array(problem: str, place: str, fix: str = "pass np.asarray(..., np.float32)") -> DataError:
+    return DataError(problem, file=place, expected="a path, an array or a data frame", fix=fix)
+
+
+def _checked(values: npt.NDArray[Any], place: str) -> npt.NDArray[Any]:
+    if values.ndim != 2:
+        raise DataError(
+            f"the array has the shape {values.shape}",
+            file=place,
+            expected="two dimensions: a row per item",
+            fix="average or select over the other dimensions before saving"
+            if values.ndim > 2
+            else "save an array with a row per item",
+        )
+    if 0 in values.shape:
+        raise DataError(
+            f"the array has the shape {values.shape}",
+            file=place,
+            expected="at least one row and one column",
+            fix="check that it was written completely",
+        )
+    return values
+
+
+def _hash(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
+    hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
+    step = max(1, BLOCK_BYTES // max(1, values[:1].nbytes))
+    for start in range(0, len(values), step):
+        hashed.update(np.ascontiguousarray(values[start : start + step]).data)
+    return {"sha256": hashed.hexdigest(), "bytes": values.nbytes}
+
+
+def ids_of(source: ArraySource, opened: Grid | ColumnFile, items: Items) -> RowIds | None:
+    """Return the ids of the rows, or None where rows follow the items.
+
+    A table that has a column named as the items' ids is matched by it.
+    """
+    if source.ids is not None:
+        return _declared(source, opened)
+    if isinstance(opened, Grid):
+        if source.id is not None:
+            raise DataError(
+                "an array has no columns with names",
+                file=opened.place,
+                column=source.id,
+                expected="`ids:`",
+                fix="give the file or array of ids as `ids:`",
+            )
+        return None
+    name = source.id if source.id is not None or items.id not in opened.names else items.id
+    if name is None:
+        return None
+    check_columns(opened.names, (name,), opened.name)
+    texts = as_text(opened.read((name,))[name], opened.name, name)
+    return RowIds(texts, opened.name, {})
+
+
+def _declared(source: ArraySource, opened: Grid | ColumnFile) -> RowIds:
+    ids = source.ids
+    if not isinstance(ids, str | os.PathLike):
+        return ids_in_memory(ids, f"ids of {opened.name}")
+    arrays = opened.arrays if isinstance(opened, Grid) else None
+    if arrays is not None and str(ids) in arrays.headers:
+        return ids_in_array(arrays, str(ids))
+    if arrays is not None and not Path(ids).suffix:
+        arrays.named(str(ids))
+    return ids_in_file(Path(ids), source.encoding, source.delimiter)
+
+
+def how_to_give_ids(opened: Grid | ColumnFile) -> str:
+    """Return the advice for a matrix whose rows cannot follow the items."""
+    if isinstance(opened, Grid):
+        return "give `ids:` (a file of ids, or the name of an array of ids in the same file)"
+    return "give `id:` with the column of ids"
