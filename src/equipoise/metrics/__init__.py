@@ -39,6 +39,7 @@ from equipoise.metrics.pairs import accuracy_difference
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.rates import rates
 from equipoise.metrics.retrieval.chance import expected_max_skew
+from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
 from equipoise.metrics.retrieval.measures import (
     bias_at_k,
@@ -49,12 +50,14 @@ from equipoise.metrics.retrieval.measures import (
     skew_at_k,
 )
 from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
+from equipoise.metrics.retrieval.together import retrieval_measures
 from equipoise.metrics.skewsize import mev_sweep, skewsize
 
 __all__ = [
     "CARDS",
     "Card",
     "Choices",
+    "CosineScores",
     "Counts",
     "ImageSimilarities",
     "PairScores",
@@ -73,6 +76,7 @@ __all__ = [
     "concept_results",
     "correlation",
     "correlation_p_value",
+    "cosine_scores",
     "count",
     "cramers_v",
     "demographic_parity",
@@ -106,6 +110,7 @@ __all__ = [
     "rates",
     "retrieval_curves",
     "retrieval_mad",
+    "retrieval_measures",
     "robust_conclusions",
     "sc_weat",
     "score_summary",

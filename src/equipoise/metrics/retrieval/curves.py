@@ -22,7 +22,7 @@ from equipoise.metrics.retrieval.estimates import (
 from equipoise.metrics.retrieval.pools import Floats, Pools, pools_of
 from equipoise.metrics.retrieval.prefixes import discounted, prefixes
 from equipoise.metrics.retrieval.statistics import Bools, Drawn
-from equipoise.metrics.retrieval.tops import Desired, Tops, desired_shares, rank
+from equipoise.metrics.retrieval.tops import Desired, Ranking, Tops, desired_shares
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling
@@ -77,7 +77,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for curves; use Permutation()")
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    tops = rank(pools, k)
+    tops = Ranking.of(pools, k).tops(k)
     if not len(tops.pool):
         raise InputError(f"k={k}: no pool of several groups has more than {k} items")
     shares = desired_shares(desired, pools)[tops.pool]

@@ -29,7 +29,6 @@ from equipoise.metrics.retrieval.parts import (
     too_small,
 )
 from equipoise.metrics.retrieval.pools import Floats, Pools
-from equipoise.metrics.retrieval.statistics import Statistic
 from equipoise.metrics.retrieval.tops import Tops
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import unit_keys, unit_uniforms
@@ -53,13 +52,40 @@ class _Null:
 
 def estimate(asked: Asked, resampling: Resampling | None, rng: int) -> Estimate:
     """Turn what is asked into the estimate, see `equipoise.metrics.retrieval`."""
-    statistics = (asked.statistic, *(one.statistic for one in asked.others))
-    observed = [one(asked.observed)[0] for one in statistics]
+    return estimates([asked], resampling, rng)[0]
+
+
+def estimates(asked: Sequence[Asked], resampling: Resampling | None, rng: int) -> list[Estimate]:
+    """Turn several measures into estimates: those of one ranking and K share their draws."""
+    found: dict[int, Estimate] = {}
+    together: dict[int, list[int]] = {}
+    for place, one in enumerate(asked):
+        together.setdefault(id(one.tops), []).append(place)
+    for places in together.values():
+        group = [asked[place] for place in places]
+        primary = _nulls(group, resampling, rng, sets=group[0].pools.member is not None)
+        secondary: list[_Null | None] = [None] * len(group)
+        if group[0].pools.member is not None:
+            secondary = _nulls(
+                [replace(one, others=()) for one in group], resampling, rng, sets=False
+            )
+        weights = query_weights(group[0].pools, group[0].tops.pool, resampling, rng)
+        for place, *nulls in zip(places, primary, secondary, strict=True):
+            found[place] = _estimate(asked[place], nulls, weights, resampling)
+    return [found[place] for place in range(len(asked))]
+
+
+def _estimate(
+    asked: Asked,
+    nulls: Sequence[_Null | None],
+    weights: Floats | None,
+    resampling: Resampling | None,
+) -> Estimate:
+    observed = [one(asked.observed)[0] for one in asked.statistics]
     sets = asked.pools.member is not None
-    null = _null(asked, statistics, resampling, rng, sets=sets)
-    weights = query_weights(asked.pools, asked.tops.pool, resampling, rng)
     draws = [
-        _draws(values, null, index, weights, resampling) for index, values in enumerate(observed)
+        _draws(values, nulls[0], index, weights, resampling)
+        for index, values in enumerate(observed)
     ]
     exact = _exact(asked) if resampling is not None else {}
     if isinstance(resampling, Exact) and (len(exact) != 1 or len(asked.tops.pool) != 1):
@@ -68,7 +94,7 @@ def estimate(asked: Asked, resampling: Resampling | None, rng: int) -> Estimate:
     parts = [
         *query_parts(asked, draws[0], exact),
         *other_parts(asked, draws[1:]),
-        *_pool_order(asked, draws[0], weights, resampling, rng),
+        *_pool_order(asked, draws[0], nulls[1], weights, resampling),
     ]
     value = float(draws[0].observed[0])
     return Estimate(
@@ -132,22 +158,21 @@ def exchange_of(pools: Pools, tops: Tops, *, sets: bool) -> LabelExchange:
     return LabelExchange.of(pools.groups.codes, stratum, tops.items)
 
 
-def _null(
-    asked: Asked,
-    statistics: Sequence[Statistic],
-    resampling: Resampling | None,
-    rng: int,
-    *,
-    sets: bool,
-) -> _Null | None:
-    if resampling is None or isinstance(resampling, Exact) or not len(asked.tops.pool):
-        return None
-    exchange = exchange_of(asked.pools, asked.tops, sets=sets)
+def _nulls(
+    asked: Sequence[Asked], resampling: Resampling | None, rng: int, *, sets: bool
+) -> list[_Null | None]:
+    """Draw the null of measures of one ranking and K once for all of them."""
+    tops, nothing = asked[0].tops, [None] * len(asked)
+    if resampling is None or isinstance(resampling, Exact) or not len(tops.pool):
+        return [*nothing]
+    exchange = exchange_of(asked[0].pools, tops, sets=sets)
     if not exchange.moves:
-        return None
-    many = permutations(resampling, asked.tops.items.size)
-    values = simulate(statistics, asked.tops, exchange, many, rng)
-    return _Null(values, f"{SET_ORDER if sets else POOL_ORDER}; {many} permutations")
+        return [*nothing]
+    many = permutations(resampling, tops.items.size)
+    statistics = [statistic for one in asked for statistic in one.statistics]
+    values = iter(simulate(statistics, tops, exchange, many, rng))
+    text = f"{SET_ORDER if sets else POOL_ORDER}; {many} permutations"
+    return [_Null([next(values) for _ in one.statistics], text) for one in asked]
 
 
 def _draws(
@@ -199,12 +224,15 @@ def _whole(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> Against:
 
 
 def _pool_order(
-    asked: Asked, draws: Draws, weights: Floats | None, resampling: Resampling | None, rng: int
+    asked: Asked,
+    draws: Draws,
+    null: _Null | None,
+    weights: Floats | None,
+    resampling: Resampling | None,
 ) -> list[Part]:
     """Hold the value against the secondary null too, where sets make another the primary."""
     if asked.pools.member is None:
         return []
-    null = _null(asked, (asked.statistic,), resampling, rng, sets=False)
     again = _draws(draws.observed[1:], null, 0, weights, resampling)
     against = against_chance(again, 0, asked.harm) if null else NOTHING
     n = sum(len(asked.pools.pools[index].items) for index in asked.tops.pool.tolist())

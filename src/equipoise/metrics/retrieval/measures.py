@@ -16,7 +16,7 @@ from equipoise.metrics.retrieval.requests import (
     asked_ndkl,
     asked_skews,
 )
-from equipoise.metrics.retrieval.tops import Desired
+from equipoise.metrics.retrieval.tops import Desired, Ranking
 from equipoise.stats.resampling import Resampling
 
 
@@ -85,7 +85,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_max_skew(pools, k, desired), resampling, rng)
+    return estimate(asked_max_skew(Ranking.of(pools, k), k, desired), resampling, rng)
 
 
 def min_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -124,7 +124,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_min_skew(pools, k, desired), resampling, rng)
+    return estimate(asked_min_skew(Ranking.of(pools, k), k, desired), resampling, rng)
 
 
 def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -167,7 +167,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_skews(pools, k, desired, group), resampling, rng)
+    return estimate(asked_skews(Ranking.of(pools, k), k, desired, group), resampling, rng)
 
 
 def ndkl(  # noqa: PLR0913 - one keyword for each choice
@@ -210,7 +210,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_ndkl(pools, k, desired), resampling, rng)
+    return estimate(asked_ndkl(Ranking.of(pools, k), k, desired), resampling, rng)
 
 
 def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -255,7 +255,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_bias(pools, k, desired, first, second), resampling, rng)
+    return estimate(asked_bias(Ranking.of(pools, k), k, desired, first, second), resampling, rng)
 
 
 def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -296,4 +296,4 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022, Table 1.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_mad(pools, k), resampling, rng)
+    return estimate(asked_mad(Ranking.of(pools, k), k), resampling, rng)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ class Asked:
     params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The main one, then those beside it."""
+        return (self.statistic, *(one.statistic for one in self.others))
+
+    @cached_property
     def observed(self) -> Drawn:
         """The labels as they are."""
         return Drawn(self.pools.groups.codes[self.tops.items][None], self.tops)

@@ -13,10 +13,12 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
+from equipoise.metrics.retrieval.cosines import CosineScores
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Scores = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +31,13 @@ class Pool:
         The query, with the level of the marginal where there is one.
     query : int
         Index of the query.
-    scores : ndarray, shape (m,)
     items : ndarray of int64, shape (m,)
         Rows of the data.
     """
 
     name: str
     query: int
-    scores: Scores
-    items: Indices
+    items: Indices = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,8 @@ class Pools:
     Attributes
     ----------
     pools : tuple of Pool
+    table : ndarray, shape (n,) or (queries, n), or CosineScores
+        Scores of all rows.
     groups : Groups
         Of all rows, those that are left out included.
     block : ndarray of int64, shape (n,)
@@ -62,6 +64,7 @@ class Pools:
     """
 
     pools: tuple[Pool, ...]
+    table: Scores | CosineScores = field(repr=False)
     groups: Groups
     block: Indices = field(repr=False)
     member: Indices | None = field(repr=False)
@@ -76,6 +79,14 @@ class Pools:
         return np.stack(
             [np.bincount(self.groups.codes[one.items], minlength=many) for one in self.pools]
         )
+
+    def scores(self, index: int) -> Scores:
+        """Return the scores of a pool's items."""
+        query, items = self.pools[index].query, self.pools[index].items
+        if isinstance(self.table, CosineScores):
+            return self.table.of_query(query, items)
+        row = self.table if self.table.ndim == 1 else self.table[query]
+        return row if len(items) == len(row) else row[items]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -100,7 +111,7 @@ def pools_of(
 
     Parameters
     ----------
-    scores : array-like, shape (n,) or (queries, n)
+    scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each item to each query, higher is better. Any finite real numbers.
     groups : array-like (n,), mapping of str to array-like, or Groups
         The groups of the items, or attributes whose intersections are taken. Items of which an
@@ -121,8 +132,8 @@ def pools_of(
         When shapes do not fit, a score is no finite number, query names repeat, a query has
         several units, or no item is left.
     """
-    table = _scores(scores)
-    count = table.shape[-1]
+    table = scores if isinstance(scores, CosineScores) else _scores(scores)
+    count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
     found = Groups.of(groups)
     _check_length("groups", len(found.codes), count)
     levels = None if within is None else Groups.of(within)
@@ -130,12 +141,14 @@ def pools_of(
         _check_length("within", len(levels.codes), count)
     names, owner = _queries(queries, table)
     kept, excluded = _kept(found, levels, owner)
+    if isinstance(table, CosineScores) and owner is not None:
+        table = table.of_owner(owner, np.flatnonzero(kept))
     # Items of no pool exchange with none.
     block = np.where(kept, _block(levels, owner, count), -1)
     member, without = _members(sets, block, kept)
-    pools = tuple(_pools(table, kept, names, owner, levels))
+    pools = tuple(_pools(kept, names, owner, levels))
     chosen = _units(units, names, owner)
-    return Pools(pools, found, block, member, chosen, excluded, without)
+    return Pools(pools, table, found, block, member, chosen, excluded, without)
 
 
 def _scores(scores: Any) -> Scores:
@@ -167,8 +180,10 @@ def _check_length(what: str, length: int, expected: int) -> None:
         raise InputError(f"{what}: {length} items; expected {expected}, as in scores")
 
 
-def _queries(queries: Any, table: Scores) -> tuple[tuple[str, ...], Indices | None]:
+def _queries(queries: Any, table: Scores | CosineScores) -> tuple[tuple[str, ...], Indices | None]:
     """Return query names, and the query of each item where every item belongs to one."""
+    if isinstance(table, CosineScores):
+        return table.names, None if queries is None else _owner(queries, table)
     if table.ndim == 1:
         if queries is None:
             return ("",), None
@@ -186,9 +201,22 @@ def _queries(queries: Any, table: Scores) -> tuple[tuple[str, ...], Indices | No
     return names, None
 
 
+def _owner(queries: Any, table: CosineScores) -> Indices:
+    codes, labels = encode(queries, what="queries")
+    _check_length("queries", len(codes), len(table))
+    place = {name: index for index, name in enumerate(table.names)}
+    unknown = [label for label in labels if label not in place]
+    if unknown:
+        raise InputError(
+            f"queries: {unknown[0]!r} is no query of the scores; expected their names, "
+            f"such as {table.names[0]!r}"
+        )
+    return np.array([*(place[label] for label in labels), -1], dtype=np.int64)[codes]
+
+
 def _kept(
     groups: Groups, levels: Groups | None, owner: Indices | None
-) -> tuple[npt.NDArray[np.bool_], dict[str, int]]:
+) -> tuple[Bools, dict[str, int]]:
     kept = groups.codes >= 0
     excluded = {"items without a group": int((~kept).sum())}
     for reason, codes in (
@@ -208,7 +236,7 @@ def _block(levels: Groups | None, owner: Indices | None, count: int) -> Indices:
     return block if levels is None else block * len(levels) + levels.codes
 
 
-def _members(sets: Any, block: Indices, kept: npt.NDArray[np.bool_]) -> tuple[Indices | None, int]:
+def _members(sets: Any, block: Indices, kept: Bools) -> tuple[Indices | None, int]:
     if sets is None:
         return None, 0
     codes, names = encode(sets, what="sets")
@@ -219,8 +247,7 @@ def _members(sets: Any, block: Indices, kept: npt.NDArray[np.bool_]) -> tuple[In
 
 
 def _pools(
-    table: Scores,
-    kept: npt.NDArray[np.bool_],
+    kept: Bools,
     names: tuple[str, ...],
     owner: Indices | None,
     levels: Groups | None,
@@ -233,13 +260,11 @@ def _pools(
     blocks = len(labels) * (1 if owner is None else len(names))
     parts = np.split(rows, np.cumsum(np.bincount(block[rows], minlength=blocks))[:-1])
     for query, name in enumerate(names):
-        row = table if table.ndim == 1 else table[query]
         for level, label in enumerate(labels):
             items = parts[level if owner is None else query * len(labels) + level]
-            whole = len(items) == len(row)
             shown = f"{name} | {label}" if name and label else name or label
             if levels is None or levels.counts[level]:
-                yield Pool(shown, query, row if whole else row[items], items)
+                yield Pool(shown, query, items)
 
 
 def _units(units: Any, names: tuple[str, ...], owner: Indices | None) -> tuple[str, ...]:

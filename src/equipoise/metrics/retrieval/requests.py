@@ -25,7 +25,7 @@ from equipoise.metrics.retrieval.statistics import (
     contrast,
     skews,
 )
-from equipoise.metrics.retrieval.tops import Desired, desired_shares, rank
+from equipoise.metrics.retrieval.tops import Desired, Ranking, desired_shares
 
 SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"
 NDKL = "Geyik et al. 2019, KDD (NDKL)"
@@ -33,24 +33,25 @@ BIAS = "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutr
 MAD = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table 1"
 
 
-def asked_max_skew(pools: Pools, k: int, desired: Desired) -> Asked:
+def asked_max_skew(ranking: Ranking, k: int, desired: Desired) -> Asked:
     """Return MaxSkew@K, with that of the other target beside it."""
+    pools = ranking.pools
     given = desired_shares(desired, pools)
     exact = _ExactMaxSkew(pools, k, given, (given > 0) & pools.groups.usable)
-    return _extreme("max_skew", "higher", MaxSkew, pools, k, desired, exact)
+    return _extreme("max_skew", "higher", MaxSkew, ranking, k, desired, exact)
 
 
-def asked_min_skew(pools: Pools, k: int, desired: Desired) -> Asked:
+def asked_min_skew(ranking: Ranking, k: int, desired: Desired) -> Asked:
     """Return MinSkew@K, with that of the other target beside it."""
-    return _extreme("min_skew", "lower", MinSkew, pools, k, desired)
+    return _extreme("min_skew", "lower", MinSkew, ranking, k, desired)
 
 
-def asked_skews(pools: Pools, k: int, desired: Desired, group: str | None) -> Asked:
+def asked_skews(ranking: Ranking, k: int, desired: Desired, group: str | None) -> Asked:
     """Return Skew@K of a group, or the largest, with that of every group beside it."""
-    names = pools.groups.names
+    names = ranking.pools.groups.names
     if group is not None and group not in names:
         raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
-    tops = rank(pools, k)
+    pools, tops = ranking.pools, ranking.tops(k)
     given = desired_shares(desired, pools)[tops.pool]
     each = [GroupSkew(given, index) for index in range(len(names))]
     largest = MaxSkew(given, (given > 0) & pools.groups.usable)
@@ -70,9 +71,9 @@ def asked_skews(pools: Pools, k: int, desired: Desired, group: str | None) -> As
     )
 
 
-def asked_ndkl(pools: Pools, k: int, desired: Desired) -> Asked:
+def asked_ndkl(ranking: Ranking, k: int, desired: Desired) -> Asked:
     """Return NDKL over the first k prefixes, with that of the other target beside it."""
-    tops = rank(pools, k, whole=True)
+    pools, tops = ranking.pools, ranking.tops(k, whole=True)
     other = _other_target(desired, pools, tops.pool)
     beside = [] if other is None else [(f"ndkl_{other[0]}", Divergence(other[1]))]
     return Asked(
@@ -88,12 +89,12 @@ def asked_ndkl(pools: Pools, k: int, desired: Desired) -> Asked:
 
 
 def asked_bias(
-    pools: Pools, k: int, desired: Desired, first: str | None, second: str | None
+    ranking: Ranking, k: int, desired: Desired, first: str | None, second: str | None
 ) -> Asked:
     """Return Bias@K of two groups."""
-    names = _opposed(pools.groups, first, second)
-    places = (pools.groups.names.index(names[0]), pools.groups.names.index(names[1]))
-    tops = rank(pools, k)
+    names = _opposed(ranking.pools.groups, first, second)
+    one, other = (ranking.pools.groups.names.index(name) for name in names)
+    pools, tops = ranking.pools, ranking.tops(k)
     wanted = desired_shares(desired, pools)[tops.pool]
     return Asked(
         metric="bias_at_k",
@@ -101,19 +102,21 @@ def asked_bias(
         harm="either",
         pools=pools,
         tops=tops,
-        statistic=Bias(*places, len(pools.groups)),
+        statistic=Bias(one, other, len(pools.groups)),
         params={
             "first": names[0],
             "second": names[1],
             "desired": _told(desired),
-            "at_desired_shares": float(contrast(wanted, *places).mean()) if len(wanted) else np.nan,
+            "at_desired_shares": float(contrast(wanted, one, other).mean())
+            if len(wanted)
+            else np.nan,
         },
     )
 
 
-def asked_mad(pools: Pools, k: int) -> Asked:
+def asked_mad(ranking: Ranking, k: int) -> Asked:
     """Return the sum of the shares' absolute deviations from their mean."""
-    tops = rank(pools, k)
+    pools, tops = ranking.pools, ranking.tops(k)
     compared = (pools.sizes > 0)[tops.pool] & pools.groups.usable
     return Asked("retrieval_mad", MAD, "higher", pools, tops, ShareDeviation(compared))
 
@@ -122,12 +125,12 @@ def _extreme(
     metric: str,
     harm: Harm,
     kind: type[MaxSkew] | type[MinSkew],
-    pools: Pools,
+    ranking: Ranking,
     k: int,
     desired: Desired,
     exact: _ExactMaxSkew | None = None,
 ) -> Asked:
-    tops = rank(pools, k)
+    pools, tops = ranking.pools, ranking.tops(k)
     usable = pools.groups.usable
     given = desired_shares(desired, pools)[tops.pool]
     other = _other_target(desired, pools, tops.pool)

@@ -63,13 +63,13 @@ class Similarity:
         held: dict[int, list[int]] = {}
         for index, one in enumerate(pools.pools):
             several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
-            if several and np.ptp(one.scores) > 0:
+            if several and np.ptp(pools.scores(index)) > 0:
                 # Pools of one block are pools of the same images.
                 held.setdefault(int(pools.block[one.items[0]]), []).append(index)
         shared = []
         for places in held.values():
             items = pools.pools[places[0]].items
-            table = np.stack([pools.pools[i].scores for i in places]).astype(np.float64)
+            table = np.stack([pools.scores(i) for i in places]).astype(np.float64)
             table -= table.mean(axis=1, keepdims=True)
             table /= table.std(axis=1, keepdims=True)
             # By score and group, so that permuted rows give the same draws.
@@ -130,7 +130,7 @@ class Similarity:
         """Say why a concept has no value."""
         if (self.pools.sizes[index] > 0).sum() < 2:
             return "fewer than two groups in the pool"
-        if np.ptp(self.pools.pools[index].scores) == 0:
+        if np.ptp(self.pools.scores(index)) == 0:
             return "all scores are equal"
         return "fewer than two groups with rows enough"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Literal
 
@@ -13,11 +13,15 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
+from equipoise.metrics.retrieval.cosines import CosineScores
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores
+from equipoise.stats.threads import each
 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]
 
 _ONE = 1e-9
+# Scores from which threads pay.
+_SPREAD = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,50 +67,115 @@ class Tops:
         return np.asarray((self.end[first] - self.begin[first] > 1).any(axis=1))
 
 
-def rank(pools: Pools, k: int, *, whole: bool = False) -> Tops:
-    """Find the k best items of each pool with more than k items, all of those that tie included.
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The best items of all pools, found once for every K that is asked for.
 
-    Parameters
+    Attributes
     ----------
     pools : Pools
-    k : int
-    whole : bool
-        Take pools of exactly k items too: the order says something where the selection does not.
-
-    Raises
-    ------
-    InputError
-        When k is below 1.
+    longest : int
+        The largest K.
     """
-    if not _whole(k) or k < 1:
-        raise InputError(f"k={k}: expected a whole number of at least 1")
-    least = k if whole else k + 1
-    several = (pools.sizes > 0).sum(axis=1) > 1
-    chosen = [i for i, one in enumerate(pools.pools) if len(one.items) >= least and several[i]]
-    found = [_best(pools.pools[i].scores, pools, i, k) for i in chosen]
-    width = max((len(one) for one, _ in found), default=k)
-    items = np.full((len(found), width), -1, dtype=np.int64)
-    begin, end = np.zeros_like(items), np.zeros_like(items)
-    for row, (best, scores) in enumerate(found):
-        items[row, : len(best)] = best
-        starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
-        length = np.diff(np.append(starts, len(best)))
-        begin[row, : len(best)] = np.repeat(starts, length)
-        end[row, : len(best)] = np.repeat(starts + length, length)
-    return Tops(int(k), np.array(chosen, dtype=np.int64), items, begin, end)
+
+    pools: Pools
+    longest: int
+
+    @classmethod
+    def of(cls, pools: Pools, *ks: int) -> Ranking:
+        """Prepare a ranking.
+
+        Raises
+        ------
+        InputError
+            When a K is below 1.
+        """
+        for k in ks:
+            if not _whole(k) or k < 1:
+                raise InputError(f"k={k}: expected a whole number of at least 1")
+        return cls(pools, int(max(ks)))
+
+    def tops(self, k: int, *, whole: bool = False) -> Tops:
+        """Return the k best items of each pool with more than k items, ties included.
+
+        Parameters
+        ----------
+        k : int
+            At most `longest`.
+        whole : bool
+            Take pools of exactly k items too: the order says something where the selection
+            does not.
+        """
+        if (k, whole) not in self._kept:
+            self._kept[k, whole] = self._cut(int(k), k if whole else k + 1)
+        return self._kept[k, whole]
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, bool], Tops]:
+        return {}
+
+    def _cut(self, k: int, least: int) -> Tops:
+        several, items, begin, end = self._best
+        large = np.array([len(self.pools.pools[i].items) >= least for i in several], dtype=bool)
+        # What ties with the K-th item ends where its run ends.
+        last = end[large, k - 1] if large.any() else np.full(0, k)
+        width = int(last.max(initial=k)) if large.any() else k
+        beyond = np.arange(width) >= last[:, None]
+        cut = [np.where(beyond, off, table[large, :width])
+               for off, table in ((-1, items), (0, begin), (0, end))]  # fmt: skip
+        return Tops(k, np.array(several, dtype=np.int64)[large], *cut)
+
+    @cached_property
+    def _best(self) -> tuple[list[int], Indices, Indices, Indices]:
+        """Pools of several groups, their best items and the runs of equal scores among them."""
+        pools = self.pools
+        several = np.flatnonzero((pools.sizes > 0).sum(axis=1) > 1).tolist()
+        found = best(pools, several, self.longest)
+        width = max((len(one) for one, _ in found), default=self.longest)
+        width = max(width, self.longest)
+        items = np.full((len(found), width), -1, dtype=np.int64)
+        begin, end = np.zeros_like(items), np.zeros_like(items)
+        for row, (rows, scores) in enumerate(found):
+            order = np.lexsort((pools.groups.codes[rows], scores))[::-1]
+            many, ranked = len(rows), scores[order]
+            items[row, :many] = rows[order]
+            starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+            length = np.diff(np.append(starts, many))
+            begin[row, :many] = np.repeat(starts, length)
+            end[row, :many] = np.repeat(starts + length, length)
+        return several, items, begin, end
 
 
 def _whole(number: object) -> bool:
     return isinstance(number, Integral)
 
 
-def _best(scores: Scores, pools: Pools, index: int, k: int) -> tuple[Indices, Scores]:
-    """Return rows and scores of the best items, by score and then by group."""
+def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Indices, Scores]]:
+    """Return rows and scores of each pool's k best items, ties included; all of a smaller pool."""
+    if not isinstance(pools.table, CosineScores):
+        work = sum(len(pools.pools[index].items) for index in chosen)
+        spread = each if work > _SPREAD else map
+        return [*spread(partial(_best, pools, k), chosen)]
+    found: dict[int, tuple[Indices, Scores]] = {}
+    together: dict[int, list[int]] = {}
+    for index in chosen:
+        # Pools of one block are pools of the same items.
+        together.setdefault(int(pools.block[pools.pools[index].items[0]]), []).append(index)
+    for places in together.values():
+        items = pools.pools[places[0]].items
+        queries = [pools.pools[index].query for index in places]
+        ranked = pools.table.best(queries, items, min(k, len(items)))
+        found.update(zip(places, ranked, strict=True))
+    return [found[index] for index in chosen]
+
+
+def _best(pools: Pools, k: int, index: int) -> tuple[Indices, Scores]:
+    scores, items = pools.scores(index), pools.pools[index].items
+    if k >= len(scores):
+        return items, scores
     last = np.partition(scores, len(scores) - k)[len(scores) - k]
-    found = np.flatnonzero(scores >= last)
-    rows = pools.pools[index].items[found]
-    order = np.lexsort((pools.groups.codes[rows], scores[found]))[::-1]
-    return rows[order], scores[found][order]
+    kept = np.flatnonzero(scores >= last)
+    return items[kept], scores[kept]
 
 
 def desired_shares(desired: Desired, pools: Pools) -> Floats:

@@ -1,0 +1,86 @@
+"""Compiled loops of retrieval: inner products and what reaches a threshold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from equipoise.stats.compiled import compiled
+
+# Sums that run side by side, added in one order: the same number on every machine.
+_LANES = 32
+
+
+@compiled(
+    "void(float32[:, ::1], int64[::1], float64[:, ::1], float64[::1], float64[::1])",
+    "void(float64[:, ::1], int64[::1], float64[:, ::1], float64[::1], float64[::1])",
+)
+def inner(block: Any, owner: Any, queries: Any, dots: Any, squares: Any) -> None:
+    """Write the products of each vector with its query, and with itself, in float64.
+
+    Parameters
+    ----------
+    block : ndarray of float32 or float64, shape (m, d)
+    owner : ndarray of int64, shape (m,)
+        Row of `queries` for each vector.
+    queries : ndarray of float64, shape (q, d)
+    dots, squares : ndarray of float64, shape (m,)
+        Written.
+    """
+    many, size = block.shape
+    even = size - size % _LANES
+    dot, square = np.zeros(_LANES), np.zeros(_LANES)
+    for i in range(many):
+        row, query = block[i], queries[owner[i]]
+        for lane in range(_LANES):
+            dot[lane], square[lane] = 0.0, 0.0
+        for start in range(0, even, _LANES):
+            for lane in range(_LANES):
+                value = np.float64(row[start + lane])
+                dot[lane] += value * query[start + lane]
+                square[lane] += value * value
+        total, length = 0.0, 0.0
+        for lane in range(_LANES):
+            total += dot[lane]
+            length += square[lane]
+        for j in range(even, size):
+            value = np.float64(row[j])
+            total += value * query[j]
+            length += value * value
+        dots[i], squares[i] = total, length
+
+
+@compiled(
+    "int64(float32[:, ::1], float32[::1], float32[::1], int32[::1], int32[::1], float32[::1])"
+)
+def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, score: Any) -> int:
+    """List the scores that reach their query's threshold, and return how many do.
+
+    Parameters
+    ----------
+    products : ndarray of float32, shape (q, m)
+    inverse : ndarray of float32, shape (m,)
+        What a product is multiplied with.
+    least : ndarray of float32, shape (q,)
+    query, place, score : ndarray
+        Written, as far as there is room: row, column and score of what reaches.
+    """
+    many = 0
+    queries, items = products.shape
+    for q in range(queries):
+        row, bar = products[q], least[q]
+        for start in range(0, items, 64):
+            stop = min(start + 64, items)
+            hits = 0
+            for j in range(start, stop):
+                hits += row[j] * inverse[j] >= bar
+            if not hits:
+                continue
+            for j in range(start, stop):
+                value = row[j] * inverse[j]
+                if value >= bar:
+                    if many < len(query):
+                        query[many], place[many], score[many] = q, j, value
+                    many += 1
+    return many
