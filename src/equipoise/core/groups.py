@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -109,6 +109,26 @@ class Groups:
     def take(self, rows: npt.NDArray[Any]) -> Groups:
         """Return the groups of a selection of rows (indices or a mask); levels are kept."""
         return Groups(self.attributes, self.levels, self.codes[rows], self.min_size)
+
+
+class CountedGroups(Groups):
+    """Groups whose rows were counted already; the codes of rows are made when they are read."""
+
+    def __init__(
+        self,
+        groups: tuple[tuple[str, ...], tuple[tuple[str, ...], ...], int],
+        counts: npt.NDArray[np.int64],
+        codes: Callable[[], npt.NDArray[np.int32]],
+    ) -> None:
+        names = ("attributes", "levels", "min_size")
+        # The class is frozen; cached properties keep what they hold in the same place.
+        vars(self).update(zip(names, groups, strict=True), counts=counts, _codes=codes)
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """Index into `levels`, shape (n,)."""
+        codes: npt.NDArray[np.int32] = vars(self)["_codes"]()
+        return codes
 
 
 def _intersect(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from equipoise.core.errors import InputError
 
 Codes = npt.NDArray[np.int32]
+
+# Numbers from minus this to this, or the number of rows, are encoded by a table of all of them.
+_DENSE = 1 << 12
 
 # How missing values that are no strings print: NaN of any width, pandas' NA and NaT, None.
 _MISSING = frozenset({"nan", "NaN", "<NA>", "NaT", "None"})
@@ -30,6 +35,56 @@ class Encoded(Protocol):
     def vocabulary(self) -> tuple[str, ...]:
         """Distinct labels, used or not."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Labels that were encoded elsewhere, see `Encoded`."""
+
+    codes: Codes
+    vocabulary: tuple[str, ...]
+
+
+def coded(labels: Any) -> Encoded | None:
+    """Return labels that have codes already, or get them from Arrow; None for others.
+
+    Columns of text in Arrow's memory (of pyarrow, polars and pandas) are encoded there, without a
+    Python object for each row.
+    """
+    if isinstance(labels, Encoded):
+        return labels
+    streams = hasattr(labels, "__arrow_c_stream__")
+    one = len(getattr(labels, "shape", (0,))) == 1
+    if not one or not (streams or hasattr(labels, "__arrow_c_array__")):
+        return None
+    try:
+        column = pa.chunked_array(labels if streams else [labels])
+    except (pa.ArrowException, TypeError, ValueError):  # Objects of several types, say.
+        return None
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return _coded_text(column) if _is_text(kind) else None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _coded_text(column: pa.ChunkedArray) -> Coded:
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.large_string())
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    whole = column.unify_dictionaries().combine_chunks()
+    codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
+    names = whole.dictionary.to_pylist()
+    if "" not in names and None not in names:
+        return Coded(codes, tuple(names))
+    kept = [name for name in names if name]
+    place = {name: index for index, name in enumerate(kept)}
+    lookup = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int32)
+    return Coded(lookup[codes], tuple(kept))
 
 
 def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]]:
@@ -55,8 +110,9 @@ def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]
     InputError
         When `labels` is not one-dimensional, or a label is a fraction, infinite or bytes.
     """
-    if isinstance(labels, Encoded):
-        return _compress(labels)
+    known = coded(labels)
+    if known is not None:
+        return _compress(known)
     array = label_array(labels, what=what)
     if array.ndim != 1:
         raise InputError(f"{what}: shape {array.shape}; expected one label per row, shape (n,)")
@@ -104,8 +160,16 @@ def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:
 
 
 def _encode_numbers(array: npt.NDArray[Any]) -> tuple[Codes, tuple[str, ...]]:
-    values, codes = np.unique(array, return_inverse=True)
-    return codes.astype(np.int32), tuple(str(value) for value in values.tolist())
+    low, high = (int(end) for end in (array.min(initial=0), array.max(initial=0)))
+    if not -_DENSE < low <= high < max(_DENSE, len(array)):
+        values, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int32), tuple(str(value) for value in values.tolist())
+    # As quick as reading them; sorting takes ten times as long.
+    places = array.astype(np.int64) - low
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[places] = True
+    values = (np.flatnonzero(seen) + low).astype(array.dtype)
+    return (np.cumsum(seen, dtype=np.int32) - 1)[places], tuple(map(str, values.tolist()))
 
 
 def _encode_floats(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[str, ...]]:

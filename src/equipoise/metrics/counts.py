@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import encode, natural
+from equipoise.core.labels import Encoded, coded, encode, label_array, natural
+from equipoise.metrics.cells import Cells, check_any, check_lengths
 from equipoise.metrics.items import Units, item_sampler, labels_of, units_of
 from equipoise.stats.draws import Sampler, TableSampler
 
@@ -191,10 +191,27 @@ def count(
     InputError
         When lengths differ, probabilities are not finite or negative, or nothing is left.
     """
+    labels = coded(y_pred) or label_array(y_pred, what="y_pred")
+    flat = (labels.codes if isinstance(labels, Encoded) else labels).ndim == 1
+    if flat and weights is None and units is None:
+        cells = Cells.of(y_true, labels, groups)
+        return Counts(
+            cells.groups,
+            cells.classes,
+            cells.truth,
+            cells.prediction,
+            TableSampler(cells.table.astype(np.float64)),
+            cells.excluded,
+            "row",
+        )
+    return _count_items(y_true, labels, groups, weights, units)
+
+
+def _count_items(y_true: Any, y_pred: Any, groups: Any, weights: Any, units: Any) -> Counts:
     truth, true_names = encode(y_true, what="y_true")
     grouped = Groups.of(groups)
     labels, label_names, spread = labels_of(y_pred, weights, true_names)
-    _check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
+    check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
     names = tuple(sorted({*true_names, *label_names}, key=natural))
     place = {name: index for index, name in enumerate(names)}
     lookup_truth = np.array([place[name] for name in true_names] + [-1], dtype=np.int64)
@@ -212,19 +229,12 @@ def count(
     )
 
 
-def _check_lengths(expected: int, **lengths: int) -> None:
-    for name, length in lengths.items():
-        if length != expected:
-            raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
-
-
 def _complete(
     truth: Indices, labels: Indices, groups: Groups
 ) -> tuple[npt.NDArray[np.bool_], Mapping[str, int]]:
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     kept = ~(no_truth | no_label | no_group)
-    if not kept.any():
-        raise InputError("no row has a true class, a prediction and a group; expected at least one")
+    check_any(kept)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
@@ -245,12 +255,6 @@ def _tabulate(
     packed = truth[:, None] * len(names) + labels
     keys, outcome = np.unique(packed, return_inverse=True)
     outcome = outcome.reshape(packed.shape)
-    shape = (len(keys), len(groups))
-    if spread is None and units is None:
-        flat = outcome[:, 0] * shape[1] + groups.codes
-        table = np.bincount(flat, minlength=shape[0] * shape[1]).reshape(shape)
-        sampler: Sampler = TableSampler(table.astype(np.float64))
-    else:
-        sampler = item_sampler(outcome, spread, groups, units, shape)
+    sampler = item_sampler(outcome, spread, groups, units, (len(keys), len(groups)))
     unit = "row" if units is None else "unit"
     return Counts(groups, names, keys // len(names), keys % len(names), sampler, excluded, unit)

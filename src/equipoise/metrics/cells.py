@@ -1,0 +1,165 @@
+"""Counts of independent rows with one label each, made without a number for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.groups import CountedGroups, Groups
+from equipoise.core.labels import Codes, natural
+from equipoise.metrics.tally import Column, Tally, tally
+from equipoise.stats.threads import each
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How many rows have each true class, predicted label and group.
+
+    Attributes
+    ----------
+    groups : Groups
+        The groups of the rows that were counted.
+    classes : tuple of str
+        Every label that occurs as truth or prediction, sorted.
+    truth, prediction : ndarray of int64, shape (outcomes,)
+        Indices into `classes`; outcomes are sorted by truth, then prediction.
+    table : ndarray of int64, shape (outcomes, groups)
+    excluded : mapping of str to int
+        Rows that were not counted, by reason.
+    """
+
+    groups: Groups
+    classes: tuple[str, ...]
+    truth: Indices
+    prediction: Indices
+    table: Indices
+    excluded: Mapping[str, int]
+
+    @classmethod
+    def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
+        """Count rows; see `equipoise.metrics.counts.count`."""
+        columns = _Columns.of(y_true, y_pred, groups)
+        found = tally(columns.truth, columns.label, columns.group)
+        places = columns.group_places(found)
+        table = found.table[:, places]
+        no_truth = columns.truth.missing(found.first)
+        no_label = columns.label.missing(found.second)
+        kept = ~(no_truth | no_label) & table.any(axis=1)
+        check_any(kept)
+        classes, of_truth, of_label = columns.classes(found)
+        key = of_truth[found.first[kept]] * len(classes) + of_label[found.second[kept]]
+        key, counted = _by_key(key, table[kept])
+        rows, grouped = found.table.sum(axis=1), table.sum(axis=1)
+        lost = {
+            "missing true class": rows[no_truth].sum(),
+            "missing prediction": rows[no_label & ~no_truth].sum(),
+            "missing group": (rows - grouped)[~(no_label | no_truth)].sum(),
+        }
+        return cls(
+            columns.groups(places, counted.sum(axis=0)),
+            classes,
+            key // len(classes),
+            key % len(classes),
+            counted,
+            {reason: int(many) for reason, many in lost.items() if many},
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """True classes, predicted labels and groups, and the groups as given where they were made."""
+
+    truth: Column
+    label: Column
+    group: Column
+    given: Groups | None
+
+    @classmethod
+    def of(cls, y_true: Any, y_pred: Any, groups: Any) -> _Columns:
+        """Take columns as they are where they can be counted so."""
+        given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
+        named = [(y_true, "y_true"), (y_pred, "y_pred")]
+        if given is None:
+            named.append((groups, "groups['group']"))
+        truth, label, *rest = each(lambda one: Column.of(one[0], what=one[1]), named)
+        group = Column.coded(given.codes, given.names) if given else rest[0]
+        check_lengths(len(truth), y_pred=len(label), groups=len(group))
+        return cls(truth, label, group, given)
+
+    def group_places(self, found: Tally) -> Indices:
+        """Return the place of each group: of those given all, else of those that occur."""
+        if self.given:
+            return np.arange(1, self.group.size)
+        return self.group.used(np.flatnonzero(found.table.any(axis=0)))
+
+    def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
+        """Return the sorted classes, and the class at each place of a truth and of a label."""
+        columns = (self.truth, np.unique(found.first)), (self.label, np.unique(found.second))
+        used = [(column, column.used(places)) for column, places in columns]
+        texts = [column.texts(places) for column, places in used]
+        names = tuple(sorted({*texts[0], *texts[1]}, key=natural))
+        index = {name: place for place, name in enumerate(names)}
+        of_places = []
+        for (column, places), some in zip(used, texts, strict=True):
+            classes = np.zeros(column.size, dtype=np.int64)
+            classes[places] = [index[name] for name in some]
+            of_places.append(classes)
+        return names, of_places[0], of_places[1]
+
+    def groups(self, places: Indices, counts: Indices) -> Groups:
+        """Return the groups of the rows that are counted."""
+        if self.given:
+            made = (self.given.attributes, self.given.levels, self.given.min_size)
+        else:
+            made = (("group",), tuple((name,) for name in self.group.texts(places)), 1)
+        return CountedGroups(made, counts, lambda: self._codes(places))
+
+    def _codes(self, places: Indices) -> Codes:
+        """Return the group of each row that is counted."""
+        columns = (self.truth, self.label, self.group)
+        lost = np.any([column.lacks() for column in columns], axis=0)
+        codes = np.zeros(self.group.size, dtype=np.int32)
+        codes[places] = np.arange(len(places), dtype=np.int32)
+        return np.asarray(codes[self.group.places()[~lost]])
+
+
+def _by_key(key: Indices, table: Indices) -> tuple[Indices, Indices]:
+    """Sort the rows of a table by their keys, equal ones added."""
+    if (np.diff(key) > 0).all():
+        return key, table
+    order = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return key[order][first], np.add.reduceat(table[order], first, axis=0)
+
+
+def check_lengths(expected: int, **lengths: int) -> None:
+    """Check that every column has as many rows as the true classes.
+
+    Raises
+    ------
+    InputError
+        When one has not.
+    """
+    for name, length in lengths.items():
+        if length != expected:
+            raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
+
+
+def check_any(kept: Mask) -> None:
+    """Check that something is left to count.
+
+    Raises
+    ------
+    InputError
+        When nothing is.
+    """
+    if not kept.any():
+        raise InputError("no row has a true class, a prediction and a group; expected at least one")
