@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy.special import pdtr
 
 from equipoise.core.errors import InputError
@@ -23,8 +24,8 @@ from equipoise.metrics.retrieval.parts import (
     Asked,
     Exactly,
     exactly,
-    other_parts,
-    query_parts,
+    other_tables,
+    query_table,
     too_few,
     too_small,
 )
@@ -91,10 +92,10 @@ def _estimate(
     if isinstance(resampling, Exact) and (len(exact) != 1 or len(asked.tops.pool) != 1):
         raise InputError(_EXACT)
     whole = _whole(asked, draws[0], exact)
-    parts = [
-        *query_parts(asked, draws[0], exact),
-        *other_parts(asked, draws[1:]),
-        *_pool_order(asked, draws[0], nulls[1], weights, resampling),
+    tables = [
+        query_table(asked, draws[0], exact),
+        *other_tables(asked, draws[1:]),
+        parts_to_table(_pool_order(asked, draws[0], nulls[1], weights, resampling)),
     ]
     value = float(draws[0].observed[0])
     return Estimate(
@@ -109,7 +110,7 @@ def _estimate(
         p_value=whole.p_value,
         null=whole.null,
         harm=asked.harm,
-        by=parts_to_table(parts),
+        by=pa.concat_tables(tables).combine_chunks(),
         excluded={**asked.pools.excluded, **_left_out(asked)},
         unit="query",
         reason=_why_nan(asked, value),

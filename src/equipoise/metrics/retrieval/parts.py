@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from equipoise.core.estimate import Harm, no_ends
-from equipoise.core.finding import GroupValue
-from equipoise.core.parts import Part
+from equipoise.core.parts import SCHEMA, parts_to_table
 from equipoise.metrics.building import Against, against_chance, part, replicates_of
 from equipoise.metrics.measure import Draws
-from equipoise.metrics.retrieval.pools import Floats, Pools
+from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
 from equipoise.metrics.retrieval.statistics import Drawn, Statistic
 from equipoise.metrics.retrieval.tops import Tops
 
@@ -91,48 +90,78 @@ class Asked:
         return Drawn(self.pools.groups.codes[self.tops.items][None], self.tops)
 
 
-def query_parts(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> Iterator[Part]:
-    """Yield a part per pool, those that are not estimable included, with reason."""
-    places = {pool: place for place, pool in enumerate(asked.tops.pool.tolist())}
+def query_table(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> pa.Table:
+    """Return a part per pool, those that are not estimable included, with reason.
+
+    Column by column: there may be thousands of queries, each with a dozen groups.
+    """
+    pools, chosen = asked.pools.pools, asked.tops.pool
     shares = asked.observed.shares(len(asked.pools.groups))[0]
-    shown = shares if asked.show is None else asked.show(shares)
-    for index, pool in enumerate(asked.pools.pools):
-        sizes, place = asked.pools.sizes[index], places.get(index)
-        if place is None:
-            nothing = np.full(len(sizes), np.nan)
-            held = _by_group(asked, sizes, nothing)
-            reason = too_small(asked, index)
-            yield Part(asked.metric, pool.name, math.nan, n=len(pool.items), by_group=held,
-                       reason=reason)  # fmt: skip
-            continue
-        against = (
-            exactly(draws, place, exact[place], asked.harm)
-            if place in exact
-            else against_chance(draws, place + 1, asked.harm)
-        )
-        found = part(
-            asked.metric, pool.name, draws, place + 1, ends=no_ends, against=against,
-            n=len(pool.items), by_group=_by_group(asked, sizes, shown[place]),
-            reason=too_few(float(draws.observed[place + 1])),
-        )  # fmt: skip
-        yield replace(found, shows=_shows(asked, place))
-
-
-def _by_group(asked: Asked, sizes: npt.NDArray[np.int64], values: Floats) -> tuple[GroupValue, ...]:
-    groups = asked.pools.groups
-    return tuple(
-        GroupValue(name, level, many, value, math.nan, math.nan, _note(groups.min_size, many, ok))
-        for name, level, many, value, ok in zip(
-            groups.names, groups.levels, sizes.tolist(), values.tolist(), groups.usable.tolist(),
-            strict=True,
-        )
+    shown = np.full(asked.pools.sizes.shape, np.nan)
+    shown[chosen] = shares if asked.show is None else asked.show(shares)
+    against = [
+        exactly(draws, place, exact[place], asked.harm)
+        if place in exact
+        else against_chance(draws, place + 1, asked.harm)
+        for place in range(len(chosen))
+    ]
+    values = np.full(len(pools), np.nan)
+    values[chosen] = draws.observed[1:]
+    reasons = [too_small(asked, index) for index in range(len(pools))]
+    shows = [""] * len(pools)
+    for place, index in enumerate(chosen.tolist()):
+        reasons[index] = too_few(float(values[index]))
+        shows[index] = _shows(asked, place)
+    return _table(
+        asked.metric,
+        {"subject": [one.name for one in pools], "value": values, "reason": reasons, "shows": shows,
+         "n": [len(one.items) for one in pools], "by_group": _by_group(asked, shown),
+         **_chances(against, chosen, len(pools))},
     )  # fmt: skip
 
 
-def _note(least: int, many: int, usable: bool) -> str:
-    if not many:
-        return "not in the pool"
-    return "" if usable else f"fewer than {least} rows"
+def _chances(against: Sequence[Against], places: Indices, many: int) -> dict[str, Floats]:
+    """Return chance levels and p-values as columns, NaN where there are none."""
+    found = np.full((4, many), np.nan)
+    for place, one in zip(places.tolist(), against, strict=True):
+        if one.chance is not None:
+            found[:3, place] = one.chance.mean, one.chance.low, one.chance.high
+        if one.p_value is not None:
+            found[3, place] = one.p_value
+    return dict(zip(("chance", "chance_low", "chance_high", "p_value"), found, strict=True))
+
+
+def _table(metric: str, columns: Mapping[str, Any]) -> pa.Table:
+    """Return parts from some of their columns."""
+    many = len(columns["value"])
+    rest = {"metric": [metric] * many, "excluded": [[]] * many, "by_group": [[]] * many}
+    empty = {
+        one.name: np.full(many, np.nan) if one.type == pa.float64() else [""] * many
+        for one in SCHEMA
+    }
+    held = {**empty, **rest, **columns}
+    return pa.table([pa.array(held[one.name], type=one.type) for one in SCHEMA], schema=SCHEMA)
+
+
+def _by_group(asked: Asked, values: Floats) -> pa.Array:
+    """Return the values of the groups, (pools, groups), as the column of nested records."""
+    groups, sizes = asked.pools.groups, asked.pools.sizes
+    pools, many = sizes.shape
+    note = np.where(groups.usable, "", f"fewer than {groups.min_size} rows").astype(object)
+    notes = np.where(sizes > 0, note, "not in the pool").ravel()
+    index = np.tile(np.arange(many), pools)
+    nothing = np.full(sizes.size, np.nan)
+    columns = (
+        pa.array(groups.names).take(index),
+        pa.array(groups.levels, type=pa.list_(pa.string())).take(index),
+        sizes.ravel(), values.ravel(), nothing, nothing, notes,
+    )  # fmt: skip
+    kind = SCHEMA.field("by_group").type
+    held = pa.StructArray.from_arrays(
+        [pa.array(one, type=part.type) for one, part in zip(columns, kind.value_type, strict=True)],
+        fields=list(kind.value_type),
+    )
+    return pa.ListArray.from_arrays(pa.array(np.arange(pools + 1) * many, pa.int32()), held)
 
 
 def _shows(asked: Asked, place: int) -> str:
@@ -141,23 +170,26 @@ def _shows(asked: Asked, place: int) -> str:
     return f"{text}; {ties} items tie for its last places" if ties else text
 
 
-def other_parts(asked: Asked, draws: Sequence[Draws]) -> Iterator[Part]:
+def other_tables(asked: Asked, draws: Sequence[Draws]) -> Iterator[pa.Table]:
     """Yield the numbers beside the main one: their mean over queries, then each query."""
+    pools = asked.pools.pools
+    held = [pools[index] for index in asked.tops.pool.tolist()]
     for other, drawn in zip(asked.others, draws, strict=True):
         ends = replicates_of(drawn, 0) or no_ends
-        against = against_chance(drawn, 0, other.harm)
-        n = sum(len(asked.pools.pools[index].items) for index in asked.tops.pool.tolist())
-        several = len(asked.pools.pools) > 1
-        if several or not other.each:
-            yield part(other.metric, other.subject, drawn, 0, ends=ends, against=against, n=n)
+        if len(pools) > 1 or not other.each:
+            against = against_chance(drawn, 0, other.harm)
+            n = sum(len(one.items) for one in held)
+            yield parts_to_table(
+                [part(other.metric, other.subject, drawn, 0, ends=ends, against=against, n=n)]
+            )
         if other.each:
-            for place, index in enumerate(asked.tops.pool.tolist()):
-                pool = asked.pools.pools[index]
-                held = against_chance(drawn, place + 1, other.harm)
-                yield part(
-                    other.metric, pool.name, drawn, place + 1,
-                    ends=no_ends, against=held, n=len(pool.items),
-                )  # fmt: skip
+            each = [against_chance(drawn, 1 + i, other.harm) for i in range(len(held))]
+            yield _table(
+                other.metric,
+                {"subject": [one.name for one in held], "value": drawn.observed[1:],
+                 "n": [len(one.items) for one in held],
+                 **_chances(each, np.arange(len(held)), len(held))},
+            )  # fmt: skip
 
 
 def exactly(draws: Draws, place: int, exact: Exactly, harm: Harm) -> Against:

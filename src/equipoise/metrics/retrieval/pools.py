@@ -33,11 +33,14 @@ class Pool:
         Index of the query.
     items : ndarray of int64, shape (m,)
         Rows of the data.
+    block : int
+        Pools of one block are pools of the same items.
     """
 
     name: str
     query: int
     items: Indices = field(repr=False)
+    block: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +78,15 @@ class Pools:
     @cached_property
     def sizes(self) -> Indices:
         """Items per pool and group, shape (pools, groups)."""
-        many = len(self.groups)
-        return np.stack(
-            [np.bincount(self.groups.codes[one.items], minlength=many) for one in self.pools]
-        )
+        return self._blocks[[one.block for one in self.pools]]
+
+    @cached_property
+    def _blocks(self) -> Indices:
+        """Items per block and group, shape (blocks, groups)."""
+        many, blocks = len(self.groups), 1 + max(one.block for one in self.pools)
+        kept = self.block >= 0
+        flat = self.block[kept] * many + self.groups.codes[kept]
+        return np.bincount(flat, minlength=blocks * many).reshape(blocks, many)
 
     def scores(self, index: int) -> Scores:
         """Return the scores of a pool's items."""
@@ -88,14 +96,10 @@ class Pools:
         row = self.table if self.table.ndim == 1 else self.table[query]
         return row if len(items) == len(row) else row[items]
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Items per group name, each counted once."""
-        used = np.zeros(len(self.groups.codes), dtype=bool)
-        for one in self.pools:
-            used[one.items] = True
-        found = np.bincount(self.groups.codes[used], minlength=len(self.groups))
-        return dict(zip(self.groups.names, found.tolist(), strict=True))
+        return dict(zip(self.groups.names, self._blocks.sum(axis=0).tolist(), strict=True))
 
 
 def pools_of(
@@ -261,10 +265,10 @@ def _pools(
     parts = np.split(rows, np.cumsum(np.bincount(block[rows], minlength=blocks))[:-1])
     for query, name in enumerate(names):
         for level, label in enumerate(labels):
-            items = parts[level if owner is None else query * len(labels) + level]
+            place = level if owner is None else query * len(labels) + level
             shown = f"{name} | {label}" if name and label else name or label
             if levels is None or levels.counts[level]:
-                yield Pool(shown, query, items)
+                yield Pool(shown, query, parts[place], place)
 
 
 def _units(units: Any, names: tuple[str, ...], owner: Indices | None) -> tuple[str, ...]:

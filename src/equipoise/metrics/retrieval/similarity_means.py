@@ -65,7 +65,7 @@ class Similarity:
             several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
             if several and np.ptp(pools.scores(index)) > 0:
                 # Pools of one block are pools of the same images.
-                held.setdefault(int(pools.block[one.items[0]]), []).append(index)
+                held.setdefault(one.block, []).append(index)
         shared = []
         for places in held.values():
             items = pools.pools[places[0]].items

@@ -54,7 +54,7 @@ class Tops:
         part = (self.k - begin) / np.maximum(end - begin, 1)
         return np.where(place < begin, 1.0, np.where(place < end, part, 0.0))
 
-    @property
+    @cached_property
     def ties(self) -> Indices:
         """Items that tie for the last of the first k places, shape (p,); 0 where all fit in."""
         begin, end = self.begin[:, self.k - 1], self.end[:, self.k - 1]
@@ -160,7 +160,7 @@ def best(pools: Pools, chosen: Sequence[int], k: int) -> list[tuple[Indices, Sco
     together: dict[int, list[int]] = {}
     for index in chosen:
         # Pools of one block are pools of the same items.
-        together.setdefault(int(pools.block[pools.pools[index].items[0]]), []).append(index)
+        together.setdefault(pools.pools[index].block, []).append(index)
     for places in together.values():
         items = pools.pools[places[0]].items
         queries = [pools.pools[index].query for index in places]
