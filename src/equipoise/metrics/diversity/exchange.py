@@ -7,19 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.diversity.sums import Floats, unit_rows
+from equipoise.metrics.diversity.kernels import scatter, shuffle
+from equipoise.metrics.diversity.sums import Floats, Span, blocks
 from equipoise.stats.streams import stream
+from equipoise.stats.threads import each
 
-# Numbers in the indicator matrix of a block of permutations: bounds the memory.
-_CELLS = 8_000_000
-# Rounding that hides the order in which a matrix product adds, far above its error.
-_DECIMALS = 13
+# Permutations that share a pass over the images, at most, and what may be held for them: labels
+# of images and numbers of sums.
+_TOGETHER, _LABELS, _CELLS = 64, 1 << 23, 1 << 22
+# Columns of a tile in the kernel.
+_WIDTH = 64
 
 
 def exchanged(
     sets: Sequence[npt.NDArray[np.generic]], counts: Sequence[int], permutations: int, seed: int
 ) -> Floats:
     """Return ISS_cross of sets whose images are exchanged at random, shape (permutations,).
+
+    Every permutation sums the unit vectors of its sets anew, in float64 and in the order of the
+    images; images are read in blocks, once for up to 64 permutations.
 
     Parameters
     ----------
@@ -28,27 +34,37 @@ def exchanged(
         Rows of each set that are not zero: the sizes that stay.
     permutations, seed : int
     """
-    rows = np.concatenate([unit_rows(one) for one in sets])
-    # The sum of all is the same in every permutation: the last set is what the others leave.
-    sizes = np.asarray(counts, dtype=np.float64)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    block = max(1, min(64, _CELLS // (len(rows) * len(counts))))
-    found = []
-    for start in range(0, permutations, block):
-        many = min(block, permutations - start)
-        drawn = np.stack(
-            [stream(seed, "exchange", start + i).permutation(owner) for i in range(many)]
-        )
-        found.append(_crosses(rows, drawn, sizes))
-    return np.asarray(np.concatenate(found).round(_DECIMALS), dtype=np.float64)
+    keys = stream(seed, "exchange").integers(1 << 64, size=permutations, dtype=np.uint64)
+    tiles = -(-sets[0].shape[1] // _WIDTH)
+    held = min(_LABELS // sum(counts), _CELLS // (tiles * _WIDTH * len(sets)))
+    step = max(1, min(_TOGETHER, held))
+    parts = [keys[start : start + step] for start in range(0, permutations, step)]
+    return np.concatenate(each(lambda some: _crosses(_sums(sets, counts, some), counts), parts))
 
 
-def _crosses(rows: Floats, owners: npt.NDArray[np.int64], sizes: Floats) -> Floats:
-    many, sets = len(owners), len(sizes)
-    member = owners[:, None, :] == np.arange(sets - 1)[None, :, None]
-    sums = (member.reshape(-1, len(rows)).astype(np.float64) @ rows).reshape(many, sets - 1, -1)
-    last = rows.sum(axis=0) - sums.sum(axis=1)
-    means = np.concatenate([sums, last[:, None]], axis=1) / sizes[:, None]
+def _sums(
+    sets: Sequence[npt.NDArray[np.generic]],
+    counts: Sequence[int],
+    keys: npt.NDArray[np.uint64],
+) -> Floats:
+    """Sum of unit vectors by set of each permutation, shape (permutations, sets, d)."""
+    owner = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    labels = np.tile(owner, (len(keys), 1))
+    shuffle(keys, labels)
+    d = sets[0].shape[1]
+    totals = np.zeros((-(-d // _WIDTH), len(keys), len(counts), _WIDTH))
+    first = 0
+    for one in sets:
+        for rows, scale in blocks(one, "embeddings", Span(0, 0, len(one))):
+            used = np.flatnonzero(scale)
+            scatter(rows, scale, used, labels, first, totals)
+            first += len(used)
+    return np.concatenate(list(totals), axis=2)[:, :, :d]
+
+
+def _crosses(sums: Floats, counts: Sequence[int]) -> Floats:
+    sets = len(counts)
+    means = sums / np.asarray(counts, dtype=np.float64)[:, None]
     whole = means.sum(axis=1)
     # Σ_{a<b} m_a·m_b from the sum of all means.
     cosines = (np.einsum("rd,rd->r", whole, whole) - np.einsum("rsd,rsd->r", means, means)) / 2.0

@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
-
-from equipoise.metrics.diversity.sums import Floats, UnitSums, projections
-
-Array = npt.NDArray[np.generic]
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class Spread:
         return float(np.clip(self.value - half, 0, 2)), float(np.clip(self.value + half, 0, 2))
 
 
-def within(embeddings: Array, sums: UnitSums, value: float, factor: float = 1.0) -> Spread:
+def within(count: int, squares: float, value: float, factor: float = 1.0) -> Spread:
     """Return the spread of the mean distance within a set.
 
     Deleting row i leaves (|S|² - 2 S·u_i + 1 - (n - 1)) / ((n - 1)(n - 2)) as mean cosine: the
@@ -44,24 +39,22 @@ def within(embeddings: Array, sums: UnitSums, value: float, factor: float = 1.0)
 
     Parameters
     ----------
-    embeddings : ndarray, shape (n, d)
-    sums : UnitSums
-        Of the same embeddings.
+    count : int
+        Rows that are not zero, n.
+    squares : float
+        Sum over rows of (u_i·m - |m|²)², where m = S / n.
     value : float
     factor : float
         By which the value differs from the mean over pairs of different rows.
     """
-    n = sums.count
+    n = count
     if n < 3:
         return Spread(value, np.nan, np.nan)
-    along = projections(embeddings, sums.total)
-    deviations = 2.0 * factor * (along - along.mean()) / ((n - 1.0) * (n - 2.0))
-    return Spread(value, float(np.sqrt((n - 1.0) / n * (deviations**2).sum())), n - 1.0)
+    deviation = 2.0 * factor * n * np.sqrt(squares) / ((n - 1.0) * (n - 2.0))
+    return Spread(value, float(np.sqrt((n - 1.0) / n) * deviation), n - 1.0)
 
 
-def between(
-    sets: Sequence[Array], sums: Sequence[UnitSums], weights: Floats, value: float
-) -> Spread:
+def between(counts: Sequence[int], squares: Sequence[float], value: float) -> Spread:
     """Return the spread of a weighted mean of distances between independent sets.
 
     The statistic is linear in each set's mean vector, so its jackknife variance is the sum over
@@ -69,22 +62,17 @@ def between(
 
     Parameters
     ----------
-    sets : sequence of ndarray
-    sums : sequence of UnitSums
-    weights : ndarray, shape (sets, sets)
-        Symmetric, 0 on the diagonal: weight of each pair, so that Σ_{a<b} is 1.
+    counts : sequence of int
+        Rows of each set that are not zero.
+    squares : sequence of float
+        Sums over each set's rows of the squared deviations of their projections on what the set
+        is compared with: the weighted sum of the other sets' mean vectors.
     value : float
     """
-    if min(one.count for one in sums) < 2:
+    if min(counts) < 2:
         return Spread(value, np.nan, np.nan)
-    directions = weights @ np.stack([one.mean for one in sums])
-    parts = np.array(
-        [
-            projections(rows, direction).var(ddof=1) / one.count
-            for rows, direction, one in zip(sets, directions, sums, strict=True)
-        ]
-    )
+    n = np.asarray(counts, dtype=np.float64)
+    parts = np.asarray(squares) / (n - 1.0) / n
     variance = float(parts.sum())
-    freedom = np.array([one.count - 1.0 for one in sums])
-    effective = variance**2 / float((parts**2 / freedom).sum()) if variance else freedom.sum()
+    effective = variance**2 / float((parts**2 / (n - 1.0)).sum()) if variance else (n - 1.0).sum()
     return Spread(value, float(np.sqrt(variance)), float(effective))

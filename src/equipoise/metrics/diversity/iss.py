@@ -80,7 +80,7 @@ def iss_intra(
         excluded={_ZEROS: sums.zeros} if sums.zeros else {},
         unit="image",
         reason=_FEW if math.isnan(value) else "",
-        ends=no_ends if bare else within(sets.arrays[0], sums, value, factor),
+        ends=no_ends if bare else _spread(sets, value, factor),
     )
 
 
@@ -144,7 +144,7 @@ def iss_cross(
         excluded={_ZEROS: found.zeros} if found.zeros else {},
         unit="image",
         reason="a set has no image with a direction" if math.isnan(value) else "",
-        ends=no_ends if resampling is None else found.spread(found.even, value),
+        ends=no_ends if resampling is None else found.cross_spread,
     )
 
 
@@ -181,6 +181,10 @@ def mean_distances(
     return pa.Table.from_pylist(rows)
 
 
+def _spread(sets: Sets, value: float, factor: float) -> Ends:
+    return within(sets.sums[0].count, float(sets.scatters[0][0, 0]), value, factor)
+
+
 def _against(
     sets: Sets, value: float, resampling: Resampling | None, rng: int
 ) -> tuple[Chance | None, PValue | None]:
@@ -211,18 +215,18 @@ def _parts(sets: Sets, resampling: Resampling | None) -> pa.Table:
 
 
 def _part(sets: Sets, a: int, b: int, resampling: Resampling | None) -> Part:
-    spread = sets.pair(a, b)
-    ends: Ends = no_ends if resampling is None else spread
+    value = sets.distance(a, b)
+    ends: Ends = no_ends if resampling is None else sets.pair(a, b)
     low, high = ends(0.95 if resampling is None else resampling.level)
     used = {a, b}
     zeros = sum(sets.sums[one].zeros for one in used)
     return Part(
         "iss_intra" if a == b else "mean_distance",
         sets.names[a] if a == b else f"{sets.names[a]} × {sets.names[b]}",
-        spread.value,
+        value,
         low,
         high,
         n=sum(sets.sums[one].count for one in used),
         excluded=(Excluded(_ZEROS, zeros),) if zeros else (),
-        reason=_FEW if math.isnan(spread.value) else "",
+        reason=_FEW if math.isnan(value) else "",
     )

@@ -17,6 +17,8 @@ from equipoise.metrics.diversity.sums import (
     UnitSums,
     check_dimensions,
     embedding_array,
+    scatters,
+    unit_sums,
 )
 
 
@@ -38,13 +40,13 @@ class Sets:
             raise InputError("sets: none given; expected at least one set of embeddings")
         whats = [_what(name, names) for name in names]
         arrays = [embedding_array(x, what=w) for x, w in zip(sets.values(), whats, strict=True)]
-        sums = [UnitSums.of(x, what=w) for x, w in zip(arrays, whats, strict=True)]
+        sums = unit_sums(arrays, whats)
         check_dimensions(sums)
         if components is not None:
             zeros = [one.zeros for one in sums]
             # Centred, a row of zeros would get a direction that it does not have.
             arrays = _principal([x[(x != 0).any(axis=1)] for x in arrays], components)
-            again = [UnitSums.of(x, what=w) for x, w in zip(arrays, whats, strict=True)]
+            again = unit_sums(arrays, whats)
             sums = [replace(x, zeros=x.zeros + z) for x, z in zip(again, zeros, strict=True)]
         return cls(names, tuple(arrays), tuple(sums))
 
@@ -58,33 +60,44 @@ class Sets:
         """Mean unit vector of each set, shape (sets, d)."""
         return np.stack([one.mean for one in self.sums])
 
-    @property
-    def even(self) -> Floats:
-        """Equal weights of all pairs of sets, shape (sets, sets)."""
-        many = len(self.names)
-        return (1.0 - np.eye(many)) / (many * (many - 1) / 2)
+    @cached_property
+    def cosines(self) -> Floats:
+        """Mean cosine of each pair of sets, shape (sets, sets), self-pairs included."""
+        return np.asarray(np.einsum("id,jd->ij", self.means, self.means))
+
+    @cached_property
+    def scatters(self) -> list[Floats]:
+        """Of each set, sums of squares and products of projections on all sets' means."""
+        return scatters(self.arrays, self.means)
 
     @property
     def cross(self) -> float:
         """Mean over pairs of sets of their mean distance."""
-        cosines = self.means @ self.means.T
-        return 1.0 - float((np.triu(cosines, 1) * self.even).sum())
+        pairs = np.triu_indices(len(self.names), 1)
+        return 1.0 - float(self.cosines[pairs].mean())
+
+    def distance(self, a: int, b: int) -> float:
+        """Return the mean distance of two sets, or within one."""
+        return self.sums[a].distance if a == b else 1.0 - float(self.cosines[a, b])
 
     def pair(self, a: int, b: int) -> Spread:
         """Return the mean distance of two sets, or within one, with its spread."""
+        value = self.distance(a, b)
         if a == b:
-            return within(self.arrays[a], self.sums[a], self.sums[a].distance)
-        chosen = [a, b]
-        both = Sets(
-            tuple(self.names[one] for one in chosen),
-            tuple(self.arrays[one] for one in chosen),
-            tuple(self.sums[one] for one in chosen),
-        )
-        return both.spread(both.even, both.cross)
+            return within(self.sums[a].count, float(self.scatters[a][a, a]), value)
+        squares = [float(self.scatters[a][b, b]), float(self.scatters[b][a, a])]
+        return between([self.sums[a].count, self.sums[b].count], squares, value)
 
-    def spread(self, weights: Floats, value: float) -> Spread:
-        """Return the spread of a weighted mean over pairs of sets."""
-        return between(self.arrays, self.sums, weights, value)
+    @property
+    def cross_spread(self) -> Spread:
+        """Mean over pairs of sets of their mean distance, with its spread."""
+        many = len(self.names)
+        weights = (1.0 - np.eye(many)) / (many * (many - 1) / 2)
+        squares = [
+            float(np.einsum("i,ij,j->", row, one, row))
+            for row, one in zip(weights, self.scatters, strict=True)
+        ]
+        return between([one.count for one in self.sums], squares, self.cross)
 
 
 def _principal(arrays: list[npt.NDArray[Any]], components: int) -> list[npt.NDArray[Any]]:

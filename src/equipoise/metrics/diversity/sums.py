@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.diversity.kernels import add_scaled, inverse_lengths, project
+from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
 
-# Rows that are normalised at a time: they stay in the cache, and float64 copies stay small.
-_ROWS = 256
+# Numbers that a thread takes at a time, and of those the ones that are normalised, and converted
+# where need be, together: these stay in the cache. Fixed, for sums to have one order.
+_CHUNK, _BLOCK = 1 << 21, 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +54,7 @@ class UnitSums:
         InputError
             When the array is not numeric of shape (n, d) or holds NaN or infinite numbers.
         """
-        array = embedding_array(embeddings, what=what)
-        total = np.zeros(array.shape[1])
-        count = 0
-        for rows, scale in _blocks(array, what):
-            # einsum adds in row order whatever the threads; a BLAS product need not.
-            total += np.einsum("i,ij->j", scale, rows)
-            count += int((scale > 0).sum())
-        return cls(total, count, len(array) - count)
+        return unit_sums([embedding_array(embeddings, what=what)], [what])[0]
 
     def merge(self, other: UnitSums) -> UnitSums:
         """Return the sums of both sets together.
@@ -113,32 +109,131 @@ def check_dimensions(sets: tuple[UnitSums, ...] | list[UnitSums]) -> None:
         raise InputError(f"sets of different dimensions {found}; expected one embedding space")
 
 
-def unit_rows(embeddings: npt.NDArray[Any], *, what: str = "embeddings") -> Floats:
-    """Return the rows that are not zero as unit vectors, shape (m, d), float64."""
-    blocks = [(rows * scale[:, None])[scale > 0] for rows, scale in _blocks(embeddings, what)]
-    return np.concatenate(blocks)
+def unit_sums(sets: Sequence[npt.NDArray[Any]], whats: Sequence[str]) -> list[UnitSums]:
+    """Sum the unit vectors of each set, all in one pass over threads.
+
+    Raises
+    ------
+    InputError
+        When a set holds NaN or infinite numbers.
+    """
+
+    def add(span: Span) -> tuple[Floats, int]:
+        total, count = np.zeros(sets[span.index].shape[1]), 0
+        for rows, scale in blocks(sets[span.index], whats[span.index], span):
+            add_scaled(rows, scale, total)
+            count += int(np.count_nonzero(scale))
+        return total, count
+
+    totals = [np.zeros(one.shape[1]) for one in sets]
+    counts = [0] * len(sets)
+    work = spans(sets)
+    for span, (total, count) in zip(work, each(add, work), strict=True):
+        totals[span.index] += total
+        counts[span.index] += count
+    return [
+        UnitSums(total, count, len(one) - count)
+        for total, count, one in zip(totals, counts, sets, strict=True)
+    ]
+
+
+def scatters(sets: Sequence[npt.NDArray[Any]], means: Floats) -> list[Floats]:
+    """Return sums of squares and products of the projections on all means, by set.
+
+    Parameters
+    ----------
+    sets : sequence of ndarray, shape (n_s, d)
+    means : ndarray, shape (sets, d)
+        Mean unit vector of each set.
+
+    Returns
+    -------
+    list of ndarray, shape (sets, sets)
+        For each set, sum over its images of (u·m_i - centre)(u·m_j - centre).
+    """
+    centres: Floats = np.einsum("id,jd->ij", means, means)
+
+    def add(span: Span) -> Floats:
+        total = np.zeros_like(centres)
+        for rows, scale in blocks(sets[span.index], "embeddings", span):
+            found = np.empty((len(rows), len(means)))
+            project(rows, scale, means, found)
+            apart = (found - centres[span.index])[scale > 0]
+            total += np.einsum("ni,nj->ij", apart, apart)
+        return total
+
+    totals = [np.zeros_like(centres) for _ in sets]
+    work = spans(sets)
+    for span, total in zip(work, each(add, work), strict=True):
+        totals[span.index] += total
+    return totals
 
 
 def projections(embeddings: npt.NDArray[Any], direction: Floats) -> Floats:
     """Return each non-zero row's unit vector times a direction, shape (m,)."""
-    blocks = [
-        (np.einsum("ij,j->i", rows, direction) * scale)[scale > 0]
-        for rows, scale in _blocks(embeddings, "embeddings")
-    ]
-    return np.concatenate(blocks)
+
+    def along(span: Span) -> Floats:
+        found = []
+        for rows, scale in blocks(embeddings, "embeddings", span):
+            products = np.empty((len(rows), 1))
+            project(rows, scale, direction[None], products)
+            found.append(products[scale > 0, 0])
+        return np.concatenate(found)
+
+    return np.concatenate(each(along, spans([embeddings])))
 
 
-def _blocks(array: npt.NDArray[Any], what: str) -> Iterator[tuple[Floats, Floats]]:
-    """Yield float64 rows with 1 / |row|, 0 for rows of zeros."""
-    for start in range(0, len(array), _ROWS):
-        rows = np.asarray(array[start : start + _ROWS], dtype=np.float64)
-        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
-        if not np.isfinite(largest).all():
-            row = start + int(np.flatnonzero(~np.isfinite(largest))[0])
-            raise InputError(f"{what}: NaN or infinite in row {row}; expected finite numbers")
-        squares = np.einsum("ij,ij->i", rows, rows)
-        # Squares of very small or large numbers leave the range of floats.
-        if ((largest > 0) & ((squares < 1e-250) | (squares > 1e250))).any():
-            rows = rows / np.where(largest > 0, largest, 1.0)[:, None]
-            squares = np.einsum("ij,ij->i", rows, rows)
-        yield rows, np.where(squares > 0, 1.0 / np.sqrt(np.where(squares > 0, squares, 1.0)), 0.0)
+@dataclass(frozen=True)
+class Span:
+    """Rows of one of several sets that a thread takes together."""
+
+    index: int
+    start: int
+    stop: int
+
+
+def spans(sets: Sequence[npt.NDArray[Any]]) -> list[Span]:
+    """Cut the rows of sets into spans that do not depend on the number of threads."""
+    found = []
+    for index, one in enumerate(sets):
+        step = max(1, _CHUNK // one.shape[1])
+        starts = range(0, len(one), step)
+        found += [Span(index, start, min(start + step, len(one))) for start in starts]
+    return found
+
+
+def blocks(
+    array: npt.NDArray[Any], what: str, span: Span
+) -> Iterator[tuple[npt.NDArray[Any], Floats]]:
+    """Yield rows as float32 or float64 with 1 / |row|, 0 for rows of zeros.
+
+    Raises
+    ------
+    InputError
+        When a row holds NaN or infinite numbers.
+    """
+    step = max(1, _BLOCK // array.shape[1])
+    for start in range(span.start, span.stop, step):
+        rows = _floats(array[start : min(start + step, span.stop)])
+        scale = np.empty(len(rows))
+        # Squares of very small numbers sum to 0 too.
+        if not inverse_lengths(rows, scale) or rows[scale == 0].any():
+            rows = _in_range(rows, what, start)
+            inverse_lengths(rows, scale)
+        yield rows, scale
+
+
+def _floats(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows as they are where kernels can read them, else a copy."""
+    if rows.dtype in (np.float32, np.float64):
+        return np.require(rows, requirements=["C", "A"])
+    return np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float16 else np.float64)
+
+
+def _in_range(rows: npt.NDArray[Any], what: str, start: int) -> Floats:
+    """Divide rows by powers of two, so that squares of their numbers are in the range of floats."""
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
+    if not np.isfinite(largest).all():
+        row = start + int(np.flatnonzero(~np.isfinite(largest))[0])
+        raise InputError(f"{what}: NaN or infinite in row {row}; expected finite numbers")
+    return np.asarray(np.ldexp(rows.astype(np.float64), -np.frexp(largest)[1][:, None]))
