@@ -110,18 +110,12 @@ class ArrayFile:
         DataError
             When there is no such array, or several might be meant.
         """
-        if name is not None and (name in self.headers or "" in self.headers):
-            return name if name in self.headers else ""
-        if name is not None:
-            similar = nearest(name, self.headers)
-            raise DataError(
-                f"there is no array {show(name)}",
-                file=str(self.path),
-                expected=f"one of {listed(self.headers)}",
-                fix=f"write {show(similar)} if that was meant" if similar else "name one of these",
-            )
+        if name is not None and self.several:
+            if name not in self.headers:
+                raise self.no_array(name)
+            return name
         found = [name for name, header in self.headers.items() if len(header.shape) == 2]
-        if len(found) == 1 or "" in self.headers:
+        if len(found) == 1 or not self.several:
             return found[0] if found else ""
         held = ", ".join(f"{show(name)} {header.shape}" for name, header in self.headers.items())
         raise DataError(
@@ -132,6 +126,21 @@ class ArrayFile:
             fix="give `array:` with the name of the one that is meant"
             if found
             else "save an array with a row per item",
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether the file can hold more than one array, each with a name."""
+        return [*self.headers] != [""]
+
+    def no_array(self, name: str) -> DataError:
+        """Return the error of a name that no array has."""
+        similar = nearest(name, self.headers)
+        return DataError(
+            f"there is no array {show(name)}",
+            file=str(self.path),
+            expected=f"one of {listed(self.headers)}",
+            fix=f"write {show(similar)} if that was meant" if similar else "name one of these",
         )
 
     def read(self, name: str) -> npt.NDArray[Any]:

@@ -58,6 +58,11 @@ class ColumnFile:
     digest: Mapping[str, Any] = field(default_factory=dict)
     kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
 
+    @property
+    def place(self) -> str:
+        """Return how errors name the table."""
+        return self.name
+
 
 def open_columns(source: ArraySource, role: str) -> ColumnFile:
     """Find the columns of a Parquet, CSV or data frame.
@@ -198,15 +203,9 @@ class NumberColumns:
         return numbers_of(cells, self.table.name, column, self.missing)
 
     def stacked(self) -> tuple[npt.NDArray[Any], Mask]:
-        """Return all columns beside each other, and which rows are empty in all of them.
-
-        Raises
-        ------
-        DataError
-            When a row is empty in some columns only.
-        """
+        """Return all columns beside each other, and which rows are empty in all of them."""
         columns = [self.column(name) for name in self.chosen]
         values = np.empty((len(columns[0]), len(columns)), np.result_type(*columns))
         for place, column in enumerate(columns):
             values[:, place] = column
-        return values, np.zeros(len(values), dtype=bool)
+        return values, np.logical_and.reduce(np.isnan(values), axis=1)

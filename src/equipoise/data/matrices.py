@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.data.array_ids import align
-from equipoise.data.array_tables import NumberColumns
+from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
 from equipoise.data.items import Items, Objects
 from equipoise.data.join import Positions
-from equipoise.data.opened import Grid, how_to_give_ids, ids_of, open_source
+from equipoise.data.opened import Grid, how_to_give_ids, ids_of, inputs_of, open_source
 from equipoise.data.problems import check_columns
+from equipoise.data.vector_cells import Mask
 
 Floats = npt.NDArray[np.float64]
 BLOCK_BYTES = 1 << 28
@@ -66,6 +67,30 @@ class Matrix:
         """
         check_columns(self.names, (name,), self.name)
         return self._by_item(name, np.float64)
+
+    def labels(self, name: str) -> Floats:
+        """Return one column of labels: 1 present, 0 absent, NaN unknown.
+
+        Raises
+        ------
+        DataError
+            When there is no such column, or a number is neither 0 nor 1.
+        """
+        values = self.column(name)
+        wrong = np.flatnonzero(~np.isnan(values) & (values != 0) & (values != 1))
+        if len(wrong) == 0:
+            return values
+        first = wrong[np.argmin(self.rows[wrong])]
+        raise DataError(
+            f"{values[first]:g} is no label",
+            file=self.name,
+            column=name,
+            row=int(self.rows[first]) + 1,
+            expected="1 where the item shows the concept, 0 where it does not",
+            fix="write 0 for -1"
+            if values[first] == -1
+            else "threshold scores first, or name a column of labels",
+        )
 
     def take(self, names: Sequence[str]) -> npt.NDArray[Any]:
         """Return some columns in `dtype`, shape (n, len(names)); each is contiguous.
@@ -157,24 +182,40 @@ def load_matrix(
     """
     opened = open_source(source, what)
     ids = ids_of(source, opened, items)
-    left_out: tuple[str, ...] = ()
+    columns = _columns(opened, source, items)
+    rows, counts = align(
+        items, ids, columns.absent,
+        place=opened.place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
+    )  # fmt: skip
+    names, read = columns.names, columns.read
+    dtype, held = _look_over(names, read, rows)
+    inputs = inputs_of(opened, ids, ((name, read(name)) for name in names))
+    counts |= held | {"columns": len(names), "columns_left_out": [*columns.left_out]}
+    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Named columns of a source, and which of its rows are empty."""
+
+    names: tuple[str, ...]
     read: Callable[[str], npt.NDArray[Any]]
+    absent: Mask
+    left_out: tuple[str, ...] = ()
+
+
+def _columns(opened: Grid | ColumnFile, source: ArraySource, items: Items) -> _Columns:
     if isinstance(opened, Grid):
         places = _places(opened, source)
-        names, place, read = tuple(places), opened.place, Blocks(opened.values, places)
-    else:
-        columns = NumberColumns.of(opened, source, {source.id or items.id})
-        names, place, read = tuple(columns.chosen), opened.name, columns.column
-        left_out = columns.left_out
-    length = len(read(names[0]))
-    rows, counts = align(
-        items, ids, np.zeros(length, dtype=bool),
-        place=place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
-    )  # fmt: skip
-    dtype, held = _look_over(names, read, rows)
-    inputs = {opened.name: {**opened.digest, "rows": length}, **(ids.inputs if ids else {})}
-    counts = {**counts, **held, "columns": len(names), "columns_left_out": [*left_out]}
-    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts)
+        absent = np.zeros(len(opened.values), dtype=bool)
+        return _Columns(tuple(places), Blocks(opened.values, places), absent)
+    if source.column is not None:
+        values, absent = opened.stack(source.column)
+        places = _places(Grid(opened.name, opened.name, values, opened.digest), source)
+        return _Columns(tuple(places), Blocks(values, places), absent)
+    columns = NumberColumns.of(opened, source, {source.id or items.id})
+    absent = np.zeros(len(columns.column(next(iter(columns.chosen)))), dtype=bool)
+    return _Columns(tuple(columns.chosen), columns.column, absent, columns.left_out)
 
 
 def _places(opened: Grid, source: ArraySource) -> dict[str, int]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from equipoise.data.cells import as_numbers, numbers_from_text
 
 Numbers = npt.NDArray[Any]
+HEAD = 100
 # Answers in words: which of them is 1 is for the user to say.
 WORDS = ("yes", "no", "y", "n", "t", "f", "positive", "negative", "present", "absent")
 
@@ -66,13 +67,16 @@ def _floats(column: pa.ChunkedArray) -> Numbers:
 
 
 def _spelled(texts: pl.Series, file: str, missing: tuple[str, ...]) -> Numbers:
-    stripped = texts.str.strip_chars()
-    known = stripped.set(stripped.is_in([*missing, ""]), None)
-    booleans = known.str.to_lowercase().replace({"true": "1", "false": "0"})
-    first = booleans.cast(pl.Float64, strict=False).is_null() & known.is_not_null()
-    fix = _fix(str(known.filter(first)[0])) if first.any() else ""
-    known = known.zip_with(~booleans.is_in(["1", "0"]), booleans)
-    return numbers_from_text(known, file, texts.name, fix).fill_null(np.nan).to_numpy()
+    known = texts.str.strip_chars()
+    marks = [mark for mark in missing if mark.strip()]
+    known = known.set(known.is_in(["", *marks]) if marks else known == "", None)
+    numbers = known.cast(pl.Float64, strict=False)
+    if numbers.null_count() > known.null_count():
+        folded = known.str.to_lowercase()
+        known = known.set(folded == "true", "1").set(folded == "false", "0")
+        wrong = known.filter(known.cast(pl.Float64, strict=False).is_null() & known.is_not_null())
+        numbers = numbers_from_text(known, file, texts.name, _fix(str([*wrong, ""][0])))
+    return numbers.fill_null(np.nan).to_numpy()
 
 
 def _fix(text: str) -> str:
@@ -88,7 +92,13 @@ def spells_numbers(column: pa.ChunkedArray, missing: tuple[str, ...] = ()) -> bo
     """
     if not is_text(column.type):
         return is_numbers(column.type)
-    texts = pl.Series("", column).str.strip_chars().str.to_lowercase().unique()
-    known = texts.filter(~texts.is_in([*missing, ""])).drop_nulls()
+    texts = pl.Series("", column)
+    return _some_numbers(texts.head(HEAD), missing) or _some_numbers(texts, missing, empty=True)
+
+
+def _some_numbers(texts: pl.Series, missing: tuple[str, ...], *, empty: bool = False) -> bool:
+    cells = texts.str.strip_chars().unique()
+    known = cells.filter(~cells.is_in(["", *missing])).drop_nulls().str.to_lowercase()
     numbers = known.cast(pl.Float64, strict=False).is_not_null()
-    return known.is_empty() or bool((numbers | known.is_in([*WORDS, "true", "false"])).any())
+    words = known.is_in([*WORDS, "true", "false"])
+    return bool((numbers | words).any()) or (empty and known.is_empty())

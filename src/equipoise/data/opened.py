@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,11 @@ class Grid:
     digest: Mapping[str, Any]
     arrays: ArrayFile | None = None
 
+    @property
+    def several(self) -> bool:
+        """Whether the file can hold more arrays, which have names."""
+        return self.arrays is not None and self.arrays.several
+
 
 def open_source(source: ArraySource, what: str) -> Grid | ColumnFile:
     """Open a file, array or data frame.
@@ -59,12 +64,38 @@ def open_source(source: ArraySource, what: str) -> Grid | ColumnFile:
     """
     if isinstance(source.file, str | os.PathLike):
         path = Path(source.file)
-        if path.suffix.lower() in EXTENSIONS:
-            return _grid_in_file(path, source.array)
-        return open_columns(source, what)
-    if not is_frame(source.file):
-        return _grid_in_memory(source.file, what)
-    return open_columns(source, what)
+        is_array = path.suffix.lower() in EXTENSIONS
+        opened = _grid_in_file(path, source.array) if is_array else open_columns(source, what)
+    elif is_frame(source.file):
+        opened = open_columns(source, what)
+    else:
+        opened = _grid_in_memory(source.file, what)
+    _check_options(source, opened)
+    return opened
+
+
+def _check_options(source: ArraySource, opened: Grid | ColumnFile) -> None:
+    """Raise on an option that cannot apply, which would otherwise be passed over."""
+    grid = isinstance(opened, Grid)
+    name, several = opened.name, isinstance(opened, Grid) and opened.several
+    wrong = {
+        "array": source.array is not None and not several,
+        "id": source.id is not None and grid,
+        "column": source.column is not None and grid,
+        "names": bool(source.names) and not grid and source.column is None,
+    }
+    reasons = {
+        "array": "only an .npz or .safetensors has arrays with names",
+        "id": "an array has no column of ids: give `ids:`",
+        "column": "an array has no columns with names",
+        "names": "the columns of a table have names",
+    }
+    for option in (option for option, given in wrong.items() if given):
+        raise DataError(
+            f"`{option}:` does not apply: {reasons[option]}",
+            file=name,
+            fix=f"take `{option}:` out",
+        )
 
 
 def _grid_in_file(path: Path, array: str | None) -> Grid:
@@ -84,8 +115,7 @@ def _grid_in_memory(given: Any, what: str) -> Grid:
         raise _no_array(f"{type(given).__name__} is no array of numbers ({error})", place) from None
     if not hasattr(given, "__array__") or values.dtype.hasobject:
         raise _no_array(f"{type(given).__name__} is no array of numbers", place)
-    _checked(values, place)
-    return Grid(place, place, values, _hash(values))
+    return Grid(place, place, _checked(values, place), hash_array(values))
 
 
 def _no_array(problem: str, place: str, fix: str = "pass np.asarray(..., np.float32)") -> DataError:
@@ -112,13 +142,41 @@ def _checked(values: npt.NDArray[Any], place: str) -> npt.NDArray[Any]:
     return values
 
 
-def _hash(values: npt.NDArray[Any]) -> dict[str, Any]:
+def hash_array(values: npt.NDArray[Any]) -> dict[str, Any]:
     """Hash an array in blocks of rows; equal arrays hash equally whatever their strides."""
     hashed = hashlib.sha256(f"{values.dtype.str}\0{values.shape}\0".encode())
     step = max(1, BLOCK_BYTES // max(1, values[:1].nbytes))
     for start in range(0, len(values), step):
         hashed.update(np.ascontiguousarray(values[start : start + step]).data)
     return {"sha256": hashed.hexdigest(), "bytes": values.nbytes}
+
+
+def inputs_of(
+    opened: Grid | ColumnFile, ids: RowIds | None, columns: Iterable[tuple[str, npt.NDArray[Any]]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return hash, bytes and rows of each file; of a data frame, those of what was read of it.
+
+    Parameters
+    ----------
+    opened : Grid or ColumnFile
+    ids : RowIds or None
+    columns : iterable of (name, ndarray)
+        What was read, of one or more columns each; looked at for a data frame only.
+    """
+    rows, digest = 0, dict(opened.digest)
+    hashed, size = hashlib.sha256(), 0
+    for name, values in columns:
+        rows = len(values)
+        if digest:
+            break
+        part = hash_array(values)
+        hashed.update(f"{name}\0{part['sha256']}\0".encode())
+        size += part["bytes"]
+    if not digest:
+        texts = "" if ids is None else "\0".join(ids.texts.fill_null("").to_list())
+        hashed.update(texts.encode())
+        digest = {"sha256": hashed.hexdigest(), "bytes": size + len(texts.encode())}
+    return {opened.name: {**digest, "rows": rows}, **({} if ids is None else ids.inputs)}
 
 
 def ids_of(source: ArraySource, opened: Grid | ColumnFile, items: Items) -> RowIds | None:
@@ -129,16 +187,8 @@ def ids_of(source: ArraySource, opened: Grid | ColumnFile, items: Items) -> RowI
     if source.ids is not None:
         return _declared(source, opened)
     if isinstance(opened, Grid):
-        if source.id is not None:
-            raise DataError(
-                "an array has no columns with names",
-                file=opened.place,
-                column=source.id,
-                expected="`ids:`",
-                fix="give the file or array of ids as `ids:`",
-            )
         return None
-    name = source.id if source.id is not None or items.id not in opened.names else items.id
+    name = source.id or (items.id if items.id in opened.names else None)
     if name is None:
         return None
     check_columns(opened.names, (name,), opened.name)
@@ -153,8 +203,8 @@ def _declared(source: ArraySource, opened: Grid | ColumnFile) -> RowIds:
     arrays = opened.arrays if isinstance(opened, Grid) else None
     if arrays is not None and str(ids) in arrays.headers:
         return ids_in_array(arrays, str(ids))
-    if arrays is not None and not Path(ids).suffix:
-        arrays.named(str(ids))
+    if arrays is not None and arrays.several and not Path(ids).suffix:
+        raise arrays.no_array(str(ids))
     return ids_in_file(Path(ids), source.encoding, source.delimiter)
 
 

@@ -15,7 +15,7 @@ from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
 from equipoise.data.items import Items, Objects
 from equipoise.data.join import EXAMPLES, Positions
-from equipoise.data.opened import Grid, how_to_give_ids, ids_of, open_source
+from equipoise.data.opened import Grid, how_to_give_ids, ids_of, inputs_of, open_source
 from equipoise.data.problems import listed
 from equipoise.data.vector_cells import Mask
 
@@ -125,20 +125,16 @@ def load_vectors(
     stored, absent, counts = _stored(opened, source, items)
     rows, matched = align(
         items, ids, absent,
-        place=_place(opened), fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
+        place=opened.place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
     )  # fmt: skip
     not_finite, zero, normalised = _look_over(stored, rows)
-    _check_usable(rows, not_finite, zero, _place(opened))
-    inputs = {opened.name: {**opened.digest, "rows": len(stored)}, **(ids.inputs if ids else {})}
+    _check_usable(rows, not_finite, zero, opened.place)
+    inputs = inputs_of(opened, ids, [("", stored)])
     counts = {**matched, **counts, **_examples("not_finite", items.ids[not_finite])}
     counts |= _examples("zero", items.ids[zero])
     return Vectors(
         opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts
     )
-
-
-def _place(opened: Grid | ColumnFile) -> str:
-    return opened.place if isinstance(opened, Grid) else opened.name
 
 
 def _examples(name: str, ids: Objects) -> dict[str, Any]:
@@ -150,20 +146,43 @@ def _stored(
 ) -> tuple[npt.NDArray[Any], Mask, dict[str, Any]]:
     """Return the vectors in the order of the source, and which rows are empty."""
     if isinstance(opened, Grid):
-        if opened.values.dtype.kind != "f" or opened.values.dtype.itemsize > 8:
-            raise DataError(
-                f"the values are {opened.values.dtype}",
-                file=opened.place,
-                expected="float16, float32 or float64",
-                fix="save the vectors as float32; quantised ones need their scale",
-            )
-        return opened.values, np.zeros(len(opened.values), dtype=bool), {}
-    lists = opened.vectors
-    column = source.column or (lists[0] if len(lists) == 1 and source.columns is None else None)
+        return _floats(opened, source), np.zeros(len(opened.values), dtype=bool), {}
+    column = source.column or _only_list(opened, source)
     if column is not None:
         return *opened.stack(column), {}
     columns = NumberColumns.of(opened, source, {source.id or items.id})
     return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
+
+
+def _floats(opened: Grid, source: ArraySource) -> npt.NDArray[Any]:
+    if source.chosen is not None or source.names:
+        raise DataError(
+            "`columns:` and `names:` do not apply to vectors in an array",
+            file=opened.place,
+            fix="take them out",
+        )
+    if opened.values.dtype in (np.float16, np.float32, np.float64):
+        return opened.values
+    raise DataError(
+        f"the values are {opened.values.dtype}",
+        file=opened.place,
+        expected="float16, float32 or float64",
+        fix="save the vectors as float32; quantised ones need their scale",
+    )
+
+
+def _only_list(opened: ColumnFile, source: ArraySource) -> str | None:
+    """Return the one column of vectors, or None where each dimension has a column."""
+    if not opened.vectors or source.columns is not None:
+        return None
+    if len(opened.vectors) == 1:
+        return opened.vectors[0]
+    raise DataError(
+        f"{len(opened.vectors)} columns hold vectors: {listed(opened.vectors)}",
+        file=opened.name,
+        expected="`column:` with the name of one",
+        fix="name the one that is meant",
+    )
 
 
 def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, bool]:
