@@ -23,7 +23,6 @@ from equipoise.metrics.concepts.disparity import (
     concept_hit_rate,
     concept_results,
 )
-from equipoise.metrics.concepts.draws import fixed_prevalence, weighted_tables
 from equipoise.metrics.concepts.inputs import Choices
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import cases
@@ -92,38 +91,6 @@ def at_threshold(scores: Any, labels: Any, threshold: float, weights: Any, ratio
     }
     for metric, value in expected.items():
         assert metric_of(metric, table, ratio)[0] == pytest.approx(value, abs=1e-12)  # type: ignore[arg-type]
-
-
-@given(rows, st.integers(0, 10**6))
-def test_a_replicate_is_the_metric_of_repeated_rows(
-    found: list[tuple[int, bool]], seed: int
-) -> None:
-    scores, labels = (np.array(one) for one in zip(*found, strict=True))
-    weights = np.random.default_rng(seed).poisson(1.0, (len(labels), 5)).astype(np.float32)
-    tables = weighted_tables(ranked_cells(scores.astype(float), labels), weights)
-    for metric in ("average_precision", "auroc"):
-        values = metric_of(metric, tables, None)  # type: ignore[arg-type]
-        for value, times in zip(values, weights.T.astype(int), strict=True):
-            again = np.repeat(labels, times)
-            if len(set(again.tolist())) == 2:
-                assert value == pytest.approx(
-                    ranked(np.repeat(scores, times), again, metric),
-                    abs=1e-12,  # type: ignore[arg-type]
-                )
-
-
-def test_halls_samples_have_the_prevalence_asked_for() -> None:
-    scores, labels, _ = world(0)
-    cells = ranked_cells(scores[:, 0], labels[:, 0])
-    draw = (40, 200)
-    tables = np.concatenate([*fixed_prevalence(cells, labels[:, 0], draw, (0, "c", "g"), 20)])
-    assert (tables[:, : cells.positive].sum(axis=1) == 40).all()
-    assert (tables[:, cells.positive :].sum(axis=1) == 200).all()
-    # Values follow the samples: their mean is near the weighted metric of all rows.
-    values = metric_of("average_precision", tables, None)
-    assert values.mean() == pytest.approx(
-        ranked(scores[:, 0], labels[:, 0], "average_precision", 5), abs=4 * values.std()
-    )
 
 
 def test_value_and_parts() -> None:

@@ -35,6 +35,23 @@ def test_a_kernel_gives_what_the_function_gives() -> None:
     assert total.__name__ == "total"
 
 
+@compiled()
+def _half(value: float) -> float:
+    return value / 2.0
+
+
+@compiled("float64(float64[::1])")
+def halves(values: np.ndarray) -> float:
+    found = 0.0
+    for value in values:
+        found += _half(value)
+    return found
+
+
+def test_a_kernel_calls_others_of_its_file() -> None:
+    assert halves(np.array([1.0, 2.5])) == 1.75
+
+
 def test_kernels_are_kept_in_the_folder_that_the_user_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

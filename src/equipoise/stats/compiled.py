@@ -7,8 +7,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import update_wrapper, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
@@ -23,12 +24,13 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
     Compilations are kept in the user's cache folder (`NUMBA_CACHE_DIR` where it is set), for
     the package's own may be read-only. One that takes longer than a second says so on standard
     error. Kernels release the interpreter lock, run in one thread and keep the order of their
-    float sums: `equipoise.stats.threads.each` spreads calls over threads.
+    float sums: `equipoise.stats.threads.each` spreads calls over threads. A kernel may call other
+    compiled functions of its file.
 
     Parameters
     ----------
     *signatures : str
-        Such as "float64(float64[::1], int64)".
+        Such as "float64(float64[::1], int64)"; none for what only kernels call.
 
     Examples
     --------
@@ -52,6 +54,7 @@ def compiled(*signatures: str) -> Callable[[Kernel], Kernel]:
                         ready.append(_compile(function, signatures))
             return ready[0](*arguments)
 
+        call.kernel = function  # type: ignore[attr-defined]
         return call  # type: ignore[return-value]
 
     return decorate
@@ -70,6 +73,7 @@ def _compile(function: Callable[..., Any], signatures: tuple[str, ...]) -> Calla
 def _cached(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callable[..., Any]:
     import numba
 
+    function = _linked(function)
     # The folder is set for our kernels only: numba reads it where a function is decorated.
     config: Any = numba.config
     before = config.CACHE_DIR
@@ -81,6 +85,21 @@ def _cached(function: Callable[..., Any], signatures: tuple[str, ...]) -> Callab
     finally:
         config.CACHE_DIR = before
     return built
+
+
+def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that sees what it calls of this kind as numba does."""
+    import numba
+
+    around = function.__globals__
+    called = {
+        name: getattr(around.get(name), "kernel", None) for name in function.__code__.co_names
+    }
+    kernels = {name: numba.njit(nogil=True)(_linked(one)) for name, one in called.items() if one}
+    if not kernels:
+        return function
+    linked = FunctionType(function.__code__, {**around, **kernels}, function.__name__)
+    return update_wrapper(linked, function)
 
 
 def _tell() -> None:

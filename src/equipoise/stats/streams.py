@@ -43,12 +43,17 @@ def unit_uniforms(
         In [0, 1). The number of a unit in a replicate does not depend on which other units
         or replicates are asked for, so subsets, shards and models stay paired.
     """
-    key = int.from_bytes(_digest(seed, (name,), 8))
     index = np.asarray(replicates, dtype=np.uint64)[:, None]
     parts = (units & _LOW, units >> _HALF, index & _LOW, index >> _HALF)
     counter = list(np.broadcast_arrays(*parts))
-    words = philox(counter, (key & 0xFFFFFFFF, key >> 32))
+    words = philox(counter, stream_key(seed, name))
     return ((words[0] >> np.uint64(5)) * 67108864.0 + (words[1] >> np.uint64(6))) / 2.0**53
+
+
+def stream_key(seed: int, name: str) -> tuple[int, int]:
+    """Return the key of `unit_uniforms` for `philox`: two 32-bit words."""
+    key = int.from_bytes(_digest(seed, (name,), 8))
+    return key & 0xFFFFFFFF, key >> 32
 
 
 def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:

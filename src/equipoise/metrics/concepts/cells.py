@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.metrics.concepts.kernels import pack
+
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -41,17 +43,31 @@ class Cells:
     size: int
 
 
+def packed_rows(
+    scores: Floats, labels: Flags, measured: npt.NDArray[np.uint8], rows: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.uint32], int]:
+    """Return each row's cell with its bits of `measured`, and how many thresholds there are.
+
+    See `equipoise.metrics.concepts.kernels`.
+    """
+    packed = np.empty(len(rows), dtype=np.uint32)
+    return packed, pack(scores, labels, measured, rows, packed)
+
+
+def _all_rows(scores: Floats, labels: Flags) -> tuple[Indices, int]:
+    every = np.arange(len(scores), dtype=np.int32)
+    packed, many = packed_rows(scores, labels, np.zeros(len(scores), dtype=np.uint8), every)
+    return (packed >> 2).astype(np.int64), many
+
+
 def ranked_cells(scores: Floats, labels: Flags) -> Cells:
     """Return cells that keep everything that AP and AUROC need, ties included."""
-    rising = np.unique(scores[labels])
-    many = len(rising)
-    left = np.searchsorted(rising, scores)
-    equal = np.zeros(len(scores), dtype=np.bool_)
-    inside = left < many
-    equal[inside] = rising[left[inside]] == scores[inside]
-    between = np.where(left == 0, 3 * many, 2 * many - left)
-    negative = np.where(equal, 3 * many - 1 - left, between)
-    return Cells(np.where(labels, many - 1 - left, negative).astype(np.int64), many, 3 * many + 1)
+    place, many = _all_rows(scores, labels)
+    threshold, kind = place // 3, place % 3
+    # Kinds are above, positive and equal; what is below all thresholds is last.
+    cell = threshold + np.array([many, 0, 2 * many])[kind]
+    cell[threshold == many] = 3 * many
+    return Cells(cell, many, 3 * many + 1)
 
 
 def threshold_cells(scores: Floats, labels: Flags, threshold: float, used: Flags) -> Cells:
@@ -73,16 +89,47 @@ def best_f1_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[flo
         One of the scores, so that something is predicted positive; of equally good ones the
         larger. NaN when no label is positive.
     """
-    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels).astype(np.bool_)
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    truth = np.ascontiguousarray(labels).astype(np.bool_)
     if not truth.any():
         return float("nan"), float("nan")
-    rising, place = np.unique(values, return_inverse=True)
-    predicted = np.cumsum(np.bincount(place)[::-1])
-    true = np.cumsum(np.bincount(place, truth)[::-1])
+    # Below a positive's score, what another negative adds makes F1 smaller.
+    place, many = _all_rows(values, truth)
+    above, equal_true, equal = np.bincount(place, minlength=3 * many + 1)[:-1].reshape(-1, 3).T
+    true = np.cumsum(equal_true)
+    predicted = np.cumsum(above + equal_true + equal)
     # Equal quotients of whole numbers are equal floats: ties are exact.
     f1 = 2.0 * true / (predicted + truth.sum())
     best = int(np.argmax(f1))
-    return float(rising[::-1][best]), float(f1[best])
+    return float(np.unique(values[truth])[::-1][best]), float(f1[best])
+
+
+def metric_of_sums(metric: Metric, sums: Floats, ratio: float | None) -> Floats:
+    """Return a metric of the sums that kernels give.
+
+    Parameters
+    ----------
+    metric : str
+    sums : ndarray, shape (8, r)
+        Sum over positives of the precision at their score; pairs of a positive and a negative in
+        the right order, ties half; positives; negatives; TP, FN, FP and TN at the fixed threshold.
+    ratio : float, optional
+        As in `metric_of`.
+
+    Returns
+    -------
+    ndarray, shape (r,)
+        NaN where a denominator is 0.
+    """
+    precision, won, positives, negatives = sums[:4]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if metric == "auroc":
+            return np.asarray(won / (positives * negatives))
+        if metric == "average_precision":
+            # Negatives that are not there cannot be weighed.
+            known = (positives > 0) & ((negatives > 0) | (ratio is None))
+            return np.where(known, precision / positives, np.nan)
+        return _at_threshold(metric, sums[4:].T, ratio)
 
 
 def metric_of(metric: Metric, tables: Floats, ratio: float | None) -> Floats:

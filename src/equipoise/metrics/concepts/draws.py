@@ -2,83 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 from scipy.special import pdtr
 
 from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.cells import Cells, Flags, Floats, Indices, Metric, metric_of
+from equipoise.metrics.concepts.kernels import LANES, fixed_draws
+from equipoise.metrics.concepts.weighing import by_cell, poisson_times, weigh, weigh_outcomes
 from equipoise.metrics.items import Units, item_sampler
-from equipoise.stats.draws import Sampler, TableSampler, block_sizes
-from equipoise.stats.streams import stream, unit_uniforms
+from equipoise.stats.draws import Sampler, TableSampler
+from equipoise.stats.streams import stream, stream_key
+from equipoise.stats.threads import each
 
-Weights = npt.NDArray[np.float32]
+Times = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int32]
+Packed = npt.NDArray[np.uint32]
 
 # P(at most k) of a Poisson variable with mean 1.
 _POISSON = pdtr(np.arange(20), 1.0)
+_ROWS_AT_ONCE = 4096
 
 
-def image_weights(keys: npt.NDArray[np.uint64], replicates: int, seed: int) -> Weights:
-    """Return how often each image counts in each bootstrap replicate, shape (n, replicates).
+def image_times(keys: npt.NDArray[np.uint64], replicates: int, seed: int) -> Times:
+    """Return how often each image counts, shape (n, 1 + replicates): once, and in each replicate.
 
     Poisson(1) by unit, the same for every concept: means over concepts keep what concepts of one
-    image have in common. Whole numbers, so that float32 sums are exact in any order.
+    image have in common.
     """
-    distinct, place = np.unique(keys, return_inverse=True)
-    weights = np.empty((len(keys), replicates), dtype=np.float32)
-    for start, size in block_sizes(replicates, len(distinct)):
-        uniforms = unit_uniforms(seed, "bootstrap", distinct, range(start, start + size))
-        times = np.searchsorted(_POISSON, uniforms, side="right").astype(np.float32)
-        weights[:, start : start + size] = times.T[place]
-    return weights
+    times = np.ones((len(keys), 1 + replicates), dtype=np.uint8)
+    if replicates:
+        key = np.array(stream_key(seed, "bootstrap"), dtype=np.uint64)
+        starts = range(0, len(keys), _ROWS_AT_ONCE)
+        parts = [slice(start, start + _ROWS_AT_ONCE) for start in starts]
+        each(lambda part: poisson_times(keys[part], key, _POISSON, times[part]), parts)
+    return times
 
 
-def weighted_tables(cells: Cells, weights: Weights) -> Floats:
-    """Return the table of each replicate, shape (replicates, cells)."""
-    order = np.argsort(cells.cell, kind="stable")
-    order = order[np.searchsorted(cells.cell[order], 0) :]
-    ends = np.cumsum(np.bincount(cells.cell[order], minlength=cells.size))
-    member = csr_array(
-        (np.ones(len(order), np.float32), order, np.append(0, ends)),
-        shape=(cells.size, len(cells.cell)),
-    )
-    return np.ascontiguousarray((member @ weights).T, dtype=np.float64)
-
-
-def fixed_prevalence(
-    cells: Cells, labels: Flags, draw: tuple[int, int], rng: tuple[int, str, str], replicates: int
-) -> Iterator[Floats]:
-    """Yield blocks of tables of positives and negatives drawn with replacement.
+def weighted_sums(
+    packed: tuple[Packed, int],
+    rows: Rows,
+    labels: Flags,
+    measured: npt.NDArray[np.uint8],
+    times: tuple[Times, npt.NDArray[np.int32]],
+    ratio: float | None,
+) -> Floats:
+    """Return the sums of every replicate of one group, for `metric_of_sums`.
 
     Parameters
     ----------
-    cells : Cells
-    labels : ndarray of bool, shape (n,)
-    draw : tuple of two int
-        How many positives and negatives a replicate has.
+    packed : tuple
+        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+    rows : ndarray of int32
+        The group's rows.
+    labels, measured : ndarray, shape (n,)
+        Labels, and the two lowest bits of `packed`, of all rows.
+    times : tuple
+        How often all rows count, see `image_times`, and what the group's rows come to.
+    ratio : float, optional
+
+    Returns
+    -------
+    ndarray, shape (8, replicates)
+    """
+    ordered, ends = np.empty_like(rows), np.zeros(3 * packed[1] + 1, dtype=np.int64)
+    by_cell(packed[0], rows, ordered, ends)
+    sums = np.zeros((8, times[0].shape[1]))
+    weigh(ordered, ends, *times, 0.0 if ratio is None else float(ratio), sums)
+    outcomes = np.zeros((4, times[0].shape[1]), dtype=np.int32)
+    weigh_outcomes(measured, labels, rows, times[0], outcomes)
+    sums[4:] = outcomes
+    return sums
+
+
+def fixed_prevalence(
+    packed: tuple[Packed, int],
+    labels: Flags,
+    draw: tuple[int, int, int, int],
+    rng: tuple[int, str, str],
+    replicates: int,
+) -> Floats:
+    """Draw positives and negatives with replacement.
+
+    Parameters
+    ----------
+    packed : tuple
+        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+    labels : ndarray of bool
+        Of the same rows.
+    draw : tuple of four int
+        How many positives and negatives a replicate has, and how many positives and negatives
+        of those that are measured at the fixed threshold: the first that are drawn.
     rng : tuple
         Seed and names of the stream. Rows are drawn by their place, so that models that share
         rows share draws.
     replicates : int
+
+    Returns
+    -------
+    ndarray, shape (8, replicates)
+        For `metric_of_sums`.
     """
-    pools = [np.flatnonzero(which & (cells.cell >= 0)) for which in (labels, ~labels)]
-    cell = [cells.cell[pool] for pool in pools]
-    streams = [stream(rng[0], "hall", *rng[1:], which) for which in ("positives", "negatives")]
-    for _, size in block_sizes(replicates, max(cells.size, sum(draw))):
-        drawn = [
-            one[own.integers(0, len(one), (size, many))]
-            for one, own, many in zip(cell, streams, draw, strict=True)
-        ]
-        flat = np.concatenate(drawn, axis=1) + cells.size * np.arange(size)[:, None]
-        counts = np.bincount(flat.ravel(), minlength=size * cells.size)
-        yield counts.reshape(size, cells.size).astype(np.float64)
+    sums = np.empty((replicates, 8))
+    state = stream(rng[0], "hall", *rng[1:]).integers(1 << 32, size=(8, LANES), dtype=np.uint32)
+    rows, many = packed
+    fixed_draws(rows[labels], rows[~labels], np.array(draw), state, many, sums)
+    return sums.T
 
 
 def permuted(
-    metric: Metric,
+    metrics: Sequence[Metric],
     ratio: float | None,
     cells: Cells,
     strata: Indices,
@@ -86,13 +121,13 @@ def permuted(
     units: Units | None,
     permutations: int,
     seed: int,
-) -> Floats:
-    """Return a metric by group with groups permuted within strata of cells.
+) -> list[Floats]:
+    """Return metrics by group with groups permuted within strata of cells.
 
     Parameters
     ----------
-    metric, ratio
-        See `metric_of`.
+    metrics, ratio
+        See `metric_of`; all metrics have the same cells.
     cells : Cells
         Of the rows of all groups compared.
     strata : ndarray of int, shape (cells,)
@@ -104,16 +139,18 @@ def permuted(
 
     Returns
     -------
-    ndarray, shape (permutations, groups)
+    list of ndarray, shape (permutations, groups)
+        One per metric.
     """
     used = np.flatnonzero(cells.cell >= 0)
     sampler = _sampler(cells, used, groups, units)
-    found = []
+    found: list[list[Floats]] = [[] for _ in metrics]
     for tables in sampler.permute(strata, permutations, seed):
         many, _, width = tables.shape
         flat = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(many * width, -1)
-        found.append(metric_of(metric, flat, ratio).reshape(many, width))
-    return np.concatenate(found)
+        for values, metric in zip(found, metrics, strict=True):
+            values.append(metric_of(metric, flat, ratio).reshape(many, width))
+    return [np.concatenate(values) for values in found]
 
 
 def _sampler(cells: Cells, used: Indices, groups: Groups, units: Units | None) -> Sampler:

@@ -11,11 +11,16 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import RANKED, Flags, Floats, Metric
+from equipoise.metrics.concepts.cells import RANKED, Flags, Metric
+from equipoise.metrics.concepts.columns import Source, check_scores, flags
 from equipoise.metrics.items import Units, units_of
 from equipoise.stats.streams import unit_keys
 
 Prevalence = Literal["weighted", "hall", "observed"]
+
+# Concepts that are read together, and measured in one thread: a column alone would read all of a
+# matrix that has one row per image.
+BLOCK = 8
 
 
 @dataclass(frozen=True)
@@ -73,34 +78,49 @@ class Choices:
 
 @dataclass(frozen=True, eq=False)
 class Concepts:
-    """Scores and labels of the rows that have a group.
+    """Scores and labels of the rows that have a group, read some concepts at a time.
 
     Attributes
     ----------
-    scores : ndarray, shape (n, concepts)
-    labels : ndarray of bool, shape (n, concepts)
+    scores, labels : Source
+        Of all rows.
+    rows : ndarray of int, shape (m,)
+        The rows that take part.
     groups : Groups
+        Of these rows.
     names : tuple of str
         Of the concepts.
     units : Units or None
-    keys : ndarray of uint64, shape (n,)
-        Key of each row's unit in random streams; of its place where there are no units, so that
+    keys : ndarray of uint64, shape (m,)
+        Key of each row's unit in random streams; its place where there are no units, so that
         models and versions that share rows share draws.
     excluded : dict of str to int
     """
 
-    scores: npt.NDArray[Any] = field(repr=False)
-    labels: Flags = field(repr=False)
+    scores: Source
+    labels: Source
+    rows: npt.NDArray[np.int64] = field(repr=False)
     groups: Groups
     names: tuple[str, ...]
     units: Units | None
     keys: npt.NDArray[np.uint64] = field(repr=False)
     excluded: dict[str, int]
 
-    def column(self, concept: int) -> tuple[Floats, Flags]:
-        """Return the scores and labels of one concept, each (n,)."""
-        scores = np.ascontiguousarray(self.scores[:, concept], dtype=np.float64)
-        return scores, np.ascontiguousarray(self.labels[:, concept])
+    def block(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Flags]:
+        """Return scores and labels of some concepts, each (concepts, m), checked.
+
+        Raises
+        ------
+        InputError
+            When a score is not finite or a label is not 0 or 1.
+        """
+        names = self.names[start:stop]
+        scores = self._kept(self.scores.block(start, stop))
+        check_scores(scores, names, self.rows)
+        return scores, flags(self._kept(self.labels.block(start, stop)), names, self.rows)
+
+    def _kept(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return block if len(self.rows) == block.shape[1] else block[:, self.rows]
 
 
 def read_concepts(
@@ -112,38 +132,35 @@ def read_concepts(
     units: Any = None,
     unlabelled: Literal["keep", "leave out"] = "keep",
 ) -> Concepts:
-    """Check scores, labels and groups, and leave out the rows that have no group.
+    """Check shapes and groups, and leave out the rows that have no group.
 
     Raises
     ------
     InputError
-        When shapes differ, a score is not finite, a label is not 0 or 1, names repeat, or no row
-        is left.
+        When shapes or names differ, names repeat, or no row is left.
     """
-    values, truth = _matrix(scores, "scores"), _matrix(labels, "labels")
+    values, truth = Source.of(scores, "scores"), Source.of(labels, "labels")
     if values.shape != truth.shape:
         raise InputError(
             f"labels: shape {truth.shape}; expected {values.shape}, one column per concept as in "
             "scores"
         )
-    names = _names(concepts, values.shape[1])
-    _check_scores(values, names)
-    truth = _flags(truth, names)
+    names = _names(concepts, values, truth)
     found = Groups.of(groups)
-    n = len(values)
+    n = values.shape[0]
     if len(found.codes) != n:
         raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as in scores")
     _one_of("unlabelled", unlabelled, ("keep", "leave out"))
-    bare = ~truth.any(axis=1) if unlabelled == "leave out" else np.zeros(n, dtype=np.bool_)
+    bare = _bare(truth, names) if unlabelled == "leave out" else np.zeros(n, dtype=np.bool_)
     kept = (found.codes >= 0) & ~bare
     if not kept.any():
         raise InputError("groups: no row is left; expected rows with a group and a label")
     counts = {"missing group": found.n_missing, "no label": int((bare & (found.codes >= 0)).sum())}
     rows = np.flatnonzero(kept)
-    chosen = slice(None) if kept.all() else rows
     return Concepts(
-        values[chosen],
-        truth[chosen],
+        values,
+        truth,
+        rows,
         found.take(rows),
         names,
         _units(units, kept),
@@ -152,21 +169,15 @@ def read_concepts(
     )
 
 
-def _matrix(values: Any, what: str) -> npt.NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{what}: rows of different lengths; expected (n, concepts)") from None
-    array = array[:, None] if array.ndim == 1 else array
-    if array.ndim != 2 or 0 in array.shape:
-        raise InputError(f"{what}: shape {array.shape}; expected (n, concepts), neither of them 0")
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"{what}: type {array.dtype}; expected numbers")
-    return array
-
-
-def _names(concepts: Sequence[str] | None, many: int) -> tuple[str, ...]:
-    names = tuple(map(str, range(many) if concepts is None else concepts))
+def _names(concepts: Sequence[str] | None, scores: Source, labels: Source) -> tuple[str, ...]:
+    own = scores.names or labels.names
+    if scores.names and labels.names and scores.names != labels.names:
+        a, b = next(
+            pair for pair in zip(scores.names, labels.names, strict=True) if len({*pair}) > 1
+        )
+        raise InputError(f"labels: column {b!r}; expected {a!r}, the concepts as in scores")
+    many = scores.shape[1]
+    names = tuple(map(str, (own or range(many)) if concepts is None else concepts))
     if len(names) != many:
         raise InputError(f"concepts: {len(names)} names; expected {many}, the columns of scores")
     if len(set(names)) < many:
@@ -175,27 +186,14 @@ def _names(concepts: Sequence[str] | None, many: int) -> tuple[str, ...]:
     return names
 
 
-def _check_scores(values: npt.NDArray[Any], names: tuple[str, ...]) -> None:
-    for index, name in enumerate(names):
-        wrong = ~np.isfinite(values[:, index])
-        if wrong.any():
-            raise InputError(
-                f"scores: NaN or infinite for concept {name!r} in row {int(np.argmax(wrong))}; "
-                "expected finite numbers"
-            )
-
-
-def _flags(values: npt.NDArray[Any], names: tuple[str, ...]) -> Flags:
-    if values.dtype.kind == "b":
-        return values
-    wrong = (values != 0) & (values != 1)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0].tolist()
-        raise InputError(
-            f"labels: {values[row, column]} for concept {names[column]!r} in row {row}; "
-            "expected 0 or 1"
-        )
-    return np.asarray(values == 1)
+def _bare(labels: Source, names: tuple[str, ...]) -> Flags:
+    """Whether a row has no positive label."""
+    rows = np.arange(labels.shape[0])
+    bare = np.ones(len(rows), dtype=np.bool_)
+    for start in range(0, len(names), BLOCK):
+        stop = start + BLOCK
+        bare &= ~flags(labels.block(start, stop), names[start:stop], rows).any(axis=0)
+    return bare
 
 
 def _units(units: Any, kept: Flags) -> Units | None:
@@ -205,14 +203,14 @@ def _units(units: Any, kept: Flags) -> Units | None:
 
 
 def _keys(units: Any, rows: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.uint64]:
+    keys = rows.astype(np.uint64)
     found = units_of(units, n, np.ones(n, dtype=np.bool_))
-    alone = [f"\x00{index}" for index in rows.tolist()]
     if found is None:
-        return unit_keys(alone)
-    codes = found.codes[rows].tolist()
-    return unit_keys(
-        [found.names[code] if code >= 0 else own for code, own in zip(codes, alone, strict=True)]
-    )
+        return keys
+    codes = found.codes[rows]
+    known = codes >= 0
+    keys[known] = unit_keys(found.names)[codes[known]]
+    return keys
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -1,0 +1,109 @@
+"""Compiled loops over images that count several times, for many replicates side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from equipoise.stats.compiled import compiled
+
+
+@compiled("void(uint64[::1], uint64[::1], float64[::1], uint8[:,::1])")
+def poisson_times(units: Any, key: Any, reached: Any, times: Any) -> None:
+    """Set how often each row counts in each replicate, columns from the second on.
+
+    The number that belongs to a unit and a replicate in `equipoise.stats.streams.unit_uniforms`
+    says how many of the cumulated probabilities `reached` are at most as large.
+    """
+    low = np.uint64(0xFFFFFFFF)
+    for row in range(len(units)):
+        for replicate in range(times.shape[1] - 1):
+            c0, c1 = units[row] & low, units[row] >> np.uint64(32)
+            c2, c3 = np.uint64(replicate), np.uint64(0)
+            k0, k1 = key[0], key[1]
+            for _ in range(10):
+                p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
+                c0, c2 = (p1 >> np.uint64(32)) ^ c1 ^ k0, (p0 >> np.uint64(32)) ^ c3 ^ k1
+                c1, c3 = p1 & low, p0 & low
+                k0, k1 = (k0 + np.uint64(0x9E3779B9)) & low, (k1 + np.uint64(0xBB67AE85)) & low
+            high = np.float64(c0 >> np.uint64(5)) * 67108864.0
+            uniform = (high + np.float64(c1 >> np.uint64(6))) / 9007199254740992.0
+            many = 0
+            while many < len(reached) and reached[many] <= uniform:
+                many += 1
+            times[row, replicate + 1] = many
+
+
+@compiled("void(uint32[::1], int32[::1], int32[::1], int64[::1])")
+def by_cell(packed: Any, rows: Any, ordered: Any, ends: Any) -> None:
+    """Sort rows by their cell, and set where each cell ends."""
+    for row in packed:
+        ends[row >> np.uint32(2)] += 1
+    start = 0
+    for cell in range(len(ends)):
+        many = ends[cell]
+        ends[cell] = start
+        start += many
+    for place in range(len(packed)):
+        cell = packed[place] >> np.uint32(2)
+        ordered[ends[cell]] = rows[place]
+        ends[cell] += 1
+
+
+@compiled("void(int32[::1], int64[::1], uint8[:,::1], int32[::1], float64, float64[:,::1])")
+def weigh(ordered: Any, ends: Any, times: Any, totals: Any, ratio: Any, found: Any) -> None:
+    """Measure every replicate of rows sorted by cell.
+
+    `times` says how often a row counts in each replicate, `totals` what the rows come to. With a
+    `ratio` above 0 negatives weigh so that there are this many for each positive. The first four
+    rows of `found` get the first sums of `metric_of_sums`, a column per replicate.
+    """
+    many, size = len(ends) // 3, len(totals)
+    counts, mistakes = np.zeros((3, size), np.int32), np.zeros(size, np.int32)
+    for u in range(many):
+        _add(ordered[ends[3 * u] : ends[3 * u + 1]], times, counts[1])
+    weight = np.ones(size)
+    for replicate in range(size):
+        positives = np.float64(counts[1, replicate])
+        negatives = totals[replicate] - positives
+        found[2, replicate], found[3, replicate] = positives, negatives
+        if ratio > 0.0 and negatives > 0.0:
+            weight[replicate] = ratio * positives / negatives
+    hits = np.zeros(size, np.int32)
+    for u in range(many):
+        counts[:] = 0
+        for kind in range(3):
+            start = ends[3 * u + kind - 1] if u + kind else 0
+            _add(ordered[start : ends[3 * u + kind]], times, counts[kind])
+        _step(counts, weight, hits, mistakes, found)
+
+
+@compiled()
+def _add(rows: Any, times: Any, sums: Any) -> None:
+    for row in rows:
+        for replicate in range(len(sums)):
+            sums[replicate] += np.int32(times[row, replicate])
+
+
+@compiled()
+def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> None:
+    """Pass one threshold in every replicate."""
+    for replicate in range(len(weight)):
+        true, equal = counts[1, replicate], counts[2, replicate]
+        mistakes[replicate] += np.int32(counts[0, replicate] + equal)
+        hits[replicate] += true
+        reached = hits[replicate] + weight[replicate] * mistakes[replicate]
+        gained = np.float64(true) * hits[replicate]
+        found[0, replicate] += gained / (reached if reached > 0.0 else 1.0)
+        found[1, replicate] += true * (found[3, replicate] - mistakes[replicate] + equal / 2.0)
+
+
+@compiled("void(uint8[::1], boolean[::1], int32[::1], uint8[:,::1], int32[:,::1])")
+def weigh_outcomes(measured: Any, labels: Any, rows: Any, times: Any, found: Any) -> None:
+    """Count TP, FN, FP and TN at the fixed threshold, a column per replicate."""
+    for row in rows:
+        if measured[row] & np.uint8(2):
+            outcome = (0 if labels[row] else 2) + (0 if measured[row] & np.uint8(1) else 1)
+            for replicate in range(found.shape[1]):
+                found[outcome, replicate] += np.int32(times[row, replicate])
