@@ -181,7 +181,7 @@ def _known(header: Header, place: str) -> np.dtype[Any]:
             "the values are pickled Python objects, which can run code when they are read",
             file=place,
             expected="numbers",
-            fix="save it as float32: np.save(path, np.asarray(values, dtype=np.float32))",
+            fix="save a plain array: np.asarray(values, dtype=np.float32), or dtype=str for ids",
         )
     raise DataError(
         f"the values are of type {header.kind}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,10 +86,10 @@ def ids_in_file(path: Path, encoding: str, delimiter: str) -> RowIds:
 
 
 def _lines(path: Path, encoding: str) -> RowIds:
-    import hashlib
-
     content = read_whole(path, FORMATS, "an id a line")
-    text = to_utf8(content, str(path), encoding).decode("utf-8").removeprefix("\ufeff")
+    text = (
+        to_utf8(content, str(path), encoding, header=False).decode("utf-8").removeprefix("\ufeff")
+    )
     lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     digest = {
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -141,6 +142,13 @@ def align(
     """
     if not 0 <= max_unmatched <= 1:
         raise InputError(f"max_unmatched is {max_unmatched}; expected a share from 0 to 1")
+    if len(absent) == 0:
+        raise DataError(
+            "there are no rows of data",
+            file=place,
+            expected="at least one row of data",
+            fix="check that the table was written completely",
+        )
     item_ids = pl.Series(items.id, items.ids, dtype=pl.String)
     alone: list[str] = []
     if ids is None:

@@ -107,6 +107,7 @@ def _open_parquet(path: Path) -> ColumnFile:
         return read_parquet(path, wanted, name)
 
     def vectors(column: str) -> tuple[npt.NDArray[Any], Mask]:
+        check_columns(schema.names, (column,), name)
         with open_parquet(path, name) as parquet:
             parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
             cells = (part.column(part.schema.get_field_index(column)) for part in parts)

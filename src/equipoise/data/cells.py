@@ -40,7 +40,7 @@ def as_numbers(column: pa.ChunkedArray, file: str, name: str) -> pl.Series:
     if plain.dtype == pl.String:
         return numbers_from_text(plain, file, name)
     if not (plain.dtype.is_numeric() or plain.dtype == pl.Null):
-        raise _wrong_type(column.type, file, name, "numbers")
+        raise wrong_type(column.type, file, name, "numbers")
     return plain.cast(pl.Float64)
 
 
@@ -49,7 +49,7 @@ def _plain(column: pa.ChunkedArray, file: str, name: str, expected: str) -> pl.S
     if pa.types.is_dictionary(kind) and _has_plain_text(kind.value_type):
         return _plain(column.cast(kind.value_type), file, name, expected)
     if not _has_plain_text(kind):
-        raise _wrong_type(kind, file, name, expected)
+        raise wrong_type(kind, file, name, expected)
     if pa.types.is_null(kind):
         return pl.Series(name, [None] * len(column), dtype=pl.String)
     if pa.types.is_timestamp(kind):
@@ -90,7 +90,8 @@ def _has_plain_text(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _wrong_type(kind: pa.DataType, file: str, name: str, expected: str) -> DataError:
+def wrong_type(kind: pa.DataType, file: str, name: str, expected: str) -> DataError:
+    """Return the error of a column whose cells are of a type that has no use here."""
     return DataError(
         f"the column holds {kind}",
         file=file,

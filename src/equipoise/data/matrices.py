@@ -65,7 +65,7 @@ class Matrix:
         DataError
             When there is no such column.
         """
-        check_columns(self.names, (name,), self.name)
+        self._check((name,))
         return self._by_item(name, np.float64)
 
     def labels(self, name: str) -> Floats:
@@ -100,11 +100,23 @@ class Matrix:
         DataError
             When there is no such column.
         """
-        check_columns(self.names, names, self.name)
+        self._check(names)
         values = np.empty((len(self.rows), len(names)), self.dtype, order="F")
         for place, name in enumerate(names):
             values[:, place] = self._by_item(name, self.dtype)
         return values
+
+    def _check(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.counts["columns_left_out"]:
+                raise DataError(
+                    "the column holds text and was left out",
+                    file=self.name,
+                    column=name,
+                    expected="numbers",
+                    fix="write numbers, 1 and 0 for labels",
+                )
+        check_columns(self.names, names, self.name)
 
     def _by_item(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         return by_item(self.read(name), self.rows).astype(dtype, copy=False)

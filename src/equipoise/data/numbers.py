@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from equipoise.data.cells import as_numbers, numbers_from_text
+from equipoise.data.cells import as_numbers, numbers_from_text, wrong_type
 
 Numbers = npt.NDArray[Any]
 HEAD = 100
@@ -48,12 +48,16 @@ def numbers_of(
         When a cell is not a number; the first such row is named.
     """
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return numbers_of(column.cast(kind.value_type), file, name, missing)
     if pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     if is_text(kind):
         return _spelled(pl.Series(name, column), file, missing)
+    if not (is_numbers(kind) or pa.types.is_null(kind)):
+        raise wrong_type(kind, file, name, "numbers or booleans")
     return as_numbers(column, file, name).fill_null(np.nan).to_numpy()
 
 
@@ -82,7 +86,7 @@ def _spelled(texts: pl.Series, file: str, missing: tuple[str, ...]) -> Numbers:
 def _fix(text: str) -> str:
     if text.lower() in WORDS:
         return "write 1 and 0"
-    return "correct the cell, leave it empty, or list its text under `missing:`"
+    return "correct the cell, list its text under `missing:`, or name other columns"
 
 
 def spells_numbers(column: pa.ChunkedArray, missing: tuple[str, ...] = ()) -> bool:
@@ -101,4 +105,6 @@ def _some_numbers(texts: pl.Series, missing: tuple[str, ...], *, empty: bool = F
     known = cells.filter(~cells.is_in(["", *missing])).drop_nulls().str.to_lowercase()
     numbers = known.cast(pl.Float64, strict=False).is_not_null()
     words = known.is_in([*WORDS, "true", "false"])
-    return bool((numbers | words).any()) or (empty and known.is_empty())
+    if known.is_empty():
+        return empty
+    return bool(numbers.any() or words.all())

@@ -109,11 +109,13 @@ def _grid_in_memory(given: Any, what: str) -> Grid:
     place = f"{what} (array)"
     if isinstance(given, np.ma.MaskedArray):
         raise _no_array("the array is masked", place, "fill it: values.filled(np.nan)")
+    if not hasattr(given, "__array__"):
+        raise _no_array(f"{type(given).__name__} is no array of numbers", place)
     try:
         values = np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise _no_array(f"{type(given).__name__} is no array of numbers ({error})", place) from None
-    if not hasattr(given, "__array__") or values.dtype.hasobject:
+    if values.dtype.hasobject:
         raise _no_array(f"{type(given).__name__} is no array of numbers", place)
     return Grid(place, place, _checked(values, place), hash_array(values))
 

@@ -12,8 +12,10 @@ from equipoise.data.problems import show
 MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def to_utf8(content: bytes, file: str, encoding: str) -> bytes:
+def to_utf8(content: bytes, file: str, encoding: str, *, header: bool = True) -> bytes:
     """Return the content as UTF-8, unchanged when it is UTF-8 already.
+
+    Errors count rows of data: without the first line, where that is a `header`.
 
     Raises
     ------
@@ -24,7 +26,7 @@ def to_utf8(content: bytes, file: str, encoding: str) -> bytes:
         text = content.decode(encoding)
         return content if _is_utf8(encoding) else text.encode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_decodable(content, file, encoding, error.start) from None
+        raise _not_decodable(content, file, encoding, error.start, header) from None
     except (LookupError, ValueError, AttributeError):
         raise DataError(
             f"the encoding {show(encoding)} is unknown, or not one of text",
@@ -38,9 +40,11 @@ def _is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
 
 
-def _not_decodable(content: bytes, file: str, encoding: str, position: int) -> DataError:
+def _not_decodable(
+    content: bytes, file: str, encoding: str, position: int, header: bool
+) -> DataError:
     marked = next((name for mark, name in MARKS if content.startswith(mark)), None)
-    row = _row_at(content, position)
+    row = _row_at(content, position) + (not header)
     return DataError(
         f"byte {position} (0x{content[position]:02x}) is not {encoding}",
         file=file,

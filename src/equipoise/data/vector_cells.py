@@ -78,7 +78,8 @@ def _width(chunk: pa.Array, known: int, present: Any, file: str, name: str) -> i
     width = known or int(lengths[0])
     if width == 0:
         row = int(present[0]) + 1
-        raise _problem("the vector has no numbers", file, name, row, "one number or more")
+        fix = "leave the cell empty (null) where there is no vector"
+        raise _problem("the vector has no numbers", file, name, row, "one number or more", fix)
     wrong = np.flatnonzero(lengths != width)
     if len(wrong):
         length, row = int(lengths[wrong[0]]), int(present[wrong[0]]) + 1

@@ -1,0 +1,287 @@
+"""Every bad array, embedding or matrix has one error that says where, what and what to do."""
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import save
+
+from equipoise.core import DataError, InputError
+from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, load_vectors
+
+MESSAGES: dict[str, str] = json.loads(
+    (Path(__file__).parent / "array_messages.json").read_text("utf-8")
+)
+IDS = ["a", "b", "c"]
+X = np.array([[1, 2], [3, 4], [5, 6]], dtype=np.float32)
+
+
+def npy(values: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    np.save(sink, values, **options)
+    return sink.getvalue()
+
+
+def npz(**arrays: Any) -> bytes:
+    sink = io.BytesIO()
+    np.savez_compressed(sink, **arrays)
+    return sink.getvalue()
+
+
+def parquet(**columns: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def tensor(kind: str, shape: list[int], values: bytes) -> bytes:
+    """Write a .safetensors by hand, for types that numpy lacks."""
+    header = {"emb": {"dtype": kind, "shape": shape, "data_offsets": [0, len(values)]}}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + values
+
+
+def damaged(content: bytes) -> bytes:
+    """Change bytes in the middle of the compressed values of a zip."""
+    place = len(content) // 2
+    return (
+        content[:place]
+        + bytes(byte ^ 0xFF for byte in content[place : place + 8])
+        + (content[place + 8 :])
+    )
+
+
+def no_version(content: bytes) -> bytes:
+    return content[:6] + b"\x09\x00" + content[8:]
+
+
+def items(ids: list[str] = IDS) -> Items:
+    return load_items(ItemSource(pl.DataFrame({"id": ids}), "id"), what="images")
+
+
+LISTS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+# Name: file, its content, options of the source.
+Case = tuple[str, bytes, dict[str, Any]]
+VECTORS: dict[str, Case] = {
+    "empty file": ("x.npy", b"", {}),
+    "truncated npy": ("x.npy", npy(X)[:-4], {}),
+    "truncated in the header": ("x.npy", npy(X)[:30], {}),
+    "npy of a later version": ("x.npy", no_version(npy(X)), {}),
+    "text named npy": ("x.npy", b"a,b\n1,2\n", {}),
+    "pickled npy": ("x.npy", npy(np.array([[1, "a"]] * 3, dtype=object), allow_pickle=True), {}),
+    "bfloat16 npy": ("x.npy", npy(np.zeros((3, 2), "V2")), {}),
+    "structured npy": ("x.npy", npy(np.zeros((3, 2), [("a", "f4"), ("b", "f4")])), {}),
+    "one dimension": ("x.npy", npy(X[:, 0]), {}),
+    "three dimensions": ("x.npy", npy(X[None]), {}),
+    "no rows": ("x.npy", npy(X[:0]), {}),
+    "no columns": ("x.npy", npy(X[:, :0]), {}),
+    "integers": ("x.npy", npy(X.astype(np.int8)), {}),
+    "complex": ("x.npy", npy(X.astype(np.complex64)), {}),
+    "rows differ": ("x.npy", npy(X[:2]), {}),
+    "id of an array": ("x.npy", npy(X), {"id": "id"}),
+    "array of an npy": ("x.npy", npy(X), {"array": "emb"}),
+    "column of an array": ("x.npy", npy(X), {"column": "emb"}),
+    "columns of an array": ("x.npy", npy(X), {"columns": ("0",)}),
+    "NaN throughout": ("x.npy", npy(X * np.nan), {}),
+    "NaN or zero": ("x.npy", npy(np.array([[0, 0], [np.nan, 1], [np.inf, 1]])), {}),
+    "no npz": ("x.npz", b"PK and more", {}),
+    "truncated npz": ("x.npz", npz(emb=X)[:-30], {}),
+    "damaged npz": ("x.npz", damaged(npz(emb=np.arange(3e4).reshape(3, -1))), {}),
+    "unknown array": ("x.npz", npz(emb=X, ids=np.array(IDS)), {"array": "embd"}),
+    "unknown array, nothing near": ("x.npz", npz(emb=X), {"array": "pixels"}),
+    "several arrays": ("x.npz", npz(image=X, text=X, ids=np.array(IDS)), {}),
+    "no array of two dimensions": ("x.npz", npz(ids=np.array(IDS)), {}),
+    "npz without arrays": ("x.npz", npz(), {}),
+    "pickled in npz": ("x.npz", npz(emb=np.array([["a"]] * 3, dtype=object)), {}),
+    "unknown array of ids": ("x.npz", npz(emb=X, ids=np.array(IDS)), {"ids": "idx"}),
+    "pickled ids": (
+        "x.npz",
+        npz(emb=X, ids=np.array(IDS, dtype=object)),
+        {"ids": "ids", "array": "emb"},
+    ),
+    "ids of two dimensions": ("x.npz", npz(emb=X, ids=X), {"array": "emb", "ids": "ids"}),
+    "too few ids": ("x.npz", npz(emb=X, ids=np.array(IDS[:2])), {"ids": "ids"}),
+    "repeated ids": ("x.npz", npz(emb=X, ids=np.array(["a", "b", "a"])), {"ids": "ids"}),
+    "empty id": ("x.npz", npz(emb=X, ids=np.array(["a", "", "c"])), {"ids": "ids"}),
+    "other ids": ("x.npz", npz(emb=X, ids=np.array(["x", "y", "z"])), {"ids": "ids"}),
+    "too many ids alone": ("x.npz", npz(emb=X, ids=np.array(["a", "b", "z"])), {"ids": "ids"}),
+    "bfloat16": ("x.safetensors", tensor("BF16", [3, 2], bytes(12)), {}),
+    "float8": ("x.safetensors", tensor("F8_E4M3", [3, 2], bytes(6)), {}),
+    "truncated safetensors": ("x.safetensors", save({"emb": X})[:-3], {}),
+    "no safetensors": ("x.safetensors", b"PK" * 20, {}),
+    "unknown tensor": ("x.safetensors", save({"emb": X, "b": X}), {"array": "em"}),
+    "wrong extension": ("x.pt", b"PK" * 20, {}),
+    "truncated Parquet": ("x.parquet", parquet(id=IDS, emb=LISTS)[:-20], {}),
+    "missing column": ("x.parquet", parquet(id=IDS, emb=LISTS), {"column": "embd"}),
+    "missing column of ids": ("x.parquet", parquet(id=IDS, emb=LISTS), {"id": "image"}),
+    "no lists": ("x.parquet", parquet(id=IDS, emb=[1, 2, 3]), {"column": "emb"}),
+    "lists of integers": ("x.parquet", parquet(id=IDS, emb=[[1, 2]] * 3), {}),
+    "lists of text": ("x.parquet", parquet(id=IDS, emb=[["a", "b"]] * 3), {}),
+    "mixed dimensions": ("x.parquet", parquet(id=IDS, emb=[None, [1.0, 2.0], [3.0]]), {}),
+    "null in a vector": ("x.parquet", parquet(id=IDS, emb=[[1.0, 2.0], [3.0, None], None]), {}),
+    "every cell null": ("x.parquet", parquet(id=IDS, emb=pa.nulls(3, pa.list_(pa.float32()))), {}),
+    "empty vectors": ("x.parquet", parquet(id=IDS, emb=[[], [1.0], [2.0]]), {}),
+    "several columns of vectors": ("x.parquet", parquet(id=IDS, image=LISTS, text=LISTS), {}),
+    "too many empty": ("x.parquet", parquet(id=IDS, emb=[[1.0], [1.0], None]), {}),
+    "rows differ in a table": ("x.parquet", parquet(image=["a", "b"], emb=LISTS[:2]), {}),
+    "repeated ids in a table": ("x.parquet", parquet(id=["a", "b", "b"], emb=LISTS), {}),
+    "null id": ("x.parquet", parquet(id=["a", None, "c"], emb=LISTS), {}),
+    "no column of numbers": ("x.csv", b"id,path\na,x\nb,y\nc,z\n", {}),
+    "text among numbers": ("x.csv", b"id,d0,d1\na,1,2\nb,3,NA\nc,5,6\n", {}),
+    "missing column of a CSV": ("x.csv", b"id,d0,d1\na,1,2\n", {"columns": ("d0", "d2")}),
+    "vectors in a CSV": ("x.csv", b'id,emb\na,"[1,2]"\n', {"column": "emb"}),
+    "names of a table": ("x.csv", b"id,d0\na,1\n", {"names": ("d0",)}),
+    "array of a table": ("x.csv", b"id,d0\na,1\n", {"array": "emb"}),
+    "header only": ("x.csv", b"id,d0\n", {}),
+}
+MATRICES: dict[str, Case] = {
+    "no names": ("x.npy", npy(X), {}),
+    "too few names": ("x.npy", npy(X), {"names": ("cat",)}),
+    "unknown name": ("x.npy", npy(X), {"names": ("cat", "dog"), "columns": ("cats",)}),
+    "number beyond the columns": ("x.npy", npy(X), {"columns": {"cat": "2"}}),
+    "array of text": ("x.npy", npy(np.array([["a", "b"]] * 3)), {"names": ("cat", "dog")}),
+    "yes and no": ("x.csv", b"id,cat\na,Yes\nb,no\nc,no\n", {}),
+    "yes and no asked for": ("x.parquet", parquet(id=IDS, cat=["y", "n", "n"]), {"columns": ("cat",)}),
+    "text asked for": ("x.csv", b"id,cat\na,true\nb,high\nc,no\n", {"columns": ("cat",)}),
+    "dates": ("x.parquet", parquet(id=IDS, cat=pa.array([1, 2, 3], pa.date32())), {"columns": ("cat",)}),
+    "names for vectors": ("x.parquet", parquet(id=IDS, s=LISTS), {"column": "s", "names": ("cat",)}),
+    "a column twice": ("x.csv", b"id,cat,cat\na,1,1\nb,0,0\nc,0,0\n", {}),
+    "a row too short": ("x.csv", b"id,cat,dog\na,1,1\nb,0\nc,0,0\n", {}),
+}  # fmt: skip
+
+
+def message(load: Callable[..., Any], case: Case, folder: Path) -> str:
+    """Load a case and return its error, without the path of the folder."""
+    name, content, options = case
+    (folder / name).write_bytes(content)
+    with pytest.raises(DataError) as error:
+        load(ArraySource(folder / name, **options), items())
+    return str(error.value).replace(f"{folder}/", "")
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_bad_vectors_have_one_clear_error(name: str, tmp_path: Path) -> None:
+    assert message(load_vectors, VECTORS[name], tmp_path) == MESSAGES[f"vectors: {name}"]
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_bad_matrices_have_one_clear_error(name: str, tmp_path: Path) -> None:
+    assert message(load_matrix, MATRICES[name], tmp_path) == MESSAGES[f"matrices: {name}"]
+
+
+FRAMES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a list": ([[1.0, 2.0]], {}),
+    "ragged": ([[1.0], [1.0, 2.0]], {}),
+    "a number": (3, {}),
+    "objects": (np.array([["a", 1]] * 3, dtype=object), {}),
+    "masked": (np.ma.masked_array(X, X > 5), {}),
+    "one dimension in memory": (X[:, 0], {}),
+    "rows differ in memory": (X[:2], {}),
+    "ids in memory differ": (X, {"ids": ["a", "b"]}),
+    "pandas, mixed cells": (pd.DataFrame({"id": IDS, "emb": [[1.0], ["a"], [2.0]]}), {}),
+    "polars, mixed dimensions": (pl.DataFrame({"id": IDS, "emb": [[1.0], [1.0, 2.0], [2.0]]}), {}),
+    "pandas, missing column": (pd.DataFrame({"id": IDS, "emb": LISTS}), {"column": "vec"}),
+    "polars, text asked for": (pl.DataFrame({"id": IDS, "d": ["x", "1", "2"]}), {"columns": ("d",)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_bad_arrays_and_frames_in_memory(name: str) -> None:
+    given, options = FRAMES[name]
+    with pytest.raises(DataError, match=f"^{re.escape(MESSAGES[f'memory: {name}'])}$"):
+        load_vectors(ArraySource(given, **options), items())
+
+
+ID_FILES: dict[str, tuple[str, bytes]] = {
+    "empty": ("ids.txt", b""),
+    "a blank line": ("ids.txt", b"a\n\nc\n"),
+    "too many": ("ids.txt", b"a\nb\nc\nd\n"),
+    "repeated": ("ids.txt", b"a\nb\na\n"),
+    "another encoding": ("ids.txt", "a\né\nc\n".encode("latin-1")),
+    "no column id": ("ids.csv", b"image\na\nb\nc\n"),
+    "wrong extension": ("ids.json", b"[]"),
+    "no extension": ("ids", b"a\nb\nc\n"),
+    "floats that are no ids": ("ids.npy", npy(X)),
+    "complex": ("ids.npy", npy(np.array([1j, 2j, 3j]))),
+    "written with a point": ("ids.csv", b"id,x\n1.0,1\n2.0,\n3.0,1\n"),
+}
+
+
+@pytest.mark.parametrize("name", ID_FILES)
+def test_bad_files_of_ids(name: str, tmp_path: Path) -> None:
+    file, content = ID_FILES[name]
+    (tmp_path / file).write_bytes(content)
+    (tmp_path / "x.npy").write_bytes(npy(X))
+    known = items(["1", "2", "3"]) if "point" in name else items()
+    with pytest.raises(DataError) as error:
+        load_vectors(ArraySource(tmp_path / "x.npy", ids=tmp_path / file), known)
+    assert str(error.value).replace(f"{tmp_path}/", "") == MESSAGES[f"ids: {name}"]
+
+
+def test_every_pinned_message_belongs_to_a_case() -> None:
+    cases = {"vectors": VECTORS, "matrices": MATRICES, "memory": FRAMES, "ids": ID_FILES}
+    assert sorted(MESSAGES) == sorted(f"{kind}: {name}" for kind in cases for name in cases[kind])
+
+
+@pytest.mark.parametrize("extension", [".npy", ".npz", ".safetensors", ".parquet", ".csv", ".pt"])
+def test_missing_files_and_directories(extension: str, tmp_path: Path) -> None:
+    (tmp_path / f"embeddings{extension}").mkdir()
+    directory = (
+        f"{tmp_path}/embeddings{extension}: this is a directory. Expected: a file ending in .npy, "
+        ".npz, .safetensors, .parquet, .pq, .csv or .tsv. To do: name the file inside it."
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(directory)}$"):
+        load_vectors(ArraySource(tmp_path / f"embeddings{extension}"), items())
+    missing = (
+        f"{tmp_path}/embedings{extension}: the file does not exist. "
+        f"To do: write 'embeddings{extension}' if that was meant."
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(missing)}$"):
+        load_vectors(ArraySource(str(tmp_path / f"embedings{extension}")), items())
+
+
+def test_a_pickle_in_an_npz_is_never_run(tmp_path: Path) -> None:
+    """The header alone tells that there are objects; the pickle itself is broken on purpose."""
+    content = npy(np.array([[1]], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("emb.npy", content[:-10] + b"not a pickle")
+    with pytest.raises(DataError, match="the values are pickled Python objects, which can run"):
+        load_vectors(ArraySource(tmp_path / "x.npz"), items())
+
+
+OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"id": "i", "ids": "j"}, "id and ids both say where the ids are; give one of them"),
+    (
+        {"column": "i", "columns": ("j",)},
+        "column names one column of vectors, columns many; give one of them",
+    ),
+    ({"names": ("a", "b", "a")}, "names has 'a' more than once"),
+    ({"columns": ("a", "a")}, "columns has 'a' more than once"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), OPTIONS)
+def test_options_that_contradict_each_other(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(text)}$"):
+        ArraySource("x.npy", **options)
+
+
+@pytest.mark.parametrize("load", [load_vectors, load_matrix])
+def test_a_share_outside_its_range(load: Callable[..., Any]) -> None:
+    with pytest.raises(InputError, match="^max_unmatched is 2; expected a share from 0 to 1$"):
+        load(
+            ArraySource(X, names=() if load is load_vectors else ("a", "b")),
+            items(),
+            max_unmatched=2,
+        )
