@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.retrieval.kernels import inner, reaching
+from equipoise.metrics.retrieval.kernels import inner
+from equipoise.metrics.retrieval.nearest import BLOCK, Floats, Indices, Search, Shorts
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 Found = tuple[Indices, Floats]
 
-# Items of a block: block and products stay in a core's cache.
-_BLOCK = 2048
-# Items whose scores say how high the k-th best is at least.
-_SAMPLE = 8192
-# Share of the sampled items above which a query's candidates are so many that all are scored.
-_CROWD = 0.25
-# Lengths at which products of float32 neither overflow nor vanish.
-_SHORT, _LONG = 1e-15, 1e15
+# Queries that are compared with a block at once.
+_QUERIES = 512
+# Squared lengths at which products of float32 neither overflow nor vanish.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 _HALF_ULP = 2.0**-24
 
 
@@ -54,16 +49,15 @@ class CosineScores:
     def of_owner(self, owner: Indices, rows: Indices) -> Floats:
         """Return the score of each item for its own query, shape (n,); 0 off the rows asked for."""
         found = np.zeros(len(self))
-        blocks = each(partial(self._own, owner, rows), range(0, len(rows), _BLOCK))
-        if blocks:
-            found[rows] = np.concatenate(blocks)
+        blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
+        found[rows] = np.concatenate(each(lambda held: self._score(owner[held], held), blocks))
         return found
 
     def of_query(self, query: int, rows: Indices) -> Floats:
         """Return the scores of items for one query, shape (rows,)."""
-        owner = np.broadcast_to(np.int64(query), len(self))
-        blocks = each(partial(self._own, owner, rows), range(0, len(rows), _BLOCK))
-        return np.concatenate(blocks)
+        blocks = np.split(rows, range(BLOCK, len(rows), BLOCK))
+        owner = np.full(min(len(rows), BLOCK), query)
+        return np.concatenate([self._score(owner[: len(held)], held) for held in blocks])
 
     def best(self, queries: Sequence[int], rows: Indices, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
@@ -74,82 +68,63 @@ class CosineScores:
         ----------
         queries : sequence of int
         rows : ndarray of int64, shape (m,)
-            Items that are ranked, more than k or k of them.
+            Items that are ranked, at least k.
         k : int
 
         Returns
         -------
         list of (rows, scores)
-            Per query, in the order of `rows`.
+            Per query, in no order.
         """
-        least, crowded = self._least(queries, rows, k)
-        scan = partial(self._scan, np.asarray(queries), rows, least)
-        blocks = each(scan, range(0, len(rows), _BLOCK))
-        query, place, score = (np.concatenate(one) for one in zip(*blocks, strict=True))
-        order = np.argsort(query.astype(np.uint16), kind="stable")
-        edges = np.cumsum(np.bincount(query, minlength=len(queries)))[:-1]
-        near = [
-            _near(places, scores, k, self._error)
-            for places, scores in zip(
-                np.split(place[order], edges), np.split(score[order], edges), strict=True
-            )
-        ]
-        return [
-            self._exactly(query, rows if full else rows[places], k)
-            for query, places, full in zip(queries, near, crowded.tolist(), strict=True)
-        ]
+        found: list[Found] = []
+        for start in range(0, len(queries), _QUERIES):
+            held = queries[start : start + _QUERIES]
+            unit = self.queries[held].astype(np.float32)
+            near = Search(unit, partial(self._block, rows), len(rows), k, self._error)()
+            found += each(partial(self._best, rows, k), zip(held, near, strict=True))
+        return found
 
     @property
     def _error(self) -> float:
-        """How far a score in float32 may lie from the true one, whatever the order of its sum."""
-        return 1.01 * (int(self.items.shape[1]) + 8) * _HALF_ULP
+        """How far a score in float32 may lie from the true one, whatever the order of its sums."""
+        return (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
 
-    @cached_property
-    def _short(self) -> npt.NDArray[np.float32]:
-        return self.queries.astype(np.float32)
+    def _best(self, rows: Indices, k: int, asked: tuple[int, Indices | None]) -> Found:
+        query, near = asked
+        held = rows if near is None else rows[near]
+        scores = self.of_query(query, held)
+        kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+        return held[kept], scores[kept]
 
-    def _least(
-        self, queries: Sequence[int], rows: Indices, k: int
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Return what a score must reach to be among the k best, and who has crowds that do."""
-        sample = rows[:: max(1, len(rows) // max(_SAMPLE, 4 * k))]
-        block, inverse = self._block(sample)
-        scores = (self._short[np.asarray(queries)] @ block.T) * inverse
-        last = np.partition(scores, len(sample) - k, axis=1)[:, len(sample) - k]
-        least = last - np.float32(2 * self._error)
-        many = (scores >= least[:, None]).sum(axis=1)
-        crowded = many > max(4 * k, _CROWD * len(sample))
-        return np.where(crowded, np.float32(np.inf), least), crowded
+    def _block(self, rows: Indices, start: int) -> tuple[Shorts, Shorts]:
+        """Return a block of items in float32 and what makes their length 1."""
+        held = rows[start : start + BLOCK]
+        vectors = self._vectors(held)
+        if vectors.dtype == np.float32:
+            squares = np.einsum("ij,ij->i", vectors, vectors)
+            if ((squares > _SMALLEST) & (squares < _LARGEST)).all():
+                return vectors, 1.0 / np.sqrt(squares)
+        _, lengths = self._products(np.zeros(len(held), np.int64), held, vectors)
+        return (vectors / lengths[:, None]).astype(np.float32), np.ones(len(held), np.float32)
 
-    def _scan(
-        self, queries: Indices, rows: Indices, least: npt.NDArray[np.float32], start: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Return query, place and score of a block's items that may be among the best."""
-        block, inverse = self._block(rows[start : start + _BLOCK])
-        products = self._short[queries] @ block.T
-        room = products.size // 16
-        while True:
-            query, place = np.empty(room, np.int32), np.empty(room, np.int32)
-            score = np.empty(room, np.float32)
-            many = reaching(products, inverse, least, query, place, score)
-            if many <= room:
-                return query[:many], place[:many] + np.int32(start), score[:many]
-            room = many
+    def _score(self, owner: Indices, rows: Indices) -> Floats:
+        dots, lengths = self._products(owner, rows, self._vectors(rows))
+        return np.asarray(dots / lengths)
 
-    def _block(self, rows: Indices) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return items in float32 and what makes their length 1."""
-        vectors = self._vectors(rows)
-        owner, dots, squares = (
-            np.zeros(len(rows), np.int64),
-            np.empty(len(rows)),
-            np.empty(len(rows)),
-        )
+    def _products(
+        self, owner: Indices, rows: Indices, vectors: npt.NDArray[Any]
+    ) -> tuple[Floats, Floats]:
+        """Return the products of items with their queries, and the items' lengths, in float64."""
+        dots, squares = np.empty(len(rows)), np.empty(len(rows))
         inner(vectors, owner, self.queries, dots, squares)
-        lengths = _lengths(squares, rows)
-        if vectors.dtype == np.float32 and lengths.min() > _SHORT and lengths.max() < _LONG:
-            return vectors, (1.0 / lengths).astype(np.float32)
-        unit = vectors / lengths[:, None]
-        return unit.astype(np.float32), np.ones(len(rows), np.float32)
+        lengths = np.sqrt(squares)
+        bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+        if len(bad):
+            what = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
+            raise InputError(
+                f"items: vector {rows[bad[0]] + 1} {what}, and has no cosine. Leave such items out"
+            )
+        return dots, lengths
 
     def _vectors(self, rows: Indices) -> npt.NDArray[Any]:
         """Return items as kernels take them: float32 or float64, without a copy where they are."""
@@ -157,36 +132,6 @@ class CosineScores:
         part = self.items[rows[0] : rows[-1] + 1] if run else self.items[rows]
         exact = self.items.dtype.kind == "f" and self.items.dtype.itemsize <= 4
         return np.ascontiguousarray(part, dtype=np.float32 if exact else np.float64)
-
-    def _own(self, owner: Indices, rows: Indices, start: int) -> Floats:
-        held = rows[start : start + _BLOCK]
-        dots, squares = np.empty(len(held)), np.empty(len(held))
-        inner(self._vectors(held), owner[held], self.queries, dots, squares)
-        return np.asarray(dots / _lengths(squares, held))
-
-    def _exactly(self, query: int, rows: Indices, k: int) -> Found:
-        scores = self.of_query(query, rows)
-        last = np.partition(scores, len(scores) - k)[len(scores) - k]
-        kept = scores >= last
-        return rows[kept], scores[kept]
-
-
-def _near(places: npt.NDArray[np.int32], scores: Any, k: int, error: float) -> Any:
-    if len(scores) <= k:
-        return places
-    last = np.partition(scores, len(scores) - k)[len(scores) - k]
-    return places[scores >= last - np.float32(2 * error)]
-
-
-def _lengths(squares: Floats, rows: Indices) -> Floats:
-    lengths = np.sqrt(squares)
-    bad = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
-    if len(bad):
-        what = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
-        raise InputError(
-            f"items: vector {rows[bad[0]] + 1} {what}, and has no cosine. Leave such items out"
-        )
-    return lengths
 
 
 def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = None) -> CosineScores:

@@ -10,6 +10,8 @@ from equipoise.stats.compiled import compiled
 
 # Sums that run side by side, added in one order: the same number on every machine.
 _LANES = 32
+# Scores that are looked at together: few of them reach the bar.
+_RUN = 64
 
 
 @compiled(
@@ -51,11 +53,33 @@ def inner(block: Any, owner: Any, queries: Any, dots: Any, squares: Any) -> None
         dots[i], squares[i] = total, length
 
 
+@compiled()
+def _list(  # noqa: PLR0913, PLR0917 - kernels take arrays
+    row: Any,
+    inverse: Any,
+    bar: Any,
+    run: Any,
+    q: Any,
+    many: Any,
+    query: Any,
+    place: Any,
+    score: Any,
+) -> Any:
+    """List what reaches the bar in a run of a row, after the first `many`."""
+    for j in range(run[0], run[1]):
+        value = row[j] * inverse[j]
+        if value >= bar:
+            if many < len(query):
+                query[many], place[many], score[many] = q, j, value
+            many += 1
+    return many
+
+
 @compiled(
-    "int64(float32[:, ::1], float32[::1], float32[::1], int32[::1], int32[::1], float32[::1])"
+    "int64(float32[:, ::1], float32[::1], float32[::1], int16[::1], int32[::1], float32[::1])"
 )
 def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, score: Any) -> int:
-    """List the scores that reach their query's threshold, and return how many do.
+    """List the scores that reach their query's bar, and return how many do.
 
     Parameters
     ----------
@@ -68,19 +92,15 @@ def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, sc
     """
     many = 0
     queries, items = products.shape
+    even = items - items % _RUN
     for q in range(queries):
         row, bar = products[q], least[q]
-        for start in range(0, items, 64):
-            stop = min(start + 64, items)
-            hits = 0
-            for j in range(start, stop):
-                hits += row[j] * inverse[j] >= bar
-            if not hits:
-                continue
-            for j in range(start, stop):
-                value = row[j] * inverse[j]
-                if value >= bar:
-                    if many < len(query):
-                        query[many], place[many], score[many] = q, j, value
-                    many += 1
+        for start in range(0, even, _RUN):
+            # A loop of fixed length, so that the processor compares many at once.
+            hits = np.int32(0)
+            for j in range(_RUN):
+                hits |= np.int32(row[start + j] * inverse[start + j] >= bar)
+            if hits != 0:
+                many = _list(row, inverse, bar, (start, start + _RUN), q, many, query, place, score)
+        many = _list(row, inverse, bar, (even, items), q, many, query, place, score)
     return many
