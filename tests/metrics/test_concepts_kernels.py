@@ -37,7 +37,7 @@ def weighted(scores: Any, labels: Any, times: Any, ratio: float | None, measured
     every = np.arange(len(scores), dtype=np.int32)
     totals = times.sum(axis=0, dtype=np.int32)
     found = packed(scores, labels, measured)
-    return weighted_sums(found, every, labels, measured, (times, totals), ratio)
+    return weighted_sums(found, every, measured, (times, totals), ratio)
 
 
 @given(rows, st.sampled_from([None, 1.0, 2.5]), st.integers(0, 10**6))

@@ -103,12 +103,15 @@ def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) ->
     positives = _by_group(labels, shared)
     reasons = _reasons(shared.groups, positives, shared.choices)
     compared = [g for g, reason in enumerate(reasons) if not reason]
-    test, threshold = _threshold(shared, scores, labels, positives, compared)
+    tuning, tuned = _tuning_rows(shared, labels, positives, compared)
+    threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
     measured = np.zeros(len(scores), dtype=np.uint8)
     if not math.isnan(threshold):
-        measured = 2 * test.view(np.uint8) + (test & (scores >= threshold))
+        np.greater_equal(scores, threshold, out=measured.view(np.bool_))
+        measured += 2
+        measured[tuning] = 0
     one = _Concept(shared, name, scores, labels, measured, compared)
-    sums = one.sums(positives)
+    sums = one.sums(_draw(shared, positives, tuned, compared))
     untuned = tuple(reason or "no positive to tune the threshold on" for reason in reasons)
     why = {
         metric: untuned if metric not in RANKED and math.isnan(threshold) else reasons
@@ -177,19 +180,37 @@ def _reason(usable: bool, positives: int, negatives: int, least: int, choices: C
     return ""
 
 
-def _threshold(
-    shared: Shared, scores: Floats, labels: Flags, positives: Indices, compared: list[int]
-) -> tuple[Flags, float]:
-    """Return which rows are not tuned on, and the threshold; NaN where there is none."""
-    tuning = np.zeros(len(labels), dtype=np.bool_)
+def _tuning_rows(
+    shared: Shared, labels: Flags, positives: Indices, compared: list[int]
+) -> tuple[Rows, Indices]:
+    """Return the rows that tune the threshold, and how many by group, negative and positive."""
+    quota = np.zeros((len(positives), 2), dtype=np.int64)
     if shared.by_key is None or not compared:
-        return ~tuning, math.nan
-    counts = np.stack([shared.groups.counts - positives, positives], axis=1).ravel()
-    quota = np.floor(shared.choices.validation * counts + 0.5).astype(np.int64)
-    choose(shared.by_key, shared.codes, labels, quota, tuning)
-    rows = np.concatenate([shared.rows[g][tuning[shared.rows[g]]] for g in compared])
-    threshold, _ = best_f1_threshold(scores[rows], labels[rows])
-    return ~tuning, threshold
+        return np.empty(0, dtype=np.int32), quota
+    counts = np.stack([shared.groups.counts - positives, positives], axis=1)
+    share = np.floor(shared.choices.validation * counts + 0.5).astype(np.int64)
+    quota[compared] = share[compared]
+    rows = np.empty(quota.sum(), dtype=np.int32)
+    choose(shared.by_key, shared.codes, labels, quota.copy(), rows)
+    return rows, quota
+
+
+def _draw(
+    shared: Shared, positives: Indices, tuned: Indices, compared: list[int]
+) -> tuple[int, int, int, int]:
+    """Return [Hall]'s numbers of positives and negatives, the same for all groups.
+
+    The last two are those of rows that no threshold was tuned on, 0 where none is.
+    """
+    if shared.times is not None or not compared:
+        return 0, 0, 0, 0
+    ratio, negatives = int(shared.choices.prevalence_ratio), shared.groups.counts - positives
+    least, tested = (
+        int(np.minimum(p, n // ratio)[compared].min())
+        for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
+    )
+    tested = tested if tuned[:, 1].any() else 0
+    return least, ratio * least, tested, ratio * tested
 
 
 def _mean_known(replicates: Floats) -> float:
@@ -209,10 +230,9 @@ class _Concept:
     measured: npt.NDArray[np.uint8]
     compared: list[int]
 
-    def sums(self, positives: Indices) -> dict[int, Floats]:
+    def sums(self, draw: tuple[int, int, int, int]) -> dict[int, Floats]:
         """Return the sums of each group's replicates, (8, replicates), for `metric_of_sums`."""
-        shared, draw = self.shared, self._draw(positives)
-        if shared.times is None and draw[0] == 0:
+        if self.shared.times is None and draw[0] == 0:
             return {}
         return {g: self._sums(g, draw) for g in self.compared}
 
@@ -225,24 +245,7 @@ class _Concept:
             return fixed_prevalence(packed, self.labels[rows], draw, names, replicates)
         times = (shared.times, shared.totals[g])
         ratio = shared.choices.ratio
-        return weighted_sums(packed, rows, self.labels, self.measured, times, ratio)
-
-    def _draw(self, positives: Indices) -> tuple[int, int, int, int]:
-        """Return [Hall]'s numbers of positives and negatives, the same for all groups.
-
-        The last two are those of rows that no threshold was tuned on.
-        """
-        if self.shared.times is not None or not self.compared:
-            return 0, 0, 0, 0
-        ratio, compared = int(self.shared.choices.prevalence_ratio), self.compared
-        test = self.measured.astype(np.bool_)
-        true = _by_group(test & self.labels, self.shared)
-        pairs = (
-            (positives, self.shared.groups.counts - positives),
-            (true, _by_group(test, self.shared) - true),
-        )
-        least, tested = (int(np.minimum(p, n // ratio)[compared].min()) for p, n in pairs)
-        return least, ratio * least, tested, ratio * tested
+        return weighted_sums(packed, rows, self.measured, times, ratio)
 
     def null(self, threshold: float, metrics: Sequence[Metric]) -> dict[Metric, Floats | None]:
         """Return each metric with groups permuted, (permutations, groups)."""

@@ -11,7 +11,7 @@ from scipy.special import pdtr
 from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.cells import Cells, Flags, Floats, Indices, Metric, metric_of
 from equipoise.metrics.concepts.kernels import LANES, fixed_draws
-from equipoise.metrics.concepts.weighing import by_cell, poisson_times, weigh, weigh_outcomes
+from equipoise.metrics.concepts.weighing import by_cell, poisson_times, weigh
 from equipoise.metrics.items import Units, item_sampler
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.streams import stream, stream_key
@@ -44,7 +44,6 @@ def image_times(keys: npt.NDArray[np.uint64], replicates: int, seed: int) -> Tim
 def weighted_sums(
     packed: tuple[Packed, int],
     rows: Rows,
-    labels: Flags,
     measured: npt.NDArray[np.uint8],
     times: tuple[Times, npt.NDArray[np.int32]],
     ratio: float | None,
@@ -57,8 +56,8 @@ def weighted_sums(
         Of the group's rows, and how many thresholds they have: see `kernels.pack`.
     rows : ndarray of int32
         The group's rows.
-    labels, measured : ndarray, shape (n,)
-        Labels, and the two lowest bits of `packed`, of all rows.
+    measured : ndarray, shape (n,)
+        The two lowest bits of `packed`, of all rows.
     times : tuple
         How often all rows count, see `image_times`, and what the group's rows come to.
     ratio : float, optional
@@ -70,10 +69,7 @@ def weighted_sums(
     ordered, ends = np.empty_like(rows), np.zeros(3 * packed[1] + 1, dtype=np.int64)
     by_cell(packed[0], rows, ordered, ends)
     sums = np.zeros((8, times[0].shape[1]))
-    weigh(ordered, ends, *times, 0.0 if ratio is None else float(ratio), sums)
-    outcomes = np.zeros((4, times[0].shape[1]), dtype=np.int32)
-    weigh_outcomes(measured, labels, rows, times[0], outcomes)
-    sums[4:] = outcomes
+    weigh(ordered, ends, measured, *times, 0.0 if ratio is None else float(ratio), sums)
     return sums
 
 

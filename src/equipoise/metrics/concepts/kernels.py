@@ -58,7 +58,7 @@ def _distinct_positives(scores: Any, labels: Any, rows: Any) -> Any:
 @compiled()
 def _buckets(rising: Any) -> Any:
     """Cut the range of sorted numbers evenly: the first of each bucket, and buckets per unit."""
-    many = max(2 * len(rising), 1)
+    many = max(8 * len(rising), 1)
     first = np.zeros(many + 1, np.int32)
     width = rising[-1] - rising[0] if len(rising) else 0.0
     scale = many / width if 0.0 < width < np.inf else 0.0
@@ -92,18 +92,19 @@ def _count_below(rising: Any, first: Any, scale: Any, score: Any) -> Any:
     return base
 
 
-@compiled("void(int32[::1], int32[::1], boolean[::1], int64[::1], boolean[::1])")
-def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> None:
-    """Choose the first rows of each stratum (2 × group + label) in an order, until `quota` is 0."""
-    left = quota.sum()
+@compiled("int64(int32[::1], int32[::1], boolean[::1], int64[:,::1], int32[::1])")
+def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> Any:
+    """Choose the first rows of each group and label in an order, until `quota` is used up."""
+    left, many = quota.sum(), 0
     for row in order:
-        if left == 0:
-            return
-        stratum = 2 * codes[row] + labels[row]
-        if quota[stratum] > 0:
-            quota[stratum] -= 1
-            chosen[row] = True
-            left -= 1
+        if many == left:
+            break
+        label = np.int64(labels[row])
+        if quota[codes[row], label] > 0:
+            quota[codes[row], label] -= 1
+            chosen[many] = row
+            many += 1
+    return many
 
 
 @compiled("void(boolean[::1], int32[::1], int64[::1])")
