@@ -60,17 +60,21 @@ def test_random_subsets_are_uniform(n: int, size: int) -> None:
     assert len(names) == 1 or chisquare(counts).pvalue > 1e-4
 
 
-def test_tables_of_8_and_of_16_members_give_the_same_exact_sums(
+def test_random_sums_are_exact_and_the_same_whatever_the_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     told = np.concatenate([values, np.ones_like(values), -values], axis=1)
-    narrow = random_sums(told, 40, 500, 1)
-    monkeypatch.setattr(subsets, "_WIDE_DRAWS", 1)
-    wide = random_sums(told, 40, 500, 1)
-    assert (narrow == wide).all()
-    assert (wide[:, 1] == 40).all()
-    assert (wide[:, 2] == -wide[:, 0]).all()
+    monkeypatch.setattr(subsets, "_BLOCK", 100)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+        found.append(random_sums(told, 40, 550, 1))
+    assert (found[0] == found[1]).all()
+    assert (found[0][:, 1] == 40).all()
+    assert (found[0][:, 2] == -found[0][:, 0]).all()
+    assert (random_sums(told, 40, 250, 1) == found[0][:250]).all()
+    assert not (random_sums(told, 40, 250, 2) == found[0][:250]).all()
 
 
 def test_random_sums_have_the_moments_of_sampling_without_replacement() -> None:

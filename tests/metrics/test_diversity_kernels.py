@@ -1,20 +1,19 @@
 """Kernels of diversity: against plain formulas, for every type of number, whatever the threads."""
 
 import tracemalloc
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from equipoise.metrics.diversity import exchange, sums
 from equipoise.metrics.diversity.exchange import exchanged
 from equipoise.metrics.diversity.iss import iss_cross, iss_intra
-from equipoise.metrics.diversity.kernels import inverse_lengths, project, shuffle
+from equipoise.metrics.diversity.kernels import project
 from equipoise.metrics.diversity.sums import UnitSums, projections
+from equipoise.metrics.unit_rows import inverse_lengths
 from equipoise.stats.resampling import Permutation
-from equipoise.stats.streams import stream
+from equipoise.stats.shuffling import keys, shuffle
 
 
 def cloud(seed: int, n: int, d: int) -> np.ndarray:
@@ -94,33 +93,9 @@ def test_results_have_the_same_bytes_whatever_the_threads(monkeypatch: pytest.Mo
     assert found[0] == found[1] == found[2]
 
 
-def test_shuffles_make_all_orders_alike() -> None:
-    keys = stream(1, "test").integers(1 << 64, size=48_000, dtype=np.uint64)
-    labels = np.tile(np.arange(4, dtype=np.uint32), (len(keys), 1))
-    shuffle(keys, labels)
-    orders, counts = np.unique(labels, axis=0, return_counts=True)
-    assert sorted(map(tuple, orders.tolist())) == sorted(permutations(range(4)))
-    assert chisquare(counts).pvalue > 1e-3
-
-
-def test_long_shuffles_place_every_label_anywhere() -> None:
-    keys = stream(2, "test").integers(1 << 64, size=4_000, dtype=np.uint64)
-    labels = np.tile(np.arange(100, dtype=np.uint32), (len(keys), 1))
-    shuffle(keys, labels)
-    assert (np.sort(labels, axis=1) == np.arange(100)).all()
-    places = np.array([np.bincount(column, minlength=100) for column in labels.T])
-    assert chisquare(places.ravel()).pvalue > 1e-3
-    # Lines of consecutive keys share nothing.
-    following = np.arange(4_000, dtype=np.uint64)
-    labels = np.tile(np.arange(100, dtype=np.uint32), (len(following), 1))
-    shuffle(following, labels)
-    assert abs(np.corrcoef(labels[:-1, 0], labels[1:, 0])[0, 1]) < 4 / 4_000**0.5
-
-
 def labels_of(counts: list[int], many: int, seed: int) -> np.ndarray:
-    keys = stream(seed, "exchange").integers(1 << 64, size=many, dtype=np.uint64)
     labels = np.tile(np.repeat(np.arange(len(counts), dtype=np.uint32), counts), (many, 1))
-    shuffle(keys, labels)
+    shuffle(keys(seed, "exchange", many=many), labels)
     return labels
 
 

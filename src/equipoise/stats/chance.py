@@ -56,8 +56,11 @@ def band(
     draws, mass = _draws(null_draws, weights)
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
-    order = np.argsort(draws, kind="stable")
-    draws, share = draws[order], mass[order] / mass.sum()
+    if (mass == mass[0]).all():
+        draws, share = np.sort(draws), mass / mass.sum()
+    else:
+        order = np.argsort(draws, kind="stable")
+        draws, share = draws[order], mass[order] / mass.sum()
     reached = np.cumsum(share) + _TIE
     low, high = (draws[np.searchsorted(reached, edge)] for edge in (0.025, 0.975))
     return Chance(float((draws * share).sum()), float(low), float(high), method)

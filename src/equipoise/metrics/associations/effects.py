@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,12 @@ class TwoSets:
     y: Floats
     ddof: int
 
-    @property
+    @cached_property
     def means(self) -> tuple[float, float]:
         """Mean of each set."""
         return _mean(self.x), _mean(self.y)
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """Standard deviation over both sets; 0 where it is rounding only."""
         pooled = np.sort(np.concatenate([self.x, self.y]))

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
+from equipoise.metrics.associations.kernels import add_whole
+from equipoise.metrics.unit_rows import in_range, inverse_lengths
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -130,12 +132,15 @@ def embed(
 
 def exact_mean(vectors: Floats) -> Floats:
     """Mean over rows, the same for rows in any order: sums of 62-bit integers."""
-    largest = float(np.abs(vectors).max(initial=0.0))
+    largest = max(float(vectors.max(initial=0.0)), -float(vectors.min(initial=0.0)))
     if largest == 0.0:
         return np.zeros(vectors.shape[1])
     bits = math.floor(_SUM_BITS - math.log2(len(vectors)) - math.log2(largest))
-    whole = np.rint(np.ldexp(vectors, bits)).astype(np.int64)
-    return np.asarray(np.ldexp(whole.sum(axis=0).astype(np.float64), -bits) / len(vectors))
+    # In two steps, for 2^bits may be no float.
+    steps = math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2)
+    whole = np.zeros(vectors.shape[1], dtype=np.int64)
+    add_whole(np.ascontiguousarray(vectors), *steps, whole)
+    return np.asarray(np.ldexp(whole.astype(np.float64), -bits) / len(vectors))
 
 
 def dots(vectors: Floats, direction: Floats) -> Floats:
@@ -153,7 +158,11 @@ def shared_members(first: Members, second: Members) -> int:
     if len(first) == 0 or first.vectors.shape[1] != second.vectors.shape[1]:
         return 0
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    known, others = (np.round(one.vectors, 12) + 0.0 for one in (first, second))
+    head, tail = (np.round(one.vectors[:, 0], 12) for one in (first, second))
+    likely = np.flatnonzero(np.isin(head, tail))
+    if not len(likely):
+        return 0
+    known, others = (np.round(rows, 12) + 0.0 for rows in (first.vectors[likely], second.vectors))
     rows = {row.tobytes() for row in others}
     return sum(row.tobytes() in rows for row in known)
 
@@ -167,23 +176,28 @@ def dropped_of(sets: Sets) -> dict[str, int]:
 
 def _unit(name: str, given: Any) -> Members:
     array = _floats(name, given)
-    finite: npt.NDArray[np.bool_] = np.all(np.isfinite(array), axis=1)
-    largest = np.abs(np.where(finite[:, None], array, 0.0)).max(axis=1)
-    rows = np.flatnonzero(largest > 0)
-    kept = array[rows] / largest[rows, None]
-    vectors = kept / np.sqrt(np.einsum("nd,nd->n", kept, kept))[:, None]
-    dropped = {
-        "not a number or infinite": int((~finite).sum()),
-        "zero vector": int((finite & (largest == 0)).sum()),
-    }
-    if not len(rows):
-        raise InputError(f"{name}: none of its {len(array)} vectors can be used; {_why(dropped)}")
-    return Members(name, vectors, len(array), rows, None, dropped)
+    many = len(array)
+    scale, rows = np.empty(many), np.arange(many)
+    dropped: dict[str, int] = {}
+    if not inverse_lengths(array, scale) or not scale.all():
+        finite: npt.NDArray[np.bool_] = np.all(np.isfinite(array), axis=1)
+        largest = np.abs(np.where(finite[:, None], array, 0.0)).max(axis=1)
+        rows = np.flatnonzero(largest > 0)
+        dropped = {
+            "not a number or infinite": int((~finite).sum()),
+            "zero vector": int((finite & (largest == 0)).sum()),
+        }
+        if not len(rows):
+            why = ", ".join(f"{why}: {count}" for why, count in dropped.items() if count)
+            raise InputError(f"{name}: none of its {many} vectors can be used; {why}")
+        array, scale = in_range(array[rows], largest[rows]), np.empty(len(rows))
+        inverse_lengths(array, scale)
+    return Members(name, array * scale[:, None], many, rows, None, dropped)
 
 
 def _floats(name: str, given: Any) -> Floats:
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = np.require(given, dtype=np.float64, requirements=["C", "A"])
     except (TypeError, ValueError):
         raise InputError(
             f"{name}: expected numbers of shape (n, d); got vectors of different lengths or text"
@@ -193,10 +207,6 @@ def _floats(name: str, given: Any) -> Floats:
     if not array.size:
         raise InputError(f"{name}: an empty set; expected at least one vector")
     return array
-
-
-def _why(dropped: Mapping[str, int]) -> str:
-    return ", ".join(f"{why}: {count}" for why, count in dropped.items() if count)
 
 
 def _same_dimension(sets: Sets) -> None:

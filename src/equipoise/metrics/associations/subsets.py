@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.stats.streams import stream
+from equipoise.metrics.associations.kernels import add_chosen, enumerate_sums
+from equipoise.stats.shuffling import draw_subsets, keys
+from equipoise.stats.threads import each
 
 Whole = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint16]
 
 # Subset sums of one side of a halved pool: 2^22 numbers.
 MOST_HALVED = 44
 
-_BLOCK = 16_384
-_BLOCK_WORDS = 4_000_000
-# A table of 65,536 sums per 16 members pays where there are many draws and it fits the cache.
-_WIDE_DRAWS, _WIDE_POOL = 200_000, 2_048
-# Steps of 1/256 for the probability of a bit: what is left is mended member by member.
-_BITS = 8
+# Subsets that a thread draws from one stream.
+_BLOCK = 2048
 
 
 def all_sums(values: Whole, size: int) -> Whole:
@@ -37,16 +33,10 @@ def all_sums(values: Whole, size: int) -> Whole:
     -------
     ndarray of int64, shape (subsets, k)
     """
-    n, k = values.shape
-    sums: list[Whole] = [np.zeros((1, k), dtype=np.int64)]
-    for position, row in enumerate(values):
-        left = n - position - 1
-        grown = [*sums, np.zeros((0, k), dtype=np.int64)][: size + 1]
-        for many in range(len(grown) - 1, 0, -1):
-            grown[many] = np.concatenate([grown[many], sums[many - 1] + row])
-        # Subsets too small to be completed are not carried on.
-        sums = [some if many + left >= size else some[:0] for many, some in enumerate(grown)]
-    return sums[size]
+    found = np.zeros((math.comb(len(values), size), values.shape[1]), dtype=np.int64)
+    if size:
+        enumerate_sums(np.ascontiguousarray(values), size, found)
+    return found
 
 
 def count_at_least(values: Whole, size: int, threshold: int) -> int:
@@ -86,11 +76,6 @@ def _sorted_sums(values: Whole) -> list[Whole]:
 def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) -> Whole:
     """Return sums of random subsets of `size` members, all equally likely.
 
-    Each member is first taken with a probability near size / n, bit by bit of random words whose
-    sums stand in tables; then members drawn at random are taken or put back until `size` are. Given
-    their number, the members of the first step are a uniform subset, and each step keeps it so:
-    the law is that of a partial Fisher-Yates shuffle, at about a fifth of the steps.
-
     Parameters
     ----------
     values : ndarray of int64, shape (n, k)
@@ -102,78 +87,19 @@ def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) ->
     -------
     ndarray of int64, shape (draws, k)
     """
-    n = len(values)
-    tables = [_tables(column, draws) for column in values.T]
-    block = max(1, min(_BLOCK, _BLOCK_WORDS // math.ceil(n / 16)))
-    found = np.empty((draws, values.shape[1]), dtype=np.int64)
-    for start in range(0, draws, block):
-        many = min(block, draws - start)
-        rng = stream(seed, "partition", *names, start)
-        words = _random_words(n, size, many, rng)
-        sums = np.stack([_looked_up(table, words) for table in tables], axis=1)
-        _mend(words, sums, values, size, rng)
-        found[start : start + many] = sums
+    n, k = values.shape
+    words = math.ceil(n / 64)
+    columns = np.zeros((k, 64 * words), dtype=np.int64)
+    columns[:, :n] = values.T
+    found = np.empty((draws, k), dtype=np.int64)
+    starts = range(0, draws, _BLOCK)
+
+    def draw(index: int) -> None:
+        part = found[starts[index] : starts[index] + _BLOCK]
+        chosen = np.empty((len(part), words), dtype=np.uint64)
+        draw_subsets(streams[index], n, size, chosen)
+        add_chosen(chosen, columns, part)
+
+    streams = keys(seed, "partition", *names, many=len(starts))
+    each(draw, range(len(starts)))
     return found
-
-
-def _tables(values: Whole, draws: int) -> Whole:
-    """Sums of all subsets of each 8 or 16 members, shape (groups, 256 or 65536)."""
-    wide = draws >= _WIDE_DRAWS and len(values) <= _WIDE_POOL
-    bits = 16 if wide else 8
-    padded = np.zeros((math.ceil(len(values) / 16) * 16 // bits, bits), dtype=np.int64)
-    padded.ravel()[: len(values)] = values
-    table = np.zeros((len(padded), 1 << bits), dtype=np.int64)
-    for bit in range(bits):
-        table[:, 1 << bit : 2 << bit] = table[:, : 1 << bit] + padded[:, bit : bit + 1]
-    return table
-
-
-def _random_words(n: int, size: int, draws: int, rng: np.random.Generator) -> Words:
-    """One bit per member, shape (words, draws), set with a probability near size / n."""
-    many = math.ceil(n / 16)
-    words = np.zeros((many, draws), dtype=np.uint16)
-    for one in _binary_digits(round((1 << _BITS) * size / n)):
-        drawn = np.frombuffer(rng.bytes(2 * many * draws), dtype="<u2").reshape(many, draws)
-        words = (words | drawn) if one else (words & drawn)
-    words[-1] &= np.uint16((1 << (n - 16 * (many - 1))) - 1)
-    return words
-
-
-def _binary_digits(share: int) -> Iterator[bool]:
-    """Digits of share / 256 from the last that is 1 to the first."""
-    if share == 0:
-        return
-    last = (share & -share).bit_length() - 1
-    for place in range(last, _BITS):
-        yield bool(share >> place & 1)
-
-
-def _looked_up(table: Whole, words: Words) -> Whole:
-    sums = np.zeros(words.shape[1], dtype=np.int64)
-    for index, word in enumerate(words):
-        if table.shape[1] == 1 << 16:
-            sums += table[index].take(word)
-        else:
-            sums += table[2 * index].take(word & np.uint16(255))
-            sums += table[2 * index + 1].take(word >> np.uint16(8))
-    return sums
-
-
-def _mend(words: Words, sums: Whole, values: Whole, size: int, rng: np.random.Generator) -> None:
-    """Take or put back random members, in place, until every draw has `size` of them."""
-    draws = words.shape[1]
-    flat = words.reshape(-1)
-    over = np.bitwise_count(words).sum(axis=0, dtype=np.int64) - size
-    active = np.flatnonzero(over)
-    left, surplus = np.abs(over[active]), over[active] > 0
-    while len(active):
-        member = rng.integers(len(values), size=len(active), dtype=np.uint32)
-        place = (member >> np.uint32(4)).astype(np.int64) * draws + active
-        bit = np.uint16(1) << (member & np.uint32(15)).astype(np.uint16)
-        hit = np.flatnonzero(((flat[place] & bit) != 0) == surplus)
-        flat[place[hit]] ^= bit[hit]
-        sign = np.where(surplus[hit], -1, 1)[:, None]
-        sums[active[hit]] += sign * values[member[hit]]
-        left[hit] -= 1
-        going = left > 0
-        active, left, surplus = active[going], left[going], surplus[going]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.diversity.kernels import scatter, shuffle
+from equipoise.metrics.diversity.kernels import scatter
 from equipoise.metrics.diversity.sums import Floats, Span, blocks
-from equipoise.stats.streams import stream
+from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 
 # Permutations that share a pass over the images, at most, and what may be held for them: labels
@@ -34,25 +34,25 @@ def exchanged(
         Rows of each set that are not zero: the sizes that stay.
     permutations, seed : int
     """
-    keys = stream(seed, "exchange").integers(1 << 64, size=permutations, dtype=np.uint64)
+    streams = keys(seed, "exchange", many=permutations)
     tiles = -(-sets[0].shape[1] // _WIDTH)
     held = min(_LABELS // sum(counts), _CELLS // (tiles * _WIDTH * len(sets)))
     step = max(1, min(_TOGETHER, held))
-    parts = [keys[start : start + step] for start in range(0, permutations, step)]
+    parts = [streams[start : start + step] for start in range(0, permutations, step)]
     return np.concatenate(each(lambda some: _crosses(_sums(sets, counts, some), counts), parts))
 
 
 def _sums(
     sets: Sequence[npt.NDArray[np.generic]],
     counts: Sequence[int],
-    keys: npt.NDArray[np.uint64],
+    streams: npt.NDArray[np.uint64],
 ) -> Floats:
     """Sum of unit vectors by set of each permutation, shape (permutations, sets, d)."""
     owner = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
-    labels = np.tile(owner, (len(keys), 1))
-    shuffle(keys, labels)
+    labels = np.tile(owner, (len(streams), 1))
+    shuffle(streams, labels)
     d = sets[0].shape[1]
-    totals = np.zeros((-(-d // _WIDTH), len(keys), len(counts), _WIDTH))
+    totals = np.zeros((-(-d // _WIDTH), len(streams), len(counts), _WIDTH))
     first = 0
     for one in sets:
         for rows, scale in blocks(one, "embeddings", Span(0, 0, len(one))):

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.diversity.kernels import add_scaled, inverse_lengths, project
+from equipoise.metrics.diversity.kernels import add_scaled, project
+from equipoise.metrics.unit_rows import in_range, inverse_lengths
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
@@ -231,9 +232,8 @@ def _floats(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _in_range(rows: npt.NDArray[Any], what: str, start: int) -> Floats:
-    """Divide rows by powers of two, so that squares of their numbers are in the range of floats."""
     largest = np.maximum(rows.max(axis=1), -rows.min(axis=1)).astype(np.float64)
     if not np.isfinite(largest).all():
         row = start + int(np.flatnonzero(~np.isfinite(largest))[0])
         raise InputError(f"{what}: NaN or infinite in row {row}; expected finite numbers")
-    return np.asarray(np.ldexp(rows.astype(np.float64), -np.frexp(largest)[1][:, None]))
+    return in_range(rows, largest)

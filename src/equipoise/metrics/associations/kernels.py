@@ -1,0 +1,66 @@
+"""Compiled loops over whole numbers: sums of columns, and sums of subsets of members."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.stats.compiled import compiled
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+
+@compiled("void(Array(float64, 2, 'C', readonly=True), float64, float64, int64[::1])")
+def add_whole(values: Floats, first: float, second: float, total: Whole) -> None:
+    """Add the rows, times both factors and rounded to whole numbers, to `total` (d,)."""
+    n, d = values.shape
+    for i in range(n):
+        for j in range(d):
+            total[j] += np.int64(np.rint(values[i, j] * first * second))
+
+
+@compiled("void(int64[:, ::1], int64, int64[:, ::1])")
+def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
+    """Write the sums of all subsets of `size` >= 1 members (n, k), in lexicographic order.
+
+    Sums of the first members of a subset are kept: the next subset shares most of them.
+    """
+    n, k = values.shape
+    chosen = np.arange(size)
+    partial = np.zeros((size + 1, k), np.int64)
+    place = 0
+    for line in range(found.shape[0]):
+        for i in range(place, size):
+            for column in range(k):
+                partial[i + 1, column] = partial[i, column] + values[chosen[i], column]
+        for column in range(k):
+            found[line, column] = partial[size, column]
+        place = size - 1
+        while place > 0 and chosen[place] == n - size + place:
+            place -= 1
+        chosen[place] += 1
+        for i in range(place + 1, size):
+            chosen[i] = chosen[i - 1] + 1
+
+
+@compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
+def add_chosen(words: npt.NDArray[np.uint64], values: Whole, found: Whole) -> None:
+    """Write the sums of the members whose bits are set.
+
+    Parameters
+    ----------
+    words : ndarray, shape (draws, w)
+    values : ndarray, shape (k, 64 w)
+        k numbers of each member.
+    found : ndarray, shape (draws, k)
+    """
+    for line in range(words.shape[0]):
+        for column in range(values.shape[0]):
+            total = np.int64(0)
+            for place in range(words.shape[1]):
+                word = words[line, place]
+                for bit in range(64):
+                    chosen = -np.int64(word >> np.uint64(bit) & np.uint64(1))
+                    total += values[column, 64 * place + bit] & chosen
+            found[line, column] = total
