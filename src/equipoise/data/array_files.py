@@ -7,7 +7,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -212,16 +212,26 @@ def _npy_header(file: IO[bytes], place: str) -> Header:
 def _npz_headers(path: Path) -> dict[str, Header]:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".npy")]
-            return {name.removesuffix(".npy"): _member(archive, name, path) for name in names}
+            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            return {_name(info): _member(archive, info, path) for info in members}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
         raise _damaged(str(path), ".npz") from None
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> Header:
-    with archive.open(name) as file:
-        header = _npy_header(file, f"{path}, array {name.removesuffix('.npy')!r}")
-    return Header(header.kind, header.shape, header.dtype, header.fortran)
+def _name(info: zipfile.ZipInfo) -> str:
+    return info.filename.removesuffix(".npy")
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Header:
+    with archive.open(info) as file:
+        header = _npy_header(file, f"{path}, array {_name(info)!r}")
+    if info.compress_type != zipfile.ZIP_STORED:
+        return replace(header, start=-1)
+    with path.open("rb") as file:
+        # Name and extra field of the local header, whose lengths stand at its bytes 26 and 28.
+        file.seek(info.header_offset + 26)
+        lengths = np.frombuffer(file.read(4), "<u2")
+    return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
 
 
 def _unpacked(path: Path, name: str) -> npt.NDArray[Any]:

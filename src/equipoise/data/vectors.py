@@ -161,7 +161,7 @@ def _floats(opened: Grid, source: ArraySource) -> npt.NDArray[Any]:
             file=opened.place,
             fix="take them out",
         )
-    if opened.values.dtype in (np.float16, np.float32, np.float64):
+    if opened.values.dtype.newbyteorder("=") in (np.float16, np.float32, np.float64):
         return opened.values
     raise DataError(
         f"the values are {opened.values.dtype}",

@@ -1,0 +1,340 @@
+"""Embeddings: one content in many files, matched by id, read where asked, looked over once."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save_file
+
+from equipoise.core import DataError, InputError
+from equipoise.data import ArraySource, Items, ItemSource, Vectors, load_items, load_vectors
+
+Array = npt.NDArray[Any]
+N, D = 40, 6
+IDS = [f"im{place:02d}" for place in range(N)]
+X = np.random.default_rng(3).normal(size=(N, D)).astype(np.float16)
+ORDER = np.random.default_rng(4).permutation(N)
+
+
+def items(ids: list[Any] | None = None) -> Items:
+    return load_items(ItemSource(pl.DataFrame({"id": IDS if ids is None else ids}), "id"))
+
+
+def shuffled_ids() -> list[str]:
+    return [IDS[place] for place in ORDER]
+
+
+def as_npy(path: Path, dtype: Any) -> ArraySource:
+    np.save(path / "x.npy", X[ORDER].astype(dtype))
+    (path / "ids.txt").write_text("\r\n".join(shuffled_ids()))
+    return ArraySource(path / "x.npy", ids=path / "ids.txt")
+
+
+def as_fortran_npy(path: Path, dtype: Any) -> ArraySource:
+    np.save(path / "x.npy", np.asfortranarray(X[ORDER].astype(dtype)))
+    pl.DataFrame({"id": shuffled_ids()}).write_csv(path / "ids.csv")
+    return ArraySource(path / "x.npy", ids=str(path / "ids.csv"))
+
+
+def as_big_endian_npy(path: Path, dtype: Any) -> ArraySource:
+    np.save(path / "x.npy", X[ORDER].astype(np.dtype(dtype).newbyteorder(">")))
+    np.save(path / "ids.npy", np.array(shuffled_ids()))
+    return ArraySource(path / "x.npy", ids=path / "ids.npy")
+
+
+def as_npz(path: Path, dtype: Any) -> ArraySource:
+    np.savez(path / "x.npz", emb=X[ORDER].astype(dtype), ids=np.array(shuffled_ids()))
+    return ArraySource(path / "x.npz", ids="ids")
+
+
+def as_compressed_npz(path: Path, dtype: Any) -> ArraySource:
+    ids = np.array([text.encode() for text in shuffled_ids()])
+    np.savez_compressed(path / "x.npz", emb=X[ORDER].astype(dtype), other=X, ids=ids)
+    return ArraySource(path / "x.npz", array="emb", ids="ids")
+
+
+def as_safetensors(path: Path, dtype: Any) -> ArraySource:
+    # The booleans come first in the file, so the vectors start at an odd byte.
+    arrays = {"emb": X[ORDER].astype(dtype), "a": np.ones(3, dtype=bool)}
+    save_file(arrays, path / "x.safetensors", {"model": "a"})
+    pl.DataFrame({"id": shuffled_ids()}).write_parquet(path / "ids.parquet")
+    return ArraySource(path / "x.safetensors", ids=path / "ids.parquet")
+
+
+def as_lists(path: Path, dtype: Any) -> ArraySource:
+    cells = pa.array([*X[ORDER].astype(dtype)])
+    pq.write_table(
+        pa.table({"image": shuffled_ids(), "emb": cells}), path / "x.pq", row_group_size=7
+    )
+    return ArraySource(path / "x.pq", id="image")
+
+
+def as_fixed_lists(path: Path, dtype: Any) -> ArraySource:
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(X[ORDER].astype(dtype).ravel()), D)
+    pq.write_table(pa.table({"id": shuffled_ids(), "emb": cells, "n": [1] * N}), path / "x.parquet")
+    return ArraySource(path / "x.parquet")
+
+
+def as_tensor_column(path: Path, dtype: Any) -> ArraySource:
+    cells = pa.FixedShapeTensorArray.from_numpy_ndarray(X[ORDER].astype(dtype))
+    return ArraySource(pa.table({"id": shuffled_ids(), "emb": cells}), column="emb")
+
+
+def as_wide(path: Path, dtype: Any) -> ArraySource:
+    columns = {f"d{place}": pa.array(X[ORDER][:, place].astype(dtype)) for place in range(D)}
+    pq.write_table(pa.table({"id": shuffled_ids(), "path": IDS, **columns}), path / "x.parquet")
+    return ArraySource(path / "x.parquet")
+
+
+def as_array(path: Path, dtype: Any) -> ArraySource:
+    return ArraySource(X[ORDER].astype(dtype), ids=shuffled_ids())
+
+
+def as_pandas(path: Path, dtype: Any) -> ArraySource:
+    frame = pd.DataFrame({"id": shuffled_ids(), "emb": [*X[ORDER].astype(dtype)]})
+    return ArraySource(frame, column="emb")
+
+
+FORMATS = [
+    as_npy,
+    as_fortran_npy,
+    as_big_endian_npy,
+    as_npz,
+    as_compressed_npz,
+    as_safetensors,
+    as_lists,
+    as_fixed_lists,
+    as_tensor_column,
+    as_wide,
+    as_array,
+    as_pandas,
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("write", FORMATS)
+def test_every_format_gives_the_same_vectors_in_their_own_type(
+    write: Callable[[Path, Any], ArraySource], dtype: Any, tmp_path: Path
+) -> None:
+    vectors = load_vectors(write(tmp_path, dtype), items())
+    taken = vectors.take([3, 0, 3])
+    assert vectors.dtype == taken.dtype == dtype
+    assert vectors.dimension == D
+    assert taken.dtype.isnative
+    np.testing.assert_array_equal(taken, X[[3, 0, 3]].astype(dtype))
+    np.testing.assert_array_equal(vectors.take(range(N)), X.astype(dtype))
+    assert vectors.usable.all()
+    assert vectors.counts["matched"] == vectors.counts["rows"] == N
+
+
+def test_wide_csv_and_frames(tmp_path: Path) -> None:
+    wide = pl.DataFrame({"id": shuffled_ids(), "file": IDS, **_wide_columns()})
+    wide.write_csv(tmp_path / "x.csv")
+    wide.write_csv(tmp_path / "x.tsv", separator="\t")
+    for file in (tmp_path / "x.csv", tmp_path / "x.tsv", wide, wide.to_pandas(), wide.lazy()):
+        vectors = load_vectors(ArraySource(file), items())
+        np.testing.assert_array_equal(vectors.take(range(N)), X.astype(np.float64))
+        assert vectors.counts["columns_left_out"] == ["file"]
+
+
+def _wide_columns() -> dict[str, Array]:
+    return {f"d{place}": X[ORDER][:, place].astype(np.float64) for place in range(D)}
+
+
+def test_columns_can_be_chosen_and_ordered(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": shuffled_ids(), **_wide_columns()})
+    vectors = load_vectors(ArraySource(frame, columns=("d2", "d0")), items())
+    np.testing.assert_array_equal(vectors.take(range(N)), X[:, [2, 0]].astype(np.float64))
+
+
+@pytest.mark.parametrize("write", [as_npy, as_npz, as_safetensors])
+def test_uncompressed_arrays_are_mapped_and_not_read(
+    write: Callable[[Path, Any], ArraySource], tmp_path: Path
+) -> None:
+    stored = load_vectors(write(tmp_path, np.float32), items()).stored
+    assert isinstance(stored, np.memmap)
+    assert stored.mode == "r"
+
+
+def test_rows_follow_the_items_where_there_are_no_ids() -> None:
+    vectors = load_vectors(ArraySource(X), items())
+    np.testing.assert_array_equal(vectors.rows, np.arange(N))
+    np.testing.assert_array_equal(vectors.take([5]), X[[5]])
+
+
+@pytest.mark.parametrize("ids", [[7, 8, 9], [7.0, 8.0, 9.0], ["7", "8", "9"], [b"7", b"8", b"9"]])
+def test_ids_meet_as_text_whatever_they_are_stored_as(ids: list[Any], tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", emb=X[:3], ids=np.array(ids))
+    vectors = load_vectors(ArraySource(tmp_path / "x.npz", ids="ids"), items([9, 8, 7]))
+    assert vectors.rows.tolist() == [2, 1, 0]
+    # Ids with a leading zero are other ids.
+    with pytest.raises(DataError, match="no id matches an id in items"):
+        load_vectors(ArraySource(tmp_path / "x.npz", ids="ids"), items(["07", "08", "09"]))
+
+
+def test_ids_without_a_partner_are_counted_up_to_the_limit() -> None:
+    source = ArraySource(X[:5], ids=["a", "b", "c", "y", "x"])
+    vectors = load_vectors(source, items(["d", "a", "b", "c"]), max_unmatched=0.4)
+    assert vectors.rows.tolist() == [-1, 0, 1, 2]
+    assert vectors.usable.tolist() == [False, True, True, True]
+    assert vectors.counts == {
+        "rows": 5,
+        "empty": 0,
+        "matched": 3,
+        "items_without_row": 1,
+        "items_without_row_examples": ["d"],
+        "rows_without_item": 2,
+        "rows_without_item_examples": ["x", "y"],
+        "not_finite": 0,
+        "not_finite_examples": [],
+        "zero": 0,
+        "zero_examples": [],
+    }
+    with pytest.raises(DataError, match="2 of 5 ids .40.0%. have no item in items"):
+        load_vectors(source, items(["d", "a", "b", "c"]), max_unmatched=0.3)
+
+
+def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:
+    fixed = pa.array([[1, 2], None, [3, 4]], pa.list_(pa.float32(), 2))
+    table = pa.table({"id": ["a", "b", "c"], "emb": fixed})
+    pq.write_table(table, tmp_path / "x.parquet")
+    wide = b"id,d0,d1\na,1,2\nb,,\nc,3,4\n"
+    (tmp_path / "x.csv").write_bytes(wide)
+    for file in (tmp_path / "x.parquet", table, tmp_path / "x.csv"):
+        vectors = load_vectors(ArraySource(file), items(["c", "b", "a"]), max_unmatched=0.5)
+        assert vectors.rows.tolist() == [2, -1, 0]
+        assert vectors.counts["empty"] == vectors.counts["items_without_row"] == 1
+        np.testing.assert_array_equal(vectors.take([0, 2]), [[3, 4], [1, 2]])
+
+
+def test_a_row_that_is_empty_in_part_is_not_finite(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"id,d0,d1\na,1,2\nb,,5\nc,3,nan\n")
+    vectors = load_vectors(ArraySource(tmp_path / "x.csv"), items(["a", "b", "c"]))
+    assert vectors.not_finite.tolist() == [False, True, True]
+    assert vectors.counts["not_finite_examples"] == ["b", "c"]
+
+
+def odd() -> Array:
+    values = np.eye(7, dtype=np.float64)
+    values[1, 0], values[2, 3], values[3] = np.nan, -np.inf, 0
+    values[4, 0], values[5] = 1e200, 0
+    values[5, 0] = 1e-200
+    return values
+
+
+def test_vectors_that_metrics_cannot_use_are_told_apart() -> None:
+    ids = [f"{place}" for place in range(7)]
+    vectors = load_vectors(ArraySource(odd()), items(ids))
+    assert np.flatnonzero(vectors.not_finite).tolist() == [1, 2]
+    assert np.flatnonzero(vectors.zero).tolist() == [3]
+    assert np.flatnonzero(~vectors.usable).tolist() == [1, 2, 3]
+    assert vectors.counts["not_finite"] == 2
+    assert vectors.counts["not_finite_examples"] == ["1", "2"]
+    assert vectors.counts["zero_examples"] == ["3"]
+    np.testing.assert_array_equal(vectors.take([3]), np.zeros((1, 7)))
+
+
+def test_rows_of_no_item_are_not_looked_at() -> None:
+    source = ArraySource(odd(), ids=[f"{place}" for place in range(7)])
+    vectors = load_vectors(source, items(["0", "6"]), max_unmatched=1)
+    assert vectors.counts["not_finite"] == vectors.counts["zero"] == 0
+    assert vectors.normalised
+
+
+@pytest.mark.parametrize(
+    ("norm", "normalised"), [(1, True), (1.0009, True), (1.002, False), (0.99, False)]
+)
+def test_normalised_says_whether_every_norm_is_one(norm: float, normalised: bool) -> None:
+    values = X.astype(np.float64) / np.linalg.norm(X.astype(np.float64), axis=1, keepdims=True)
+    values[-1] *= norm
+    values[0] = 0
+    assert load_vectors(ArraySource(values), items()).normalised is normalised
+
+
+def test_normalised_holds_in_half_precision_and_over_blocks() -> None:
+    values = np.random.default_rng(0).normal(size=(3000, 300))
+    half = (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float16)
+    ids = [*range(3000)]
+    assert load_vectors(ArraySource(half), items(ids)).normalised
+    half[2999, 0] = np.inf
+    vectors = load_vectors(ArraySource(half), items(ids))
+    assert np.flatnonzero(vectors.not_finite).tolist() == [2999]
+
+
+TAKES: list[tuple[Any, str]] = [
+    (
+        [0, 1],
+        "^1 of the items have no vector in .*, for example 'b'; take those that are `usable`$",
+    ),
+    ([3], "^items goes beyond 0 to 2$"),
+    ([-1], "^items goes beyond 0 to 2$"),
+    ([True, False, True], "^items has type bool; expected indices of items$"),
+    ([0.0], "^items has type float64; expected indices of items$"),
+]
+
+
+@pytest.mark.parametrize(("asked", "message"), TAKES)
+def test_take_refuses_what_is_no_item_with_a_vector(asked: Any, message: str) -> None:
+    source = ArraySource(X[:2], ids=["a", "c"])
+    vectors = load_vectors(source, items(["a", "b", "c"]), max_unmatched=0.5)
+    with pytest.raises(InputError, match=message):
+        vectors.take(asked)
+
+
+def test_take_of_nothing_is_empty() -> None:
+    assert load_vectors(ArraySource(X), items()).take([]).shape == (0, D)
+
+
+def test_inputs_hold_every_file(tmp_path: Path) -> None:
+    vectors = load_vectors(as_npy(tmp_path, np.float32), items())
+    assert {Path(name).name for name in vectors.inputs} == {"x.npy", "ids.txt"}
+    assert {digest["rows"] for digest in vectors.inputs.values()} == {N}
+    assert json.dumps({**vectors.counts, **vectors.inputs})
+
+
+def test_a_frame_hashes_equally_in_every_library() -> None:
+    frame = pl.DataFrame({"id": shuffled_ids(), **_wide_columns()})
+    frames = [frame, frame.to_pandas(), frame.to_arrow(), frame.lazy()]
+    digests = [load_vectors(ArraySource(one), items()).inputs for one in frames]
+    assert all(digest == digests[0] for digest in digests)
+    changed = frame.with_columns(pl.col("d0") + 1)
+    assert load_vectors(ArraySource(changed), items()).inputs != digests[0]
+
+
+def test_an_array_hashes_equally_whatever_its_strides() -> None:
+    source = [X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]]
+    digests = [load_vectors(ArraySource(one), items()).inputs for one in source]
+    assert digests[0] == digests[1] == digests[2]
+
+
+def summary(vectors: Vectors) -> Any:
+    counts = {key: value for key, value in vectors.counts.items() if key != "inputs"}
+    found = np.flatnonzero(vectors.rows >= 0)
+    masks = vectors.usable.tolist(), vectors.zero.tolist(), vectors.not_finite.tolist()
+    return vectors.take(found).tolist(), found.tolist(), masks, counts, vectors.normalised
+
+
+@settings(deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 12))
+def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) -> None:
+    values = [[random.choice([0.0, 1.0, 0.5]), random.choice([0.0, 2.0])] for _ in range(rows)]
+    values[0] = [1.0, 1.0]
+    order = random.sample(range(rows), rows)
+    frame = pl.DataFrame({"id": [*range(rows)], "emb": values})
+    some = items([*range(known)])
+    first = load_vectors(ArraySource(frame, id="id"), some, max_unmatched=1)
+    second = load_vectors(ArraySource(frame[order], id="id"), some, max_unmatched=1)
+    arrays = load_vectors(
+        ArraySource(np.array(values)[order], ids=np.array(order)), some, max_unmatched=1
+    )
+    assert summary(first) == summary(second) == summary(arrays)
