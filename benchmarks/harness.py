@@ -18,12 +18,14 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 Size = TypeVar("Size")
@@ -127,8 +129,9 @@ def timed(call: Callable[[], Any], *, repeats: int = 5, blas_threads: int = 1) -
 
 def _fill(call: Callable[[], Any]) -> int:
     """Warm up, and return how many calls fill the shortest time that can be told."""
-    call()
     took = _once(call, 1)
+    if took < _SHORTEST:
+        took = _once(call, 1)
     return max(1, math.ceil(_SHORTEST / max(took, 1e-9)))
 
 
@@ -138,6 +141,17 @@ def _once(call: Callable[[], Any], number: int) -> float:
     for _ in range(number):
         call()
     return (perf_counter() - started) / number
+
+
+def read_seconds(bytes_read: float) -> float:
+    """Return the least seconds in which this machine reads that many bytes from memory."""
+    return bytes_read * _seconds_per_byte()
+
+
+@cache
+def _seconds_per_byte() -> float:
+    array = np.ones(1 << 25)
+    return timed(array.sum) / array.nbytes
 
 
 def peak_mb(call: Callable[[], Any]) -> float | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,10 +74,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _coded_text(column: pa.ChunkedArray) -> Coded:
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
+        column = _dictionary(column)
     whole = column.unify_dictionaries().combine_chunks()
     codes = whole.indices.cast(pa.int32()).fill_null(-1).to_numpy()
     names = whole.dictionary.to_pylist()
@@ -85,6 +85,13 @@ def _coded_text(column: pa.ChunkedArray) -> Coded:
     place = {name: index for index, name in enumerate(kept)}
     lookup = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int32)
     return Coded(lookup[codes], tuple(kept))
+
+
+def _dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        return column.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # Views of text, before pyarrow 20.
+        return column.cast(pa.large_string()).dictionary_encode()
 
 
 def encode(labels: Any, *, what: str = "labels") -> tuple[Codes, tuple[str, ...]]:
@@ -149,6 +156,20 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Return distinct names sorted as by `natural`, quickly where few of them are numbers."""
+    words: list[str] = []
+    others: list[str] = []
+    for name in set(names):
+        # What begins so is no number, and trying it costs more than sorting it.
+        plain = name[:1].isascii() and name[:1].isalpha() and name[0] not in "iInN"
+        (words if plain else others).append(name)
+    words.sort()
+    others.sort(key=natural)
+    numbers = bisect_left(others, 1, key=lambda name: natural(name)[0])
+    return (*others[:numbers], *merge(others[numbers:], words))
+
+
 def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:
     """Keep the labels that are used, sorted."""
     codes, vocabulary = labels.codes, labels.vocabulary
@@ -187,13 +208,26 @@ def _encode_objects(array: npt.NDArray[Any], what: str) -> tuple[Codes, tuple[st
     values = array.tolist()
     kinds = set(map(type, values))
     texts = values if kinds == {str} else _texts(values, what)
-    # A dictionary: an array of strings would give every label the width of the longest.
-    names = set(texts) - {""}
     numeric = not any(issubclass(kind, str | bool | np.bool_) for kind in kinds)
-    ordered = sorted(names, key=natural if numeric else None)
-    place = {name: code for code, name in enumerate(ordered)} | {"": -1}
-    codes = np.fromiter(map(place.__getitem__, texts), dtype=np.int32, count=len(texts))
-    return codes, tuple(ordered)
+    known = _coded_objects(texts)
+    order = sorted(
+        range(len(known.vocabulary)),
+        key=(lambda code: natural(known.vocabulary[code]))
+        if numeric
+        else known.vocabulary.__getitem__,
+    )
+    place = np.full(len(order) + 1, -1, dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place[known.codes], tuple(known.vocabulary[code] for code in order)
+
+
+def _coded_objects(texts: list[str]) -> Coded:
+    try:
+        return _coded_text(pa.chunked_array([pa.array(texts, pa.large_string())]))
+    except UnicodeEncodeError:  # Half of a surrogate pair, which UTF-8 cannot hold.
+        names = tuple(dict.fromkeys(text for text in texts if text))
+        code = {name: index for index, name in enumerate(names)} | {"": -1}
+        return Coded(np.array([code[text] for text in texts], dtype=np.int32), names)
 
 
 def _texts(values: Sequence[Any], what: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
-from equipoise.core.labels import Codes, natural
+from equipoise.core.labels import Codes, in_order
 from equipoise.metrics.tally import Column, Tally, tally
 from equipoise.stats.threads import each
 
@@ -103,9 +104,11 @@ class _Columns:
     def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
         """Return the sorted classes, and the class at each place of a truth and of a label."""
         columns = (self.truth, np.unique(found.first)), (self.label, np.unique(found.second))
-        used = [(column, column.used(places)) for column, places in columns]
+        used = [(one, places[~one.missing(places)]) for one, places in columns]
+        if all(column.numeric for column, _ in used):
+            return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
-        names = tuple(sorted({*texts[0], *texts[1]}, key=natural))
+        names = in_order(chain(*texts))
         index = {name: place for place, name in enumerate(names)}
         of_places = []
         for (column, places), some in zip(used, texts, strict=True):
@@ -129,6 +132,16 @@ class _Columns:
         codes = np.zeros(self.group.size, dtype=np.int32)
         codes[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(codes[self.group.places()[~lost]])
+
+
+def _numbered(*used: tuple[Column, Indices]) -> tuple[tuple[str, ...], Indices, Indices]:
+    """Return what `_Columns.classes` does for numbers, which need not be sorted as texts."""
+    numbers = np.unique(np.concatenate([places + column.low for column, places in used]))
+    first, second = (
+        np.searchsorted(numbers, np.arange(column.low, column.low + column.size))
+        for column, _ in used
+    )
+    return tuple(map(str, numbers.tolist())), first, second
 
 
 def _by_key(key: Indices, table: Indices) -> tuple[Indices, Indices]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, no_ends
-from equipoise.core.finding import Excluded, GroupValue
-from equipoise.core.parts import Part
-from equipoise.metrics.building import against_chance, excluded_of, group_values, part
+from equipoise.core.finding import Excluded
+from equipoise.metrics.building import excluded_of
 from equipoise.metrics.chi_square import (
     NULL_OF,
     PLAIN,
@@ -30,6 +30,7 @@ from equipoise.metrics.chi_square import (
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.effect_intervals import MeanEffect, summaries
 from equipoise.metrics.measure import Draws
+from equipoise.metrics.part_table import GroupColumns, PartColumns, against_each, group_columns
 from equipoise.stats.association import Association
 from equipoise.stats.proportions import wilson
 
@@ -85,10 +86,11 @@ class EffectTables:
         }
 
     def chi_square(self, counts: Counts, tables: Floats) -> tuple[Layout, ChiSquare]:
-        """Return the contingency tables' chi-squares, one per class."""
-        layout = Layout.of(counts, self.formulation)
-        found = chi_square(tables, layout, min_expected=self.min_expected, yates=self.yates)
-        return layout, found
+        """Return the contingency tables' chi-squares, one per class.
+
+        They are made once for all statistics and aggregates of the same draws.
+        """
+        return counts.once(tables, _ChiSquares(self.min_expected, self.yates, self.formulation))
 
     def numbers(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
         """Return effect sizes (r, classes), and what else `Classes` reads from each draw.
@@ -101,6 +103,20 @@ class EffectTables:
             return values, values[:, :0]
         with np.errstate(invalid="ignore", divide="ignore"):
             return values, found.chi2 / found.df
+
+
+@dataclass(frozen=True)
+class _ChiSquares:
+    """Makes chi-squares; equal ones make the same, which is how measures share them."""
+
+    min_expected: float
+    yates: bool
+    formulation: Formulation
+
+    def __call__(self, counts: Counts, tables: Floats) -> tuple[Layout, ChiSquare]:
+        layout = Layout.of(counts, self.formulation)
+        found = chi_square(tables, layout, min_expected=self.min_expected, yates=self.yates)
+        return layout, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +147,7 @@ class Classes:
     @classmethod
     def of(cls, tables: EffectTables, counts: Counts, draws: Draws) -> Classes:
         """Measure the observed table and read the design effects from the null draws."""
-        layout, observed = tables.chi_square(counts, counts.table[None])
+        layout, observed = tables.chi_square(counts, counts.observed)
         many = len(layout.subject)
         design = np.ones(many)
         if not counts.independent:
@@ -203,18 +219,28 @@ class Classes:
         together = np.nanvar(self.draws.null[:, 0]) * len(used) ** 2
         return float(max(1.0, together / alone)) if alone > 0 else 1.0
 
-    def parts(self) -> list[Part]:
-        """Return one part per class."""
-        right = (self.counts.truth == self.counts.prediction)[:, None]
-        every = replace(self.layout, groups=np.arange(len(self.counts.groups)))
-        table = self.counts.table[None]
-        totals, hits = (every.sum(every.cells(t))[0] for t in (table, table * right))
+    def table(self) -> pa.Table:
+        """Return one part per class, as `equipoise.core.parts` has them."""
+        many = len(self.layout.subject)
         low, high = self._intervals()
-        wrong = (totals - hits).clip(0.0)
-        return [
-            self._part(index, (low[index], high[index]), wrong[index], totals[index])
-            for index in range(len(totals))
-        ]
+        against = against_each(self.draws, range(1, 1 + many), "higher")
+        return PartColumns(
+            metric=self.tables.statistic,
+            subject=[
+                self.counts.classes[i] if i >= 0 else "" for i in self.layout.subject.tolist()
+            ],
+            value=self.values,
+            low=low,
+            high=high,
+            **against,
+            n=self.observed.n_before[0],
+            by_group=self._shares(),
+            excluded=self._dropped(),
+            reason=[
+                "" if known else self._reason(index)
+                for index, known in enumerate(self.estimable.tolist())
+            ],
+        ).table()
 
     def _intervals(self) -> tuple[Floats, Floats]:
         """Return every class's interval in one pass; NaN where values alone were asked for."""
@@ -226,46 +252,29 @@ class Classes:
         low, high = (np.where(known, end, np.nan) for end in ends)
         return low, high
 
-    def _part(self, index: int, ends: tuple[float, float], wrong: Floats, totals: Floats) -> Part:
-        subject = self.layout.subject[index]
-        return part(
-            self.tables.statistic,
-            "" if subject < 0 else self.counts.classes[subject],
-            self.draws,
-            1 + index,
-            ends=lambda level: ends,  # noqa: ARG005 - made at the draws' level already
-            against=against_chance(self.draws, 1 + index, "higher"),
-            n=round(self.observed.n_before[0, index]),
-            by_group=self._shares(index, wrong, totals),
-            excluded=self._dropped(index),
-            reason="" if self.estimable[index] else self._reason(index),
-        )
-
-    def _shares(self, index: int, wrong: Floats, totals: Floats) -> tuple[GroupValue, ...]:
-        level = self.draws.level
-        found = group_values(self.counts.groups, wrong, totals, level)
-        if self.counts.independent:
-            return found
+    def _shares(self) -> GroupColumns:
+        """Return each group's rows and share of wrong predictions, per class."""
+        right = (self.counts.truth == self.counts.prediction)[:, None]
+        every = replace(self.layout, groups=np.arange(len(self.counts.groups)))
+        table = self.counts.observed
+        totals, hits = (every.sum(every.cells(t))[0] for t in (table, table * right))
+        wrong = (totals - hits).clip(0.0)
         # As many independent rows as would know the class's table equally well.
-        design = self.design[index]
-        if math.isnan(design):
-            return tuple(replace(one, low=math.nan, high=math.nan) for one in found)
-        low, high = wilson(wrong / design, totals / design, level)
-        ends = zip(found, low.tolist(), high.tolist(), strict=True)
-        return tuple(replace(one, low=least, high=most) for one, least, most in ends)
+        design = self.design[:, None]
+        low, high = wilson(wrong / design, totals / design, self.draws.level)
+        return group_columns(self.counts.groups, wrong, totals, (low, high))
 
     @property
     def _too_few(self) -> str:
         return f"smallest expected count below {self.tables.min_expected:g}"
 
-    def _dropped(self, index: int) -> tuple[Excluded, ...]:
-        labels, rows = round(self.labels_dropped[index]), round(self.rows_dropped[index])
-        if not labels:
-            return ()
-        return (
-            Excluded(f"labels, {self._too_few}", labels),
-            Excluded(f"rows with such a label, {self._too_few}", rows),
-        )
+    def _dropped(self) -> list[tuple[Excluded, ...]]:
+        labels, rows = (np.rint(one).tolist() for one in (self.labels_dropped, self.rows_dropped))
+        first, second = f"labels, {self._too_few}", f"rows with such a label, {self._too_few}"
+        return [
+            (Excluded(first, int(label)), Excluded(second, int(row))) if label else ()
+            for label, row in zip(labels, rows, strict=True)
+        ]
 
     def _reason(self, index: int) -> str:
         label, table = _LABEL[self.tables.formulation], self.observed

@@ -154,7 +154,7 @@ def _measure(
     effects = EffectSizes(statistic, 0.0, yates, "independence")
     whole = bool((array == np.floor(array)).all())
     found = measure(counts, [effects], resampling if whole else None, rng)[0]
-    classes = Classes.of(effects, counts, Draws(effects(counts, counts.table[None])[0]))
+    classes = Classes.of(effects, counts, Draws(effects(counts, counts.observed)[0]))
     corrected = statistic.removesuffix("_corrected") != statistic
     names = [f"row {index + 1}" for index in range(len(array))]
     return replace(

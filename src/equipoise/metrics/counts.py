@@ -59,6 +59,14 @@ class Counts:
         """Weights, shape (outcomes, groups); whole counts for top-1 predictions."""
         return self.sampler.table
 
+    @cached_property
+    def observed(self) -> Floats:
+        """The table as the only one of its kind, shape (1, outcomes, groups).
+
+        Always the same object, so that what is made of it can be shared, see `once`.
+        """
+        return self.table[None]
+
     @property
     def independent(self) -> bool:
         """Whether rows are independent and of unit weight."""

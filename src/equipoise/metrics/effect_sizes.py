@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.estimate import Estimate
-from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import against_chance, sizes
 from equipoise.metrics.chi_square import Formulation, Statistic
 from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
@@ -117,7 +116,7 @@ class EffectSizes(EffectTables):
             chance=against.chance,
             p_value=against.p_value,
             null=against.null,
-            by=parts_to_table(classes.parts()),
+            by=classes.table(),
             excluded=classes.excluded(),
             unit=counts.unit,
             reason="no class can be estimated; see the parts" if math.isnan(value) else "",

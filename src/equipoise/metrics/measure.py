@@ -111,7 +111,7 @@ def measure(
     rng : int
         Seed of the random streams.
     """
-    observed = [one(counts, counts.table[None])[0] for one in measures]
+    observed = [one(counts, counts.observed)[0] for one in measures]
     if resampling is None:
         bare = (one.estimate(counts, Draws(v)) for one, v in zip(measures, observed, strict=True))
         return [replace(one, ends=no_ends, method=NO_INTERVAL) for one in bare]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.estimate import Estimate, no_ends
-from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import replicates_of, sizes
 from equipoise.metrics.chi_square import Formulation, Statistic
 from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
@@ -116,7 +115,7 @@ class SkewSize(EffectTables):
             params=self.params | _beside(classes, draws),
             no_chance=NO_CHANCE,
             harm="lower",
-            by=parts_to_table(classes.parts()),
+            by=classes.table(),
             excluded=classes.excluded(),
             unit=counts.unit,
             reason=no_skewness(int(classes.estimable.sum())) if np.isnan(draws.observed[0]) else "",
@@ -239,7 +238,7 @@ _SWEEP = pa.schema(
 
 
 def _at(counts: Counts, effects: EffectSizes) -> dict[str, float]:
-    classes = Classes.of(effects, counts, Draws(effects(counts, counts.table[None])[0]))
+    classes = Classes.of(effects, counts, Draws(effects(counts, counts.observed)[0]))
     return {
         "min_expected": effects.min_expected,
         "skewsize": float(skewness(classes.values[None])[0]),

@@ -22,6 +22,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, threads
 
 Indices = npt.NDArray[np.int64]
+Counted = npt.NDArray[np.int32]
 Marks = npt.NDArray[np.uint8]
 Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
 
@@ -29,6 +30,10 @@ Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
 _MANY = 1 << 19
 # Pairs of labels whose marks and places stay in the caches.
 _MOST_PAIRS = 1 << 22
+# Below this, floats tell all whole numbers apart.
+_EXACT = 1 << 53
+# Rows and cells that 32 bits can count.
+_MOST = 1 << 31
 # Cells that are counted without marking first which pairs occur.
 _FEW_CELLS = 1 << 18
 # Rows that stay in the cache between being made int64 and being counted.
@@ -76,7 +81,7 @@ class Column:
         if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
             low, high = _range(array)
             size = high - low + 1
-            if size <= max(_RANGE, len(array)) and high < 1 << 62 and low > -(1 << 62):
+            if size <= max(_RANGE, len(array)) and low > -_EXACT and high < _EXACT:
                 return cls(array, low, size)
         return cls.coded(*encode(array, what=what))
 
@@ -84,6 +89,11 @@ class Column:
     def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
         """Take codes into names, -1 being missing."""
         return cls(codes, -1, len(names) + 1, names)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether labels are the numbers themselves."""
+        return self.names is None and self.values.dtype.kind != "b"
 
     def __len__(self) -> int:
         return len(self.values)
@@ -140,7 +150,8 @@ class Tally:
 def tally(first: Column, second: Column, third: Column) -> Tally:
     """Count the rows of three columns of equal length by their places."""
     columns, pairs = (first, second, third), first.size * second.size
-    if len(first) < _MANY or pairs > _MOST_PAIRS or pairs * third.size > 1 << 31:
+    cells = pairs * third.size
+    if not _MANY <= len(first) < _MOST or pairs > _MOST_PAIRS or cells >= _MOST:
         keys, table = _sorted_pairs(columns)
     else:
         keys, table = _counted_pairs(columns)
@@ -170,36 +181,36 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
 def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
     first, second, third = columns
     pairs = first.size * second.size
-    low = np.array([column.low for column in columns])
-    place = np.arange(pairs, dtype=np.int32)
-    keys = np.arange(pairs)
+    offset = first.low * second.size + second.low
     marked = pairs * third.size > _FEW_CELLS
-    if marked:
-        keys = _occurring(columns, low, pairs)
-        place[keys] = np.arange(len(keys), dtype=np.int32)
+    keys = _occurring(columns, offset) if marked else np.arange(pairs)
+    # Where the row of a pair begins in the table, less the number of its first group.
+    begin = np.zeros(pairs, dtype=np.int32)
+    begin[keys] = np.arange(len(keys)) * third.size - third.low
 
-    def count(rows: range) -> Indices:
-        table = np.zeros((len(keys), third.size), dtype=np.int64)
+    def count(rows: range) -> Counted:
+        table = np.zeros(len(keys) * third.size, dtype=np.int32)
         for one, other, group in _chunks(columns, rows):
-            _add(one, other, group, low, second.size, place, table)
+            _add(one, other, group, second.size, offset, begin, table)
         return table
 
     tables = each(count, _parts(len(first)))
-    table = sum(tables[1:], start=tables[0])
+    table = np.sum(tables, axis=0, dtype=np.int64).reshape(len(keys), third.size)
     kept = np.flatnonzero(table.any(axis=1))
     return keys[kept], table if marked else table[kept]
 
 
-def _occurring(columns: Sequence[Column], low: Indices, pairs: int) -> Indices:
+def _occurring(columns: Sequence[Column], offset: int) -> Indices:
     """Return the pairs that occur."""
-    seen = np.zeros(pairs, dtype=np.uint8)
+    first, second = columns[:2]
+    seen = np.zeros(first.size * second.size, dtype=np.uint8)
 
     def mark(rows: range) -> None:
-        for one, other in _chunks(columns[:2], rows):
-            _mark(one, other, low, columns[1].size, seen)
+        for one, other in _chunks((first, second), rows):
+            _mark(one, other, second.size, offset, seen)
 
-    each(mark, _parts(len(columns[0])))
-    return np.flatnonzero(seen)
+    each(mark, _parts(len(first)))
+    return np.flatnonzero(seen.view(np.bool_))
 
 
 def _parts(rows: int) -> list[range]:
@@ -219,23 +230,21 @@ def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
 _LABELS = "Array(int64, 1, 'C', readonly=True)"
 
 
-@compiled(f"void({_LABELS}, {_LABELS}, int64[::1], int64, uint8[::1])")
-def _mark(first: Indices, second: Indices, low: Indices, size: int, seen: Marks) -> None:
-    offset = low[0] * size + low[1]
+@compiled(f"void({_LABELS}, {_LABELS}, int64, int64, uint8[::1])")
+def _mark(first: Indices, second: Indices, size: int, offset: int, seen: Marks) -> None:
     for row in range(len(first)):
         seen[first[row] * size + second[row] - offset] = 1
 
 
-@compiled(f"void({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int64, int32[::1], int64[:, ::1])")
+@compiled(f"void({_LABELS}, {_LABELS}, {_LABELS}, int64, int64, int32[::1], int32[::1])")
 def _add(
     first: Indices,
     second: Indices,
     third: Indices,
-    low: Indices,
     size: int,
-    place: npt.NDArray[np.int32],
-    table: Indices,
+    offset: int,
+    begin: Counted,
+    table: Counted,
 ) -> None:
-    offset = low[0] * size + low[1]
     for row in range(len(first)):
-        table[place[first[row] * size + second[row] - offset], third[row] - low[2]] += 1
+        table[begin[first[row] * size + second[row] - offset] + third[row]] += 1

@@ -1,0 +1,129 @@
+"""W5: Cramér's V of every class and SkewSize, on labels as users have them.
+
+Peers: the listing of Albuquerque et al. 2024 (a pandas crosstab and scipy's chi2_contingency for
+each class; one groupby here instead of a filter for each, which is quicker), and polars group-bys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from scipy.stats import chi2_contingency, skew
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes
+from equipoise.metrics import skewsize
+
+CLASSES, GROUPS, WORDINGS = 1_000, 23, 100
+LISTING, POLARS = "the paper's crosstab listing", "polars group-by"
+LIMIT = "the labels read once from memory"
+
+
+def integers(rows: int) -> pl.DataFrame:
+    """Predictions of which three in four are right, each class confused with five others."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, CLASSES, rows)
+    wrong = (truth + rng.integers(1, 6, rows)) % CLASSES
+    label = np.where(rng.random(rows) < 0.25, wrong, truth)
+    return pl.DataFrame({"truth": truth, "label": label, "group": rng.integers(0, GROUPS, rows)})
+
+
+def texts(rows: int) -> pl.DataFrame:
+    """Answers in an open vocabulary: each class has a hundred wordings of its own."""
+    rng = np.random.default_rng(0)
+    truth, wording = rng.integers(0, CLASSES, rows), rng.integers(0, WORDINGS, rows)
+    names = pl.Series([f"occupation {code:04d}" for code in range(CLASSES)])
+    groups = pl.Series([f"group {code:02d}" for code in range(GROUPS)])
+    answers = pl.Series([f"answer {code:06d}" for code in range(CLASSES * WORDINGS)])
+    return pl.DataFrame(
+        {
+            "truth": names.gather(truth),
+            "label": answers.gather(truth * WORDINGS + wording),
+            "group": groups.gather(rng.integers(0, GROUPS, rows)),
+        }
+    )
+
+
+def ours(columns: list[Any]) -> tuple[float, dict[str, float]]:
+    """Return SkewSize and the effect size of each class."""
+    found = skewsize(*columns, min_expected=0.0, resampling=None)
+    names = found.by["subject"].to_pylist()
+    return found.value, dict(zip(names, found.by["value"].to_pylist(), strict=True))
+
+
+def listing(frame: pd.DataFrame) -> tuple[float, dict[str, float]]:
+    """Return them as the paper's listing does, without the continuity correction."""
+    found = {}
+    for name, rows in frame.groupby("truth", sort=True, observed=True):
+        table = pd.crosstab(rows["group"], rows["label"])
+        chi_square = chi2_contingency(table, correction=False)[0]
+        found[str(name)] = float(np.sqrt(chi_square / len(rows) / (min(table.shape) - 1)))
+    return float(skew(list(found.values()))), found
+
+
+def polars_groups(frame: pl.DataFrame) -> tuple[float, dict[str, float]]:
+    """Return them from group-bys: χ² = n (Σ O² / (R C) - 1)."""
+    cells = frame.group_by("truth", "label", "group").agg(o=pl.len().cast(pl.Float64))
+    columns = cells.group_by("truth", "label").agg(c=pl.col("o").sum())
+    rows = cells.group_by("truth", "group").agg(r=pl.col("o").sum())
+    least = (
+        rows.group_by("truth")
+        .agg(rows=pl.len())
+        .join(columns.group_by("truth").agg(columns=pl.len()), on="truth")
+    )
+    shares = (
+        cells.join(columns, on=["truth", "label"])
+        .join(rows, on=["truth", "group"])
+        .group_by("truth")
+        .agg(excess=(pl.col("o") ** 2 / (pl.col("r") * pl.col("c"))).sum() - 1.0)
+        .join(least, on="truth")
+        .with_columns(v=(pl.col("excess") / (pl.min_horizontal("rows", "columns") - 1)).sqrt())
+        .sort("truth")
+    )
+    values = shares["v"].to_list()
+    return float(skew(values)), dict(zip(map(str, shares["truth"].to_list()), values, strict=True))
+
+
+def equal(found: tuple[float, dict[str, float]], peer: tuple[float, dict[str, float]]) -> None:
+    """Stop when a number of the peer is another one here."""
+    (value, effects), (other, others) = found, peer
+    assert effects.keys() == others.keys(), "classes differ"  # noqa: S101
+    pairs = [(effects[name], others[name]) for name in others]
+    np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=1e-9, err_msg="effect sizes differ")
+    np.testing.assert_allclose(value, other, rtol=1e-6, err_msg="SkewSize differs")
+
+
+def compared(
+    frame: pl.DataFrame, columns: list[Any], what: str, goal: float | None
+) -> Iterator[Row]:
+    """Yield a row for each peer."""
+    pandas = frame.to_pandas()
+    size = f"{len(frame):,} rows"
+    memory = peak_mb(lambda: ours(columns))
+    limit = read_seconds(frame.estimated_size())
+    peers = ((LISTING, lambda: listing(pandas), goal), (POLARS, lambda: polars_groups(frame), 6.0))
+    for peer, call, least in peers:
+        equal(ours(columns), call())
+        mine, theirs = alternate(lambda: ours(columns), call)
+        yield Row("W5", what, size, peer, theirs, mine, least, limit, LIMIT, memory, n=len(frame))
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    for many, goal in sizes((100_000, None), (1_000_000, 500.0), (10_000_000, 50.0)):
+        frame = integers(many)
+        columns = [frame[name].to_numpy() for name in frame.columns]
+        yield from compared(frame, columns, "SkewSize, integer labels", goal)
+    for many, goal in sizes((100_000, None), (1_000_000, None), (10_000_000, 25.0)):
+        frame = texts(many)
+        yield from compared(
+            frame, frame.get_columns(), "SkewSize, text, 100,000 distinct answers", goal
+        )
+
+
+if __name__ == "__main__":
+    harness.main(rows)

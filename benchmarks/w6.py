@@ -1,0 +1,178 @@
+"""W6: every confusion rate of every class and group, with what 100 resamplings say about each.
+
+Peers: fairlearn's MetricFrame with its bootstrap, one class against the rest, and rows resampled
+with numpy, counted once for all classes and rates. They give percentile intervals. `rates` gives
+intervals in closed form, and a chance level and p-value for each gap from 100 permutations of its
+null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from fairlearn.metrics import (
+    MetricFrame,
+    false_negative_rate,
+    false_positive_rate,
+    selection_rate,
+    true_negative_rate,
+    true_positive_rate,
+)
+from sklearn.metrics import accuracy_score, precision_score
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes, timed
+from equipoise.core.estimate import Estimate
+from equipoise.metrics import count, rates
+from equipoise.stats import Bootstrap
+
+Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+Floats = npt.NDArray[np.float64]
+
+CLASSES, GROUPS, REPLICATES = 10, 8, 100
+RESAMPLING = Bootstrap(replicates=REPLICATES, permutations=REPLICATES, resolution=1.0 / REPLICATES)
+RATES = {
+    "true_positive_rate": true_positive_rate,
+    "false_positive_rate": false_positive_rate,
+    "true_negative_rate": true_negative_rate,
+    "false_negative_rate": false_negative_rate,
+    "precision": precision_score,
+    "negative_predictive_value": lambda truth, label: precision_score(1 - truth, 1 - label),
+    "selection_rate": selection_rate,
+    "accuracy": accuracy_score,
+}
+FEW = 2
+FAIRLEARN, NUMPY = "fairlearn MetricFrame", "numpy row bootstrap"
+
+
+def planted(rows: int) -> Columns:
+    """Predictions of which three in four are right, each class confused with five others."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, CLASSES, rows)
+    wrong = (truth + rng.integers(1, 6, rows)) % CLASSES
+    label = np.where(rng.random(rows) < 0.25, wrong, truth)
+    return truth, label, rng.integers(0, GROUPS, rows)
+
+
+def ours(columns: Columns) -> Estimate:
+    """Return the gaps of all rates with intervals, chance levels, p-values and every group."""
+    return rates(*columns, resampling=RESAMPLING)
+
+
+def our_shares(columns: Columns) -> Floats:
+    """Return every rate, (rates, classes, groups)."""
+    found = ours(columns).by
+    kept = found.filter(np.isin(found["metric"].to_pylist(), list(RATES)))
+    order = {name: index for index, name in enumerate(RATES)}
+    shares = np.empty((len(RATES), CLASSES, GROUPS))
+    for part in kept.to_pylist():
+        values = [one["value"] for one in part["by_group"]]
+        shares[order[part["metric"]], int(part["subject"])] = values
+    return shares
+
+
+def shares_of(cube: Floats) -> Floats:
+    """Return every rate of counts (truth, label, group)."""
+    both = np.einsum("ccg->cg", cube)
+    truth, label, total = cube.sum(axis=1), cube.sum(axis=0), cube.sum(axis=(0, 1))
+    missed, wrong, others, unsaid = truth - both, label - both, total - truth, total - label
+    neither = others - wrong
+    pairs = (
+        (both, truth),
+        (wrong, others),
+        (neither, others),
+        (missed, truth),
+        (both, label),
+        (neither, unsaid),
+        (label, total),
+        (both + neither, total),
+    )
+    return np.stack([part / whole for part, whole in pairs])
+
+
+def numpy_bootstrap(columns: Columns) -> Floats:
+    """Return replicates of every rate: rows drawn with replacement, counted once for all."""
+    rng = np.random.default_rng(0)
+    truth, label, group = columns
+    # Small numbers, so that what is gathered stays in the caches as far as it can.
+    packed = ((truth * CLASSES + label) * GROUPS + group).astype(np.uint16)
+    shape, rows = (CLASSES, CLASSES, GROUPS), len(packed)
+    found = []
+    for _ in range(REPLICATES):
+        drawn = packed[rng.integers(0, rows, rows, dtype=np.int32)]
+        cube = np.bincount(drawn, minlength=CLASSES * CLASSES * GROUPS).reshape(shape)
+        found.append(shares_of(cube.astype(np.float64)))
+    return np.stack(found)
+
+
+def count_bootstrap(columns: Columns) -> Floats:
+    """Return replicates of every rate, drawn from the counts."""
+    counts = count(*columns)
+    found = []
+    for block in counts.sampler.bootstrap(REPLICATES, 0):
+        cubes = np.zeros((len(block), CLASSES, CLASSES, GROUPS))
+        cubes[:, counts.truth, counts.prediction] = block
+        found += [shares_of(cube) for cube in cubes]
+    return np.stack(found)
+
+
+def fairlearn_seconds(columns: Columns) -> tuple[float, Floats]:
+    """Return seconds extrapolated from one class and few replicates, and its rates."""
+    truth, label = ((column == 0).astype(int) for column in columns[:2])
+    group = pd.Series(columns[2], name="group")
+
+    def frame(**bootstrap: object) -> MetricFrame:
+        return MetricFrame(
+            metrics=RATES, y_true=truth, y_pred=label, sensitive_features=group, **bootstrap
+        )
+
+    started = perf_counter()
+    found = frame()
+    plain = perf_counter() - started
+    started = perf_counter()
+    frame(n_boot=FEW, ci_quantiles=[0.025, 0.975], random_state=0)
+    each = max(perf_counter() - started - plain, 0.0) / FEW
+    return CLASSES * (plain + REPLICATES * each), found.by_group.to_numpy(dtype=float).T
+
+
+def alike(one: Floats, other: Floats) -> None:
+    """Stop when replicates differ in mean or spread by more than their number explains."""
+    spread = other.std(axis=0)
+    apart = (one.mean(axis=0) - other.mean(axis=0)) / (spread * np.sqrt(2.0 / REPLICATES))
+    assert np.abs(apart).max() < 5.0, "means of replicates differ"  # noqa: S101
+    ratio = float(np.median(one.std(axis=0) / spread))
+    assert 0.95 < ratio < 1.05, f"spreads of replicates differ: {ratio:.3f}"  # noqa: S101
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    goals = ((100_000, None, None), (1_000_000, 10_000.0, None), (10_000_000, None, 500.0))
+    for many, fairlearn_goal, numpy_goal in sizes(*goals):
+        columns = planted(many)
+        size = f"{many:,} rows"
+        limit = read_seconds(sum(column.nbytes for column in columns))
+        mine, theirs = partial(ours, columns), partial(numpy_bootstrap, columns)
+        beside = (limit, "the labels read once from memory", peak_mb(mine))
+        what = "all rates, intervals and chance of 100"
+        exact = our_shares(columns)
+        if many <= 1_000_000:
+            peer, found = fairlearn_seconds(columns)
+            np.testing.assert_allclose(exact[:, 0], found, rtol=1e-12, err_msg="rates differ")
+            note = f"extrapolated from one class and {FEW} replicates"
+            times = (peer, timed(mine))
+            yield Row("W6", what, size, FAIRLEARN, *times, fairlearn_goal, *beside, note, n=many)
+        alike(count_bootstrap(columns), theirs())
+        own, peer = alternate(mine, theirs, repeats=3)
+        yield Row("W6", what, size, NUMPY, peer, own, numpy_goal, *beside, n=many)
+        what = "100 bootstrap replicates of all rates"
+        own = timed(partial(count_bootstrap, columns))
+        yield Row("W6", what, size, NUMPY, peer, own, None, *beside[:2], n=many)
+
+
+if __name__ == "__main__":
+    harness.main(rows)
