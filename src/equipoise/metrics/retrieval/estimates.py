@@ -236,9 +236,8 @@ def _pool_order(
         return []
     again = _draws(draws.observed[1:], null, 0, weights, resampling)
     against = against_chance(again, 0, asked.harm) if null else NOTHING
-    n = sum(len(asked.pools.pools[index].items) for index in asked.tops.pool.tolist())
     ends = replicates_of(again, 0) or no_ends
-    found = part(f"{asked.metric}_pool_order", "", again, 0, ends=ends, against=against, n=n)
+    found = part(f"{asked.metric}_pool_order", "", again, 0, ends=ends, against=against, n=asked.n)
     return [replace(found, shows=f"secondary null: {POOL_ORDER}")]
 
 

@@ -84,6 +84,11 @@ class Asked:
         """The main one, then those beside it."""
         return (self.statistic, *(one.statistic for one in self.others))
 
+    @property
+    def n(self) -> int:
+        """Items behind the mean over pools."""
+        return int(self.pools.sizes[self.tops.pool].sum())
+
     @cached_property
     def observed(self) -> Drawn:
         """The labels as they are."""
@@ -107,15 +112,16 @@ def query_table(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> pa.
     ]
     values = np.full(len(pools), np.nan)
     values[chosen] = draws.observed[1:]
-    reasons = [too_small(asked, index) for index in range(len(pools))]
     shows = [""] * len(pools)
+    reasons = dict.fromkeys(range(len(pools)))
     for place, index in enumerate(chosen.tolist()):
         reasons[index] = too_few(float(values[index]))
         shows[index] = _shows(asked, place)
+    why = [too_small(asked, index) if one is None else one for index, one in reasons.items()]
     return _table(
         asked.metric,
-        {"subject": [one.name for one in pools], "value": values, "reason": reasons, "shows": shows,
-         "n": [len(one.items) for one in pools], "by_group": _by_group(asked, shown),
+        {"subject": [one.name for one in pools], "value": values, "reason": why, "shows": shows,
+         "n": asked.pools.sizes.sum(axis=1), "by_group": _by_group(asked, shown),
          **_chances(against, chosen, len(pools))},
     )  # fmt: skip
 
@@ -173,21 +179,21 @@ def _shows(asked: Asked, place: int) -> str:
 def other_tables(asked: Asked, draws: Sequence[Draws]) -> Iterator[pa.Table]:
     """Yield the numbers beside the main one: their mean over queries, then each query."""
     pools = asked.pools.pools
-    held = [pools[index] for index in asked.tops.pool.tolist()]
+    held, sizes = asked.tops.pool, asked.pools.sizes[asked.tops.pool].sum(axis=1)
+    names = [pools[index].name for index in held.tolist()]
     for other, drawn in zip(asked.others, draws, strict=True):
         ends = replicates_of(drawn, 0) or no_ends
         if len(pools) > 1 or not other.each:
             against = against_chance(drawn, 0, other.harm)
-            n = sum(len(one.items) for one in held)
             yield parts_to_table(
-                [part(other.metric, other.subject, drawn, 0, ends=ends, against=against, n=n)]
+                [part(other.metric, other.subject, drawn, 0, ends=ends, against=against, n=asked.n)]
             )
         if other.each:
             each = [against_chance(drawn, 1 + i, other.harm) for i in range(len(held))]
             yield _table(
                 other.metric,
-                {"subject": [one.name for one in held], "value": drawn.observed[1:],
-                 "n": [len(one.items) for one in held],
+                {"subject": names, "value": drawn.observed[1:],
+                 "n": sizes,
                  **_chances(each, np.arange(len(held)), len(held))},
             )  # fmt: skip
 
