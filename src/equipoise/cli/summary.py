@@ -62,9 +62,11 @@ def show_end(result: AuditResult, run: Path) -> None:
 
 
 def _overall(result: AuditResult) -> list[Finding]:
-    """Return the findings about a whole; where there is none, the first of those about parts."""
+    """Return the findings about a whole; where there is none, the weightiest about parts."""
+    from equipoise.report.words import ranked
+
     whole = [f for f in result.findings if not f.subject or f.family == "composite"]
-    return whole or [*result.findings[:_PARTS]]
+    return whole or ranked(result.findings)[:_PARTS]
 
 
 def _verdicts(result: AuditResult) -> dict[str, int]:

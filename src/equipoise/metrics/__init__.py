@@ -29,6 +29,7 @@ from equipoise.metrics.concepts.disparity import (
 from equipoise.metrics.concepts.inputs import Choices
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.diversity.difference import iss_difference
 from equipoise.metrics.diversity.iss import iss_cross, iss_intra, mean_distances
 from equipoise.metrics.diversity.subset import diverse_subset
 from equipoise.metrics.effect_sizes import band_counts, bands, effect_sizes
@@ -91,6 +92,7 @@ __all__ = [
     "gender_difference",
     "hit_rate",
     "iss_cross",
+    "iss_difference",
     "iss_intra",
     "label_concentration",
     "loess",

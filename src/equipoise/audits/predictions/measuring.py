@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from equipoise.audits.drawing import resampling_of
 from equipoise.audits.findings import Draft, Place, parts, whole
 from equipoise.audits.predictions.designs import Design, chosen
 from equipoise.audits.predictions.repeats import told_once
@@ -22,7 +23,7 @@ from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.rates import Rates
 from equipoise.metrics.skewsize import SkewSize
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats.resampling import Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
@@ -72,18 +73,6 @@ def measure_accuracy(design: Design, config: Config) -> Draft:
     estimate = measure(design.overall, measures, resampling, config.resampling.seed)[0]
     place = Place(AUDIT, design.model, "", design.version, config.resampling.level)
     return whole(estimate, place, Family.DESCRIPTIVE)
-
-
-def resampling_of(config: Config, tests: int) -> Resampling | None:
-    """Return the resampling object that the config describes."""
-    options = config.resampling
-    if options.method == "none":
-        return None
-    finest = config.testing.alpha / (10 * max(tests, 1))
-    if options.permutations is not None:
-        finest = max(finest, 1.0 / options.permutations)
-    least = options.permutations or options.replicates
-    return Bootstrap(options.replicates, least, options.level, finest)
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:

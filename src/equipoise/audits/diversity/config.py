@@ -1,0 +1,115 @@
+"""The configuration of an audit of the diversity of image sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
+from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+
+_REFERENCE = "{} (reference)"
+
+
+class DataConfig(Section):
+    """The images and the sets that they make.
+
+    Attributes
+    ----------
+    images : ItemsConfig
+        Table of the images.
+    sets : list of str or list of str
+        Attributes whose values make the sets that are compared; a list within the list makes
+        them of the intersections.
+    within : str, optional
+        Attribute, such as the query, for each of whose values the sets are compared by itself.
+    min_set_size : int
+        Smaller sets are reported with their count, and not measured.
+    max_unmatched : float
+        Largest share of images without an embedding, and the other way round.
+    """
+
+    images: ItemsConfig
+    sets: Annotated[tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+    within: Name | None = None
+    min_set_size: Annotated[int, Field(ge=2)] = 10
+    max_unmatched: Share = 0.01
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are needed."""
+        named = [name for group in self.sets for name in group]
+        return tuple(dict.fromkeys([*named, *([self.within] if self.within else [])]))
+
+    @model_validator(mode="after")
+    def _within_makes_no_set(self) -> DataConfig:
+        for group in self.sets:
+            if self.within in group:
+                raise ValueError(f"within: {self.within!r} is one of sets {group_name(group)}")
+        return self
+
+
+class ReferenceConfig(Section):
+    """A data set that the sets are held against.
+
+    Attributes
+    ----------
+    images : ItemsConfig
+    models : mapping of str to ArrayConfig
+        Embeddings by the same models.
+    """
+
+    images: ItemsConfig
+    models: Annotated[Mapping[Name, ArrayConfig], Field(min_length=1)]
+
+
+class MetricsConfig(Section):
+    """What is measured, and how.
+
+    Attributes
+    ----------
+    include_self : bool
+        Count the zero distances of images to themselves in ISS intra, as the source does.
+    components : int, optional
+        Principal components of all images to project on before.
+    subset : int
+        Images of the diverse subset that is listed for each set; 0 lists none.
+    """
+
+    include_self: bool = False
+    components: Annotated[int, Field(ge=1)] | None = None
+    subset: Annotated[int, Field(ge=0, le=1000)] = 0
+
+
+class Config(AuditConfig):
+    """The configuration of an audit of diversity; see docs/audits/diversity.md for every key."""
+
+    audit: Literal["diversity"]
+    data: DataConfig
+    models: Annotated[Mapping[Label, ArrayConfig], Field(min_length=1)]
+    references: Mapping[Name, ReferenceConfig] = Field(default_factory=dict)
+    metrics: MetricsConfig = MetricsConfig()
+
+    @model_validator(mode="after")
+    def _names_can_be_told_apart(self) -> Config:
+        file_names(self.models)
+        for name, reference in self.references.items():
+            for model in reference.models:
+                among(f"references.{name}.models", model, [*self.models])
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> Config:
+        groups = [group_name(group) for group in self.data.sets]
+        for index, rule in enumerate(self.gate):
+            among(f"gate[{index}].model", rule.model, [*self.models])
+            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+        return self
+
+
+def reference_name(name: str) -> str:
+    """Return how the report calls a reference data set among the sets."""
+    return _REFERENCE.format(name)

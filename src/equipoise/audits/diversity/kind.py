@@ -1,0 +1,154 @@
+"""The audit of diversity in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.diversity import loading
+from equipoise.audits.diversity.loading import DiversityData, Part, parts
+from equipoise.audits.diversity.measuring import MeasuredPart, measure_part, tests_of
+from equipoise.audits.diversity.tables import tables_of
+from equipoise.audits.findings import Draft
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.core.errors import DataError
+
+if TYPE_CHECKING:
+    from equipoise.audits.diversity.config import Config
+
+# Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.
+_PASS, _SHUFFLE = 5e8, 1e9
+
+
+def load(config: Config, *, base: Path) -> DiversityData:
+    """Read the images and every model's embeddings, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def measure(config: Config, data: DiversityData, progress: Progress | None) -> Measured:
+    """Measure the sets of every model and choice of attributes.
+
+    Raises
+    ------
+    DataError
+        When no choice of attributes leaves two sets to compare.
+    """
+    every = [*parts(config, data)]
+    _check(every, config, data)
+    tests = sum(tests_of(part) for part in every)
+    drafts: list[Draft] = []
+    measured: list[MeasuredPart] = []
+    for done, part in enumerate(every):
+        if progress is not None:
+            progress("measuring", done, len(every))
+        found = measure_part(part, config, data, tests)
+        drafts += found.drafts
+        measured.append(found)
+    return Measured(tuple(drafts), tables_of(measured, data), tuple(_notes(every, data)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit of diversity would do.
+
+    Attributes
+    ----------
+    images : int
+    models : list of dict
+        Per model: numbers per embedding, images with a usable one, without one, and with one
+        that is zero or not finite.
+    sets : list of dict
+        Per model, attributes and value of `within`: sets measured, the smallest, and those that
+        are too small.
+    tests : int
+    seconds : float
+        A rough guide.
+    """
+
+    images: int
+    models: list[dict[str, Any]]
+    sets: list[dict[str, Any]]
+    tests: int
+    seconds: float
+
+
+def plan(config: Config, data: DiversityData) -> Plan:
+    """Say what the audit would do."""
+    every = [*parts(config, data)]
+    return Plan(
+        images=len(data.images),
+        models=[
+            {
+                "model": name,
+                "dimension": one.dimension,
+                "usable": int(one.usable.sum()),
+                "without_embedding": int((one.rows < 0).sum()),
+                "zero": int(one.zero.sum()),
+                "not_finite": int(one.not_finite.sum()),
+            }
+            for name, one in data.models.items()
+        ],
+        sets=[
+            {
+                "model": part.model,
+                "groups": part.groups,
+                "within": part.within,
+                "sets": len(part.sets),
+                "smallest": min((len(x) for x in part.sets.values()), default=0),
+                "too_small": len(part.small),
+            }
+            for part in every
+        ],
+        tests=sum(tests_of(part) for part in every),
+        seconds=round(sum(_seconds(part, config) for part in every), 1),
+    )
+
+
+def _seconds(part: Part, config: Config) -> float:
+    numbers = sum(one.size for one in part.sets.values())
+    shuffles = config.resampling.permutations or config.resampling.replicates
+    return float(2 * len(part.sets) * numbers / _PASS + shuffles * numbers / _SHUFFLE)
+
+
+def _check(every: list[Part], config: Config, data: DiversityData) -> None:
+    if any(len(part.sets) > 1 for part in every):
+        return
+    raise DataError(
+        f"no choice of sets leaves two with {config.data.min_set_size} images and an embedding",
+        file=data.images.name,
+        expected="at least two sets of that size",
+        fix="choose other attributes under data.sets, or lower data.min_set_size",
+    )
+
+
+def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:
+    yield (
+        "Sets are as the data label them; perceived attributes are no identities. Distances are "
+        "those of the embedding: what it does not see is in no number here."
+    )
+    yield "Images are taken as independent: near duplicates make intervals too narrow."
+    for name, one in data.models.items():
+        if not one.normalised:
+            yield f"{name}: the embeddings are not of length 1; they are normalised."
+        for count, what in (
+            (int((one.rows < 0).sum()), "have no embedding"),
+            (int(one.zero.sum()), "have an embedding of zeros"),
+            (int(one.not_finite.sum()), "have an embedding that is not finite"),
+        ):
+            if count:
+                yield f"{name}: {count} images {what} and are not used."
+    yield from _missing(data)
+    for part in every:
+        if part.small:
+            few = ", ".join(f"{name} ({n})" for name, n in [*part.small.items()][:10])
+            more = ", …" if len(part.small) > 10 else ""
+            where = ", ".join(text for text in (part.model, part.groups, part.within) if text)
+            yield f"{where}: too small to be measured: {few}{more}."
+
+
+def _missing(data: DiversityData) -> Iterator[str]:
+    for name, count in data.images.counts["missing"].items():
+        if count:
+            yield f"{count} images have no {name} and are in no set of it."
