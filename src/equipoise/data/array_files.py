@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -21,6 +24,16 @@ from equipoise.data.problems import listed, nearest, show
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
 ONE_ARRAY = "an array with a row per item"
+# What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OSError,
+)
 SAFETENSORS = {
     "BOOL": "?",
     "U8": "u1",
@@ -197,15 +210,17 @@ def _npy_headers(path: Path) -> dict[str, Header]:
 
 
 def _npy_header(file: IO[bytes], place: str) -> Header:
+    read = np.lib.format
+    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
     try:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, fortran, dtype = read(file)
-    except (ValueError, KeyError, EOFError):
+        with warnings.catch_warnings():
+            # numpy warns of headers that Python 2 wrote, and reads them.
+            warnings.simplefilter("ignore")
+            shape, fortran, dtype = readers[read.read_magic(file)](file)
+    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError):
         raise _damaged(place, ".npy") from None
+    if any(length < 0 for length in shape):
+        raise _damaged(place, ".npy")
     return Header(str(dtype), shape, dtype, fortran, file.tell())
 
 
@@ -214,7 +229,7 @@ def _npz_headers(path: Path) -> dict[str, Header]:
         with zipfile.ZipFile(path) as archive:
             members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
             return {_name(info): _member(archive, info, path) for info in members}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+    except DAMAGED:
         raise _damaged(str(path), ".npz") from None
 
 
@@ -239,7 +254,7 @@ def _unpacked(path: Path, name: str) -> npt.NDArray[Any]:
         with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
             values: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
             return values
-    except (zipfile.BadZipFile, EOFError, ValueError, zlib.error):
+    except DAMAGED:
         raise _damaged(f"{path}, array {name!r}", ".npz") from None
 
 

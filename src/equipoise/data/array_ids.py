@@ -107,13 +107,24 @@ def _texts(values: npt.NDArray[Any], place: str) -> pl.Series:
             expected="one text or whole number per row",
             fix="save the ids as a one-dimensional array of text",
         )
-    if values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8")
-    if values.dtype.kind in "UO":
-        texts = [cell_text(value, place, "", row) for row, value in enumerate(values.tolist(), 1)]
-        return pl.Series("", texts, dtype=pl.String)
+    if values.dtype.kind in "SUO":
+        return _texts_of(values, place)
     native = values.astype(values.dtype.newbyteorder("="))
     return as_text(pa.chunked_array([pa.array(native)]), place, "")
+
+
+def _texts_of(values: npt.NDArray[Any], place: str) -> pl.Series:
+    try:
+        cells = (np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values).tolist()
+    except ValueError:
+        raise DataError(
+            "the ids are not utf-8",
+            file=place,
+            expected="text",
+            fix="save the ids as text: np.asarray(ids, dtype=str)",
+        ) from None
+    texts = [cell_text(cell, place, None, row) for row, cell in enumerate(cells, 1)]
+    return pl.Series("", texts, dtype=pl.String)
 
 
 def align(

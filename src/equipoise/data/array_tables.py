@@ -110,12 +110,17 @@ def _open_parquet(path: Path) -> ColumnFile:
         check_columns(schema.names, (column,), name)
         with open_parquet(path, name) as parquet:
             parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
-            cells = (part.column(part.schema.get_field_index(column)) for part in parts)
-            return stack(cells, parquet.metadata.num_rows, name, column)
+            return stack(map(_checked, parts), parquet.metadata.num_rows, name, column)
 
     kinds = dict(zip(schema.names, schema.types, strict=True))
     lists = tuple(column for column, kind in kinds.items() if is_list(kind))
     return ColumnFile(name, tuple(schema.names), read, lists, vectors, digest, kinds)
+
+
+def _checked(part: pa.RecordBatch) -> pa.Array:
+    """Return the one column of a batch; damaged pages can hold lists that overlap."""
+    part.validate(full=True)
+    return part.column(0)
 
 
 def _open_csv(path: Path, encoding: str, delimiter: str) -> ColumnFile:

@@ -131,7 +131,7 @@ def _column(series: nw.Series[Any], file: str, name: str) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def cell_text(value: object, file: str, name: str, row: int) -> str | None:
+def cell_text(value: object, file: str, name: str | None, row: int) -> str | None:
     """Text of one cell of a column of mixed Python objects."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
@@ -149,7 +149,7 @@ def cell_text(value: object, file: str, name: str, row: int) -> str | None:
     return text
 
 
-def _no_plain_value(problem: str, file: str, name: str, row: int | None) -> DataError:
+def _no_plain_value(problem: str, file: str, name: str | None, row: int | None) -> DataError:
     return DataError(
         problem,
         file=file,
