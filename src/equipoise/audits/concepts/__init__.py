@@ -1,0 +1,1 @@
+"""Audits of concepts: multi-label scores, and what disparities owe to choices."""

@@ -1,0 +1,126 @@
+"""From measured concepts to drafts of findings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from equipoise.audits.concepts.measuring import Run
+from equipoise.audits.concepts.versions import BASELINE
+from equipoise.audits.findings import Draft, Place, whole
+from equipoise.audits.findings import parts as part_drafts
+from equipoise.core.finding import Family, Finding, GroupValue
+from equipoise.metrics.concepts.disparity import HALL_RULE
+
+AUDIT = "concepts"
+_OF_VERSIONS = (
+    "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
+    "becomes of it here"
+)
+_DIFFERENCE = "concept_difference"
+
+
+def drafts_of(run: Run, effects: Mapping[str, str], level: float) -> Iterator[Draft]:
+    """Yield the findings of one metric of one design.
+
+    Parameters
+    ----------
+    run : Run
+    effects : mapping of str to str
+        By concept ("" for the mean), what becomes of it in other versions, in words.
+    level : float
+    """
+    place = Place(AUDIT, run.design.model, run.design.name, run.design.version.name, level)
+    pairs = len(run.results.pairs)
+    of_concepts = [*part_drafts(run.estimate, place)]
+    yield _settled(run, effects, _mean(run, place, of_concepts))
+    for draft in of_concepts:
+        finding = draft.finding
+        if finding.metric == run.metric:
+            yield _settled(run, effects, draft)
+        elif finding.metric == _DIFFERENCE and pairs > 1:
+            yield _settled(run, effects, _pair(run, draft))
+
+
+def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
+    """Draft the finding about the mean over concepts, with the groups that differ most."""
+    pairs = [one.finding for one in of_concepts if one.finding.metric == _DIFFERENCE]
+    means = [one for one in pairs[: len(run.results.pairs)] if not math.isnan(one.value)]
+    widest = max(means, key=lambda one: abs(one.value), default=None)
+    by_group = widest.by_group if widest else ()
+    return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
+
+
+def _pair(run: Run, draft: Draft) -> Draft:
+    """Say which metric a pair is about, where several have pairs of one name."""
+    finding = draft.finding
+    subject = finding.subject if run.metric == run.against else f"{finding.subject}, {run.metric}"
+    family = Family.LEAF if ": " in finding.subject else Family.COMPOSITE
+    return replace(draft, finding=replace(finding, subject=subject, family=family))
+
+
+def _settled(run: Run, effects: Mapping[str, str], draft: Draft) -> Draft:
+    """Give a draft its direction, and its family: only the baseline is tested."""
+    finding = draft.finding
+    concept = finding.subject if finding.metric != _DIFFERENCE else ""
+    known = [one for one in finding.by_group if not math.isnan(one.value)]
+    why = finding.reason
+    if not math.isnan(finding.value):
+        why = why or _why_untested(run, finding, len(known))
+    family = Family.DESCRIPTIVE if why and not math.isnan(finding.value) else finding.family
+    told = effects.get(concept, "") if finding.metric == run.metric and run.baseline else ""
+    settled = replace(
+        finding,
+        direction=_direction(run, known),
+        family=family,
+        p_value=math.nan if family is Family.DESCRIPTIVE else finding.p_value,
+        reason="; ".join(text for text in (why, told) if text),
+    )
+    return replace(draft, finding=settled)
+
+
+def _why_untested(run: Run, finding: Finding, groups: int) -> str:
+    if run.results.hall:
+        return HALL_RULE
+    if not run.baseline:
+        same = run.same_as
+        return f"the same numbers as in version {same}" if same else _OF_VERSIONS
+    if math.isnan(finding.p_value):
+        return "no null hypothesis was drawn: resampling.method is none"
+    if finding.metric == _DIFFERENCE and finding.family is Family.LEAF and groups == 2:
+        pair = finding.subject.split(": ", 1)[0]
+        if sum(not math.isnan(v) for v in _values(run, pair)) == 2:
+            return f"the same comparison as that of {pair}, which is tested"
+    return ""
+
+
+def _values(run: Run, concept: str) -> list[float]:
+    return [float(v) for v in run.results.observed[run.results.names.index(concept)]]
+
+
+def _direction(run: Run, known: list[GroupValue]) -> str:
+    """Say who is worse off, with the prevalence of the concept beside the metric."""
+    if len(known) < 2:
+        return ""
+    worse = max if run.metric == "false_positive_rate" else min
+    better = min if run.metric == "false_positive_rate" else max
+    last, first = worse(known, key=lambda one: one.value), better(known, key=lambda one: one.value)
+    if last.value == first.value:
+        return ""
+    name = _NAMES.get(run.metric, run.metric.replace("_", " "))
+    return (
+        f"worse for {last.group}: {name} {_shown(last)}, against {_shown(first)} for {first.group}"
+    )
+
+
+_NAMES = {"auroc": "AUROC", "f1": "F1"}
+
+
+def _shown(one: GroupValue) -> str:
+    return f"{one.value:.3f} ({one.note})" if one.note else f"{one.value:.3f}"
+
+
+def is_baseline(name: str) -> bool:
+    """Whether a version is what the others are compared with."""
+    return name == BASELINE

@@ -1,0 +1,76 @@
+"""The audit of concepts in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from equipoise.audits.concepts import loading, planning
+from equipoise.audits.concepts.designs import Design, designs
+from equipoise.audits.concepts.drafting import drafts_of
+from equipoise.audits.concepts.effects import effects_of
+from equipoise.audits.concepts.measuring import measure_designs
+from equipoise.audits.concepts.notes import notes_of
+from equipoise.audits.concepts.tables import tables_of
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.core.errors import DataError
+
+if TYPE_CHECKING:
+    from equipoise.audits.concepts.config import Config
+    from equipoise.audits.concepts.loading import ConceptData
+    from equipoise.audits.concepts.planning import Plan
+
+_LISTED = 10
+
+
+def load(config: Config, *, base: Path) -> ConceptData:
+    """Read images, labels and every model's scores, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def plan(config: Config, data: ConceptData) -> Plan:
+    """Say what the audit would do and could find, see `planning.plan`."""
+    return planning.plan(config, data)
+
+
+def measure(config: Config, data: ConceptData, progress: Progress | None) -> Measured:
+    """Measure every model on every choice of groups, in every version of the choices.
+
+    Raises
+    ------
+    DataError
+        When the baseline has nothing to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    runs = measure_designs(config, data, every, progress)
+    tables = tables_of(config, every, runs)
+    told = effects_of(tables)
+    drafts = (
+        draft
+        for run in runs
+        for draft in drafts_of(
+            run,
+            told.get((run.design.model, run.design.name, run.against), {}),
+            config.resampling.level,
+        )
+    )
+    return Measured((*drafts,), tables, notes_of(data, every, runs))
+
+
+def _check(every: Sequence[Design], data: ConceptData) -> None:
+    """Refuse a baseline in which fewer than two groups can be compared."""
+    for design in every:
+        groups = design.groups
+        if design.version.changed or groups.usable.sum() >= 2:
+            continue
+        sized = [*zip(groups.names, groups.counts.tolist(), strict=True)]
+        sizes = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
+        raise DataError(
+            f"groups {design.name}: fewer than two groups have {groups.min_size} rows "
+            f"({sizes or 'none has any'})",
+            file=data.rows.items.name,
+            expected="at least two groups of that size",
+            fix="choose other groups or terms, or lower data.min_group_size",
+        )

@@ -1,0 +1,81 @@
+"""What a reader of the findings must know about the data, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from equipoise.audits.concepts.designs import Design
+from equipoise.audits.concepts.measuring import Run, unmeasured
+
+if TYPE_CHECKING:
+    from equipoise.audits.concepts.loading import ConceptData
+
+_LISTED = 8
+
+
+def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the notes on an audit, each once."""
+    found = [
+        "Groups are as the data label them: perceived attributes, not identities. The findings "
+        "say nothing about groups that the labels do not name.",
+        "Only the baseline is tested; versions say what other choices would have shown.",
+        *_without_scores(data),
+        *(note for design in every for note in _left_out(design)),
+        *(note for run in runs for note in _rare(run)),
+    ]
+    if any(run.results.hall for run in runs):
+        found.append(
+            "Under the protocol of fixed samples (hall) a difference is significant where its "
+            "interval excludes 0: the rule of its source, without a p-value."
+        )
+    if any("asymptotic" in run.estimate.null for run in runs if run.baseline):
+        found.append(
+            "Tests of means over concepts rest on replicates centred at no difference; they are "
+            "asymptotic."
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _without_scores(data: ConceptData) -> Iterator[str]:
+    for model, one in data.models.items():
+        lacking = [name for name in data.labels.concepts if name not in one.concepts]
+        if lacking:
+            yield (
+                f"{model}: {len(lacking)} labelled concepts have no scores and are not measured: "
+                f"{_some(lacking)}."
+            )
+
+
+def _left_out(design: Design) -> Iterator[str]:
+    version = design.version.name
+    place = f"{design.model}, {design.name}, {version}"
+    for reason, count in design.excluded.items():
+        yield f"{place}: {count} rows left out ({reason})."
+    few = [
+        f"{name} ({n})"
+        for name, n, usable in zip(
+            design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
+        )
+        if not usable
+    ]
+    if few:
+        yield (
+            f"{design.name}, {version}: {len(few)} of {len(design.groups)} groups have fewer than "
+            f"{design.groups.min_size} rows and are not compared: {_some(few)}."
+        )
+
+
+def _rare(run: Run) -> Iterator[str]:
+    lacking = unmeasured(run.results)
+    if lacking and run.metric == run.against:
+        yield (
+            f"{run.design.model}, {run.design.name}, {run.design.version.name}: {len(lacking)} of "
+            f"{len(run.results.names)} concepts have fewer than two groups with enough positives "
+            f"and are not compared: {_some(lacking)}."
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")

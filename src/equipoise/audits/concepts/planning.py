@@ -1,0 +1,142 @@
+"""What an audit of concepts would do and could find, before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.concepts.designs import Design, designs, metrics_of
+from equipoise.audits.concepts.measuring import tests_of
+from equipoise.stats.power import minimum_difference
+
+if TYPE_CHECKING:
+    from equipoise.audits.concepts.config import Config
+    from equipoise.audits.concepts.loading import ConceptData
+
+Row = dict[str, Any]
+
+# Seconds for one row, concept and replicate, all metrics of a pass together: a rough guide.
+_SECONDS = 6e-10
+_RATE = 0.8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit would do.
+
+    Attributes
+    ----------
+    images, rows : int
+    models : list of dict
+        Per model: concepts that are measured, images without scores.
+    groups : list of dict
+        Per group of the baseline: rows, and whether it is large enough to be compared.
+    versions : list of dict
+        Per version and groups: what it changes, rows that take part, concepts that can be
+        compared and those too rare.
+    detectable : list of dict
+        Per groups: the positives of the median concept in the two smallest groups, and the
+        smallest difference of two true positive rates, from 80 % down, that they would show with
+        a power of 80 %. Ranked metrics have no formula.
+    tests : int
+        About how many tests of concepts there are to correct for: those of the baseline.
+    seconds : float
+        A rough guide.
+    """
+
+    images: int
+    rows: int
+    models: list[Row]
+    groups: list[Row]
+    versions: list[Row]
+    detectable: list[Row]
+    tests: int
+    seconds: float
+
+
+def plan(config: Config, data: ConceptData) -> Plan:
+    """Say what the audit would do and could find; nothing is measured."""
+    every = [*designs(config, data)]
+    first = [one for one in every if one.model == next(iter(config.models))]
+    baseline = [one for one in first if not one.version.changed]
+    positives = {id(one): _positives(data, one) for one in first}
+    tests = [tests_of(config, len(data.models[one.model].concepts), one) for one in baseline]
+    return Plan(
+        images=len(data.rows.images),
+        rows=len(data.rows),
+        models=[
+            {
+                "model": name,
+                "concepts": len(one.concepts),
+                "images_without_scores": int(one.without.sum()),
+            }
+            for name, one in data.models.items()
+        ],
+        groups=[row for one in baseline for row in _groups(one)],
+        versions=[_version(one, positives[id(one)]) for one in first],
+        detectable=[_detectable(config, one, positives[id(one)], max(tests)) for one in baseline],
+        tests=max(tests),
+        seconds=round(sum(_seconds(config, data, one) for one in every), 1),
+    )
+
+
+def _positives(data: ConceptData, design: Design) -> npt.NDArray[np.int64]:
+    """Count positives by concept and group, shape (concepts, groups)."""
+    model = data.models[design.model]
+    labels = data.labels.by_image(model.concepts, design.version.choices.map)[data.rows.image]
+    codes, width = design.groups.codes, len(design.groups)
+    inside = codes >= 0
+    return np.stack([np.bincount(codes[inside & column], minlength=width) for column in labels.T])
+
+
+def _groups(design: Design) -> list[Row]:
+    groups = design.groups
+    return [
+        {"groups": design.name, "group": name, "rows": n, "compared": bool(usable)}
+        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+    ]
+
+
+def _version(design: Design, positives: npt.NDArray[np.int64]) -> Row:
+    groups, choices = design.groups, design.version.choices
+    enough = (positives >= choices.min_positives) & groups.usable & (positives < groups.counts)
+    takes = enough.sum(axis=1) >= 2
+    if choices.incomplete == "concept":
+        takes &= enough[:, groups.usable].all(axis=1)
+    return {
+        "version": design.version.name,
+        "groups": design.name,
+        "changes": design.version.description,
+        "rows": int((groups.codes >= 0).sum()),
+        "groups_compared": int(groups.usable.sum()),
+        "concepts_compared": int(takes.sum()),
+        "concepts_too_rare": int((~takes).sum()),
+    }
+
+
+def _detectable(
+    config: Config, design: Design, positives: npt.NDArray[np.int64], tests: int
+) -> Row:
+    sizes = np.sort(positives[:, design.groups.usable], axis=1)
+    row: Row = {"groups": design.name, "positives": None, "true_positive_rate_difference": None}
+    if sizes.shape[1] < 2:
+        return row
+    middle = sizes[np.argsort(sizes[:, 0], kind="stable")[len(sizes) // 2]]
+    smallest = int(middle[0]), int(middle[1])
+    if not smallest[0]:
+        return row
+    share = 1 - design.version.choices.validation
+    alpha = config.testing.alpha
+    found = minimum_difference(
+        smallest[0] * share, smallest[1] * share, _RATE, alpha=alpha, tests=tests
+    )
+    return row | {"positives": [*smallest], "true_positive_rate_difference": found}
+
+
+def _seconds(config: Config, data: ConceptData, design: Design) -> float:
+    rows, concepts = int((design.groups.codes >= 0).sum()), len(data.models[design.model].concepts)
+    passes = 1.0 + 0.2 * (len(metrics_of(config, design.version)) - 1)
+    return rows * concepts * config.resampling.replicates * passes * _SECONDS
