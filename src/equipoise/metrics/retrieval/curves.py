@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
@@ -120,11 +121,12 @@ def _null(pools: Pools, walk: _Walk, resampling: Resampling | None, rng: int) ->
     if resampling is None or not exchange.moves:
         return {}
     many = permutations(resampling, walk.tops.items.size)
-    found: dict[str, list[Floats]] = {name: [] for name in METRICS}
-    for codes in exchange.blocks(many, rng, "retrieval"):
-        for name, values in walk(Drawn(codes, walk.tops)).items():
-            found[name].append(values.mean(axis=1))
-    return {name: np.concatenate(values) for name, values in found.items()}
+
+    def block(codes: npt.NDArray[np.int32]) -> dict[str, Floats]:
+        return {name: each.mean(axis=1) for name, each in walk(Drawn(codes, walk.tops)).items()}
+
+    found = exchange.evaluate(block, many, rng, "retrieval")
+    return {name: np.concatenate([one[name] for one in found]) for name in METRICS}
 
 
 def _mean(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.shuffling import draw_first, shuffle
 from equipoise.metrics.retrieval.statistics import Drawn, Statistic
 from equipoise.metrics.retrieval.tops import Tops
 from equipoise.stats.streams import stream
+from equipoise.stats.threads import each
+
+Result = TypeVar("Result")
 
 # Labels that a block of draws may hold: bounds the memory, fixed so that the same data give the
 # same blocks on every machine.
@@ -19,6 +25,8 @@ _BLOCK_LABELS = 4_000_000
 
 # Measured costs in nanoseconds: of a call, of shuffling a label among others, of drawing one.
 _CALL, _SHUFFLED, _DRAWN = 5_000, 10, 40
+# The largest random word, and how many more are drawn than it should take.
+_WORD, _SPARE = 2**64 - 1, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,13 @@ class LabelExchange:
         source = np.where(items >= 0, slot[items], 0)
         return cls(labels[np.lexsort((rank[labels], owner))], first, size, wanted[order], source)
 
+    @cached_property
+    def _words(self) -> float:
+        """Random words that a shuffle takes on average: those beyond a bound are left out."""
+        last = np.arange(1, int(self.size.max(initial=1)))
+        each = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
+        return float(np.append(0.0, np.cumsum(each))[self.size - 1].sum())
+
     @property
     def moves(self) -> bool:
         """Whether any exchange changes anything: some stratum holds different labels."""
@@ -90,21 +105,24 @@ class LabelExchange:
         """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates."""
         state = np.tile(self.labels, (many, 1))
         if self._costs_less_whole(many):
-            for first, size in zip(self.first.tolist(), self.size.tolist(), strict=True):
-                part = state[:, first : first + size]
-                part[:] = rng.permuted(part, axis=1)
-            return state[:, self.source]
-        flat = state.ravel()
-        rows = np.arange(many)[:, None] * len(self.labels)
-        for step in range(int(self.wanted.max(initial=0))):
-            strata = int((self.wanted > step).sum())
-            at = rows + self.first[:strata] + step
-            ahead = rng.random((many, strata)) * (self.size[:strata] - step)
-            chosen = at + ahead.astype(np.int64)
-            label = flat[chosen]
-            flat[chosen] = flat[at]
-            flat[at] = label
-        return state[:, self.source]
+            self._shuffle(rng, state)
+        else:
+            random = rng.random(many * int(self.wanted.sum()))
+            draw_first(state, self.first, self.size, self.wanted, random)
+        return state.take(self.source, axis=1)
+
+    def _shuffle(self, rng: np.random.Generator, state: npt.NDArray[np.int32]) -> None:
+        """Shuffle whole strata, with as many random words as it takes."""
+        expected = len(state) * self._words
+        words = np.empty(0, dtype=np.uint64)
+        while True:
+            many = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
+            more = rng.integers(0, _WORD, many, dtype=np.uint64, endpoint=True)
+            words = np.concatenate([words, more])
+            random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
+            if shuffle(state, self.first, self.size, random):
+                return
+            state[:] = self.labels
 
     def _costs_less_whole(self, many: int) -> bool:
         """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
@@ -112,20 +130,30 @@ class LabelExchange:
         steps = int(self.wanted.max(initial=0))
         return whole < steps * 4 * _CALL + many * int(self.wanted.sum()) * _DRAWN
 
-    def blocks(self, draws: int, seed: int, name: str) -> Iterator[npt.NDArray[np.int32]]:
-        """Yield blocks of draws, each of a stream of its own."""
+    def evaluate(
+        self,
+        function: Callable[[npt.NDArray[np.int32]], Result],
+        draws: int,
+        seed: int,
+        name: str,
+    ) -> list[Result]:
+        """Apply a function to blocks of draws, each of a stream of its own, in threads."""
         size = max(1, _BLOCK_LABELS // max(len(self.labels) + self.source.size, 1))
-        for start in range(0, draws, size):
-            yield self.draw(stream(seed, name, start), min(size, draws - start))
+
+        def block(start: int) -> Result:
+            return function(self.draw(stream(seed, name, start), min(size, draws - start)))
+
+        return each(block, range(0, draws, size))
 
 
 def simulate(
     statistics: Sequence[Statistic], tops: Tops, exchange: LabelExchange, draws: int, seed: int
 ) -> list[Floats]:
     """Return every statistic on exchanged labels, each of shape (draws, pools, ...)."""
-    found: list[list[Floats]] = [[] for _ in statistics]
-    for codes in exchange.blocks(draws, seed, "retrieval"):
+
+    def block(codes: npt.NDArray[np.int32]) -> list[Floats]:
         drawn = Drawn(codes, tops)
-        for one, values in zip(statistics, found, strict=True):
-            values.append(one(drawn))
-    return [np.concatenate(values) for values in found]
+        return [one(drawn) for one in statistics]
+
+    found = exchange.evaluate(block, draws, seed, "retrieval")
+    return [np.concatenate(values) for values in zip(*found, strict=True)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.pools import Floats
+from equipoise.metrics.retrieval.shuffling import divergences, walk
 from equipoise.metrics.retrieval.statistics import Bools, Drawn, skews
 
 # Numbers of expected counts that are held at once where scores tie.
@@ -27,11 +27,12 @@ class Divergence:
         k = drawn.tops.k
         if drawn.tops.tied.any():
             return np.asarray(discounted(prefixes(drawn, self.desired, k)["kl"])[..., k - 1])
-        found = np.zeros(drawn.codes.shape[0] * drawn.codes.shape[1])
-        weights = 1.0 / np.log2(np.arange(2, k + 2))
-        for weight, place in zip(weights, _walk(drawn.codes, self.desired), strict=True):
-            found += weight * place.kl
-        return np.asarray((found / weights.sum()).reshape(drawn.codes.shape[:2]))
+        growth, logs, wanted = _logarithms(k, self.desired)
+        weights = 1.0 / np.log2(np.arange(2.0, k + 2))
+        found = np.empty(drawn.codes.shape[:2])
+        codes = np.ascontiguousarray(drawn.codes[..., :k])
+        divergences(codes, wanted, growth, logs, weights, found)
+        return np.asarray(found / weights.sum())
 
 
 def discounted(kl: Floats) -> Floats:
@@ -81,68 +82,27 @@ def prefixes(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """What one place of the ranking adds: KL so far, and the counts it is made of."""
-
-    kl: Floats
-    counts: Indices
-    cell: Indices
-    now: Indices
-
-
-def _walk(codes: npt.NDArray[np.int32], desired: Floats) -> Iterator[_Place]:
-    """Go down the ranking: an item changes one count, so KL costs O(1) a place.
-
-    i KL_i = Σ c ln c − i ln i − Σ c ln d.
-    """
-    draws, pools, k = codes.shape
-    rows = draws * pools
-    steps = np.ascontiguousarray(codes.reshape(rows, k).T)
-    times = np.arange(k + 1, dtype=np.float64)
-    growth = np.diff(xlogy(times, times))
-    with np.errstate(divide="ignore"):
-        wanted = np.log(desired).ravel()
-    pool = np.tile(np.arange(pools) * desired.shape[1], draws)
-    counts = np.zeros(rows * desired.shape[1], dtype=np.int64)
-    base = np.arange(rows) * desired.shape[1]
-    total = np.zeros(rows)
-    for i in range(k):
-        here, cell = base + steps[i], pool + steps[i]
-        before = counts.take(here)
-        now = before + 1
-        counts[here] = now
-        total += growth.take(before)
-        total -= wanted.take(cell)
-        # Rounding may leave a trace below 0 where shares are as desired.
-        yield _Place(np.maximum(total / (i + 1) - np.log(i + 1.0), 0.0), counts, cell, now)
-
-
 def _counted(
     codes: npt.NDArray[np.int32], desired: Floats, compared: Bools | None
 ) -> dict[str, Floats]:
     """Statistics of every prefix where no scores tie, see `prefixes`."""
-    draws, pools, k = codes.shape
-    kl = np.empty((k, draws * pools))
-    if compared is None:
-        for i, place in enumerate(_walk(codes, desired)):
-            kl[i] = place.kl
-        return {"kl": kl.T.reshape(draws, pools, k)}
-    highest, lowest = np.empty_like(kl), np.empty_like(kl)
-    inverse = 1.0 / np.where(compared, desired, np.nan)
-    largest = np.zeros(draws * pools)
-    for i, place in enumerate(_walk(codes, desired)):
-        kl[i] = place.kl
-        # Counts only grow, and with them the largest ratio of count and desired share.
-        largest = np.fmax(largest, place.now * inverse.ravel().take(place.cell))
-        ratios = place.counts.reshape(draws, *inverse.shape) * inverse
-        highest[i], lowest[i] = largest, np.fmin.reduce(ratios, axis=2).ravel()
-    few = np.tile(compared.sum(axis=1) < 2, draws)
+    used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
+    inverse = 1.0 / np.where(used, desired, np.nan)
+    found = np.empty((3, *codes.shape))
+    growth, logs, wanted = _logarithms(codes.shape[2], desired)
+    walk(np.ascontiguousarray(codes), wanted, inverse, growth, logs, found)
+    few = (used.sum(axis=1) < 2)[None, :, None]
     with np.errstate(divide="ignore"):
-        skew = [np.log(one / np.arange(1, k + 1)[:, None]) for one in (highest, lowest)]
-    skew = [np.where(few, np.nan, one) for one in skew]
-    found = dict(zip(("kl", "max_skew", "min_skew"), (kl, *skew), strict=True))
-    return {name: values.T.reshape(draws, pools, k) for name, values in found.items()}
+        skew = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
+    skew = np.where(few, np.nan, skew)
+    return dict(zip(("kl", "max_skew", "min_skew"), (found[0], *skew), strict=True))
+
+
+def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return how c ln c grows, ln i, and the logarithms of the desired shares."""
+    times = np.arange(k + 1, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.diff(xlogy(times, times)), np.log(times[1:]), np.log(desired)
 
 
 def _expected(drawn: Drawn, rows: slice, pool: int, groups: int, k: int) -> Floats:

@@ -142,13 +142,15 @@ class Similarity:
         if not exchange.moves:
             return None
         edges = np.cumsum([len(one.items) for one in self.shared])[:-1]
-        found = []
-        for codes in exchange.blocks(permutations(resampling, len(items)), rng, "similarity"):
+
+        def block(codes: npt.NDArray[np.int32]) -> Floats:
             p = np.full((len(codes), *self.pools.sizes.shape), np.nan)
             for one, drawn in zip(self.shared, np.split(codes, edges, axis=1), strict=True):
                 p[:, one.places] = group_means(one, drawn, len(self.pools.groups))
-            found.append(self.spread(p))
-        return np.concatenate(found)
+            return self.spread(p)
+
+        many = permutations(resampling, len(items))
+        return np.concatenate(exchange.evaluate(block, many, rng, "similarity"))
 
     def resampled(self, replicates: int, rng: int) -> Floats:
         """Return p of resampled images, shape (replicates, pools, groups)."""
