@@ -160,6 +160,9 @@ MATRICES: dict[str, Case] = {
     "text asked for": ("x.csv", b"id,cat\na,true\nb,high\nc,no\n", {"columns": ("cat",)}),
     "dates": ("x.pq", parquet(id=IDS, s=pa.array([1, 2, 3], pa.date32())), {"columns": ("s",)}),
     "names for vectors": ("x.pq", parquet(id=IDS, s=LISTS), {"column": "s", "names": ("cat",)}),
+    "only lists": ("x.pq", parquet(id=IDS, s=LISTS), {}),
+    "no columns at all": ("x.pq", parquet(id=IDS, s=[1, 2, 3]), {"columns": ()}),
+    "a column of lists asked for": ("x.pq", parquet(id=IDS, s=LISTS), {"columns": ("s",)}),
     "a column twice": ("x.csv", b"id,cat,cat\na,1,1\nb,0,0\nc,0,0\n", {}),
     "a row too short": ("x.csv", b"id,cat,dog\na,1,1\nb,0\nc,0,0\n", {}),
 }  # fmt: skip

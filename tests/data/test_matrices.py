@@ -153,7 +153,7 @@ def test_a_column_that_is_not_there_names_the_nearest() -> None:
         with pytest.raises(DataError, match=missing):
             ask("cats")
         text = (
-            "scores (data frame), column 'split': the column holds text and was left out. "
+            "scores (data frame), column 'split': the column holds no numbers and was left out. "
             "Expected: numbers. To do: write numbers, 1 and 0 for labels."
         )
         with pytest.raises(DataError, match=f"^{re.escape(text)}$"):
@@ -166,6 +166,15 @@ def test_text_of_one_letter_is_no_answer_in_words() -> None:
         "gender",
         "split",
     ]
+
+
+def test_columns_of_lists_are_left_out_beside_numbers(tmp_path: Path) -> None:
+    table = frame().with_columns(pl.Series("emb", X.tolist()))
+    table.write_parquet(tmp_path / "x.parquet")
+    for file in (table, table.to_pandas(), tmp_path / "x.parquet"):
+        matrix = load_matrix(ArraySource(file), items())
+        assert matrix.names == NAMES
+        assert matrix.counts["columns_left_out"] == ["emb", "split"]
 
 
 def test_renamed_columns() -> None:

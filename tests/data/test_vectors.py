@@ -279,6 +279,7 @@ TAKES: list[tuple[Any, str]] = [
     ([3], "^items goes beyond 0 to 2$"),
     ([-1], "^items goes beyond 0 to 2$"),
     ([True, False, True], "^items has type bool; expected indices of items$"),
+    (0, r"^items has the shape \(\); expected a list of indices$"),
     ([0.0], "^items has type float64; expected indices of items$"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +73,7 @@ def open_columns(source: ArraySource, role: str) -> ColumnFile:
     DataError
         When the file cannot be read, or its extension names no format.
     """
-    if not isinstance(source.file, str | Path):
+    if not isinstance(source.file, str | os.PathLike):
         return _open_frame(source.file, role)
     path = Path(source.file)
     extension = path.suffix.lower()
@@ -156,7 +157,7 @@ class NumberColumns:
     held : mapping of str to ndarray
         By column, of tables that are parsed whole.
     left_out : tuple of str
-        Columns of text that nobody asked for.
+        Columns of text or lists that nobody asked for.
     """
 
     table: ColumnFile
@@ -174,30 +175,27 @@ class NumberColumns:
         DataError
             When a column is missing, or a cell of one asked for is not a number.
         """
-        asked = source.chosen
-        other = {*besides, *table.vectors}
-        names = [name for name in table.names if name not in other]
-        chosen = dict(asked) if asked is not None else {name: name for name in names}
+        everything = {name: name for name in table.names if name not in {*besides}}
+        chosen = everything if source.chosen is None else source.chosen
         check_columns(table.names, chosen.values(), table.name)
-        left: set[str] = set()
-        if asked is None and table.kinds:
-            left = {name for name in names if not is_numbers(table.kinds[name])}
-        wanted = {name: column for name, column in chosen.items() if column not in left}
-        held = {}
-        if not table.kinds and wanted:
-            for column, cells in table.read(tuple(dict.fromkeys(wanted.values()))).items():
-                if asked is None and not spells_numbers(cells, source.missing):
-                    left.add(column)
-                else:
-                    held[column] = numbers_of(cells, table.name, column, source.missing)
-        kept = {name: column for name, column in wanted.items() if column not in left}
+        left = set(table.vectors).intersection(everything) if chosen is everything else set()
+        cells: Columns = {}
+        if not table.kinds:
+            cells = table.read(tuple(c for c in dict.fromkeys(chosen.values()) if c not in left))
+        if chosen is everything:
+            left |= {
+                name
+                for name in chosen
+                if name not in left and not _is_one(table, name, cells, source)
+            }
+        kept = {name: column for name, column in chosen.items() if column not in left}
         if not kept:
-            raise DataError(
-                "there is no column of numbers",
-                file=table.name,
-                expected="a column of numbers beside the ids",
-                fix="name the columns as `columns:`",
-            )
+            raise _no_numbers(table)
+        held = {
+            column: numbers_of(cells[column], table.name, column, source.missing)
+            for column in dict.fromkeys(kept.values())
+            if column in cells
+        }
         return cls(table, kept, source.missing, held, tuple(sorted(left)))
 
     def column(self, name: str) -> npt.NDArray[Any]:
@@ -215,3 +213,20 @@ class NumberColumns:
         for place, column in enumerate(columns):
             values[:, place] = column
         return values, np.logical_and.reduce(np.isnan(values), axis=1)
+
+
+def _is_one(table: ColumnFile, name: str, cells: Columns, source: ArraySource) -> bool:
+    """Whether a column that nobody named is one of numbers."""
+    if name in cells:
+        return spells_numbers(cells[name], source.missing)
+    return is_numbers(table.kinds[name])
+
+
+def _no_numbers(table: ColumnFile) -> DataError:
+    lists = "give `column:` with the one of lists, and `names:`; or " if table.vectors else ""
+    return DataError(
+        "there is no column of numbers",
+        file=table.name,
+        expected="a column of numbers beside the ids",
+        fix=f"{lists}name the columns as `columns:`",
+    )

@@ -110,7 +110,7 @@ class Matrix:
         for name in names:
             if name in self.counts["columns_left_out"]:
                 raise DataError(
-                    "the column holds text and was left out",
+                    "the column holds no numbers and was left out",
                     file=self.name,
                     column=name,
                     expected="numbers",

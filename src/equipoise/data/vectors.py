@@ -86,6 +86,8 @@ class Vectors:
             When an index is none of an item, or an item has no vector.
         """
         asked = np.asarray(items)
+        if asked.ndim != 1:
+            raise InputError(f"items has the shape {asked.shape}; expected a list of indices")
         if asked.size and asked.dtype.kind not in "iu":
             raise InputError(f"items has type {asked.dtype}; expected indices of items")
         if asked.size and not 0 <= asked.min() <= asked.max() < len(self.rows):
