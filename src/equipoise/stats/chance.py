@@ -212,4 +212,4 @@ def _draws(null_draws: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Fl
     if mass.shape != draws.shape:
         raise InputError(f"weights: shape {mass.shape}; expected {draws.shape}, as null_draws")
     known = ~np.isnan(draws) & (mass > 0)
-    return draws[known], mass[known]
+    return (draws, mass) if known.all() else (draws[known], mass[known])

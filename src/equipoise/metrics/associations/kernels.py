@@ -24,24 +24,30 @@ def add_whole(values: Floats, first: float, second: float, total: Whole) -> None
 def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
     """Write the sums of all subsets of `size` >= 1 members (n, k), in lexicographic order.
 
-    Sums of the first members of a subset are kept: the next subset shares most of them.
+    Sums of the first members of a subset are kept: the next subset shares most of them. The last
+    member runs through all that can follow.
     """
     n, k = values.shape
-    chosen = np.arange(size)
-    partial = np.zeros((size + 1, k), np.int64)
-    place = 0
-    for line in range(found.shape[0]):
-        for i in range(place, size):
+    body = size - 1
+    chosen = np.arange(body)
+    partial = np.zeros((body + 1, k), np.int64)
+    place, line = 0, 0
+    while line < found.shape[0]:
+        for i in range(place, body):
             for column in range(k):
                 partial[i + 1, column] = partial[i, column] + values[chosen[i], column]
-        for column in range(k):
-            found[line, column] = partial[size, column]
-        place = size - 1
+        first = chosen[body - 1] + 1 if body else 0
+        for last in range(first, n):
+            for column in range(k):
+                found[line + last - first, column] = partial[body, column] + values[last, column]
+        line += n - first
+        place = body - 1
         while place > 0 and chosen[place] == n - size + place:
             place -= 1
-        chosen[place] += 1
-        for i in range(place + 1, size):
-            chosen[i] = chosen[i - 1] + 1
+        if body:
+            chosen[place] += 1
+            for i in range(place + 1, body):
+                chosen[i] = chosen[i - 1] + 1
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")

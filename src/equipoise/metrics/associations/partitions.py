@@ -196,9 +196,12 @@ def _drawn(ordered: Whole, sizes: tuple[int, int], draws: int, seed: int, name: 
 def _of_sums(whole: Whole, sums: Whole, sizes: tuple[int, int], bits: int) -> Exchanged:
     total = whole.sum(axis=0)
 
+    # In two steps, for 2^-bits may be no float.
+    steps = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
+
     def difference(first: Whole) -> Floats:
         low, high = first.astype(np.float64), (total - first).astype(np.float64)
-        return np.asarray(np.ldexp(low / sizes[0] - high / sizes[1], -bits))
+        return np.asarray((low / sizes[0] - high / sizes[1]) * steps[0] * steps[1])
 
     observed = difference(whole[: sizes[0]].sum(axis=0))
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes)

@@ -159,9 +159,10 @@ def shared_members(first: Members, second: Members) -> int:
         return 0
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
     head, tail = (np.round(one.vectors[:, 0], 12) for one in (first, second))
-    likely = np.flatnonzero(np.isin(head, tail))
-    if not len(likely):
+    both = {*head.tolist()} & {*tail.tolist()}
+    if not both:
         return 0
+    likely = np.isin(head, [*both])
     known, others = (np.round(rows, 12) + 0.0 for rows in (first.vectors[likely], second.vectors))
     rows = {row.tobytes() for row in others}
     return sum(row.tobytes() in rows for row in known)
