@@ -103,6 +103,7 @@ def compared(
     """Yield a row for each peer."""
     pandas = frame.to_pandas()
     size = f"{len(frame):,} rows"
+    ours(columns)
     memory = peak_mb(lambda: ours(columns))
     limit = read_seconds(frame.estimated_size())
     peers = ((LISTING, lambda: listing(pandas), goal), (POLARS, lambda: polars_groups(frame), 6.0))

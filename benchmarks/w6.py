@@ -157,9 +157,9 @@ def rows() -> Iterator[Row]:
         size = f"{many:,} rows"
         limit = read_seconds(sum(column.nbytes for column in columns))
         mine, theirs = partial(ours, columns), partial(numpy_bootstrap, columns)
+        exact = our_shares(columns)
         beside = (limit, "the labels read once from memory", peak_mb(mine))
         what = "all rates, intervals and chance of 100"
-        exact = our_shares(columns)
         if many <= 1_000_000:
             peer, found = fairlearn_seconds(columns)
             np.testing.assert_allclose(exact[:, 0], found, rtol=1e-12, err_msg="rates differ")

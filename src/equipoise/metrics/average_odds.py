@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy.special import ndtr
 
-from equipoise.core.finding import GroupValue
-from equipoise.core.groups import Groups
-from equipoise.core.parts import Part
-from equipoise.metrics.building import against_chance, part
 from equipoise.metrics.confusion import (
     FALSE_POSITIVE_RATE,
     TRUE_POSITIVE_RATE,
@@ -19,15 +16,15 @@ from equipoise.metrics.confusion import (
 )
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.gaps import (
-    Known,
     compared_rows,
     needed,
-    replicated_shares,
+    replicated_ends,
     too_few,
     without_rows,
 )
 from equipoise.metrics.hybrid import Scored
 from equipoise.metrics.measure import Draws
+from equipoise.metrics.part_table import GroupColumns, PartColumns, against_each
 from equipoise.stats.critical import studentized_range
 from equipoise.stats.intervals import percentile
 
@@ -58,9 +55,9 @@ def scored_average_odds(cells: Confusion, level: float) -> Scored:
     return Scored(both.value[0], both.low[0], both.high[0])
 
 
-def average_odds_parts(
+def average_odds_table(
     counts: Counts, draws: Draws, place: int, share_place: int | None
-) -> list[Part]:
+) -> pa.Table:
     """Return one part per class: the gap of average odds, and every group.
 
     Parameters
@@ -70,35 +67,32 @@ def average_odds_parts(
     place, share_place : int, int or None
         Where the gap of the first class and its first group stand in the draws.
     """
-    cells = Confusion.of(counts, counts.table[None])
+    cells = Confusion.of(counts, counts.observed)
     scored = scored_average_odds(cells, draws.level)
     # As the denominators of a rate are: the smaller of both where it is too small.
     fewest = np.minimum(cells.truth[0], cells.others[0])
     known = np.where(enough(fewest, counts.groups) & (fewest > 0), cells.total[0], fewest)
     low, high = _ends(counts, draws, cells, place)
-    parts = []
-    for index, name in enumerate(counts.classes):
-        value = draws.observed[place + index]
-        boot = replicated_shares(counts, draws, share_place, index)
-        parts.append(
-            part(
-                NAME,
-                name,
-                draws,
-                place + index,
-                ends=Known(float(low[index]), float(high[index])),
-                against=against_chance(draws, place + index, "higher"),
-                n=compared_rows(counts.groups, known[index]),
-                by_group=_group_values(counts.groups, scored, cells, index, boot, draws.level),
-                excluded=without_rows(counts.groups, known[index], _BASE),
-                reason=too_few(value, needed(counts.groups, _BASE)),
-            )
-        )
-    return parts
+    many = len(counts.classes)
+    value = draws.observed[place : place + many]
+    return PartColumns(
+        metric=NAME,
+        subject=counts.classes,
+        value=value,
+        low=low,
+        high=high,
+        **against_each(draws, range(place, place + many), "higher"),
+        n=compared_rows(counts.groups, known),
+        by_group=_group_columns(counts, draws, cells, scored, share_place),
+        excluded=without_rows(counts.groups, known, _BASE),
+        reason=[too_few(one, needed(counts.groups, _BASE)) for one in value.tolist()],
+    ).table()
 
 
 def _ends(counts: Counts, draws: Draws, cells: Confusion, place: int) -> tuple[Floats, Floats]:
     classes = len(counts.classes)
+    if not draws.intervals:
+        return np.full(classes, np.nan), np.full(classes, np.nan)
     if draws.boot is not None:
         return percentile(draws.boot[:, place : place + classes], draws.level)[:2]
     usable = counts.groups.usable
@@ -136,38 +130,16 @@ def _against_others(scored: Scored, group: int) -> Scored:
     return scored.where(~others).minus(scored.where(others))
 
 
-def _group_values(
-    groups: Groups,
-    scored: Scored,
-    cells: Confusion,
-    index: int,
-    boot: Floats | None,
-    level: float,
-) -> tuple[GroupValue, ...]:
-    low, high = scored.low[index], scored.high[index]
-    if boot is not None:
-        low, high, _ = percentile(boot, level)
-    columns = (scored.value[index], low, high, cells.truth[0, index], cells.others[0, index])
-    rows = zip(*(one.tolist() for one in columns), groups.usable.tolist(), strict=True)
-    return tuple(
-        GroupValue(
-            groups.names[place],
-            groups.levels[place],
-            round(positives + negatives),
-            value,
-            lower,
-            upper,
-            _note(groups, positives, negatives, large),
-        )
-        for place, (value, lower, upper, positives, negatives, large) in enumerate(rows)
+def _group_columns(
+    counts: Counts, draws: Draws, cells: Confusion, scored: Scored, share_place: int | None
+) -> GroupColumns:
+    groups, positives, negatives = counts.groups, cells.truth[0], cells.others[0]
+    low, high = replicated_ends(counts, draws, share_place) or (scored.low, scored.high)
+    large = groups.usable & enough(positives, groups) & enough(negatives, groups)
+    note = np.select([positives == 0, negatives == 0, ~large], [1, 2, 3], 0)
+    notes = (
+        "",
+        *(f"no {rate.base}" for rate in _BOTH),
+        f"fewer than {groups.min_size} rows",
     )
-
-
-def _note(groups: Groups, positives: float, negatives: float, large: bool) -> str:
-    if positives == 0:
-        return f"no {TRUE_POSITIVE_RATE.base}"
-    if negatives == 0:
-        return f"no {FALSE_POSITIVE_RATE.base}"
-    fewest = np.array([positives, negatives])
-    large = large and bool(enough(fewest, groups).all())
-    return "" if large else f"fewer than {groups.min_size} rows"
+    return GroupColumns(groups, positives + negatives, scored.value, low, high, note, notes)

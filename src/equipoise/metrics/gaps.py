@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
-from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     against_chance,
     excluded_of,
     group_values,
-    part,
     replicates_of,
     sizes,
 )
 from equipoise.metrics.confusion import enough
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import Draws
-from equipoise.stats.intervals import percentile, simultaneous_gap
+from equipoise.metrics.part_table import (
+    GroupColumns,
+    PartColumns,
+    against_each,
+    group_columns,
+)
+from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[Floats, Floats]
@@ -116,28 +121,54 @@ class Family:
     shares: int | None
 
 
-def family_parts(counts: Counts, draws: Draws, family: Family) -> list[Part]:
+def family_table(counts: Counts, draws: Draws, family: Family) -> pa.Table:
     """Return one part per class: the gap, its interval and chance level, and every group."""
+    many = len(counts.classes)
     low, high = _ends(counts, draws, family)
-    return [
-        part(
-            family.metric,
-            counts.classes[index],
-            draws,
-            family.gaps + index,
-            ends=Known(float(low[index]), float(high[index])),
-            against=against_chance(draws, family.gaps + index, "higher"),
-            n=compared_rows(counts.groups, family.totals[index]),
-            by_group=family_groups(counts, draws, family, index),
-            excluded=without_rows(counts.groups, family.totals[index], family.base),
-            reason=too_few(draws.observed[family.gaps + index], needed(counts.groups, family.base)),
-        )
-        for index in range(len(counts.classes))
-    ]
+    places = range(family.gaps, family.gaps + many)
+    value = draws.observed[family.gaps : family.gaps + many]
+    return PartColumns(
+        metric=family.metric,
+        subject=counts.classes,
+        value=value,
+        low=low,
+        high=high,
+        **against_each(draws, places, "higher"),
+        n=compared_rows(counts.groups, family.totals),
+        by_group=_family_columns(counts, draws, family),
+        excluded=without_rows(counts.groups, family.totals, family.base),
+        reason=[too_few(one, needed(counts.groups, family.base)) for one in value.tolist()],
+    ).table()
+
+
+def _family_columns(counts: Counts, draws: Draws, family: Family) -> GroupColumns:
+    """Return the shares of all groups in every class."""
+    groups = counts.groups
+    ends = replicated_ends(counts, draws, family.shares)
+    if ends is None:
+        ends = wilson(family.successes, family.totals, draws.level)
+    nothing = f"no {family.base}"
+    enough_rows = enough(family.totals, groups)
+    return group_columns(
+        groups, family.successes, family.totals, ends, nothing=nothing, large=enough_rows
+    )
+
+
+def replicated_ends(counts: Counts, draws: Draws, place: int | None) -> Pair | None:
+    """Return ends (classes, groups) of replicated shares; None where they have closed forms."""
+    if counts.independent:
+        return None
+    shape = (len(counts.classes), len(counts.groups))
+    if draws.boot is None or place is None:
+        return np.full(shape, np.nan), np.full(shape, np.nan)
+    low, high, _ = percentile(draws.boot[:, place : place + shape[0] * shape[1]], draws.level)
+    return low.reshape(shape), high.reshape(shape)
 
 
 def _ends(counts: Counts, draws: Draws, family: Family) -> Pair:
     classes = len(counts.classes)
+    if not draws.intervals:
+        return np.full(classes, np.nan), np.full(classes, np.nan)
     if draws.boot is not None:
         low, high, _ = percentile(draws.boot[:, family.gaps : family.gaps + classes], draws.level)
         return low, high
@@ -183,21 +214,22 @@ def replicates_shares(counts: Counts, rates: int) -> bool:
     return not counts.independent and shares <= MAX_REPLICATED_SHARES
 
 
-def compared_rows(groups: Groups, totals: Floats) -> int:
-    """Rows of the groups that were compared."""
+def compared_rows(groups: Groups, totals: Floats) -> Floats:
+    """Rows of the groups that were compared, (classes, groups) to (classes,)."""
     taking = np.where(enough(totals, groups), totals, 0.0)
-    return round(float(taking[..., groups.usable].sum()))
+    return np.asarray(np.rint(taking[..., groups.usable].sum(axis=-1)))
 
 
-def without_rows(groups: Groups, totals: Floats, base: str) -> tuple[Excluded, ...]:
-    """Say how many groups large enough were left out for want of rows."""
+def without_rows(groups: Groups, totals: Floats, base: str) -> list[tuple[Excluded, ...]]:
+    """Say for each class how many groups large enough were left out for want of rows."""
     absent = groups.usable & (totals == 0)
     small = groups.usable & ~absent & ~enough(totals, groups)
-    reasons = {
-        f"groups without {base}": int(absent.sum()),
-        f"groups with fewer than {groups.min_size} {base}": int(small.sum()),
-    }
-    return tuple(Excluded(reason, many) for reason, many in reasons.items() if many)
+    counted = (one.sum(axis=-1).tolist() for one in (absent, small))
+    reasons = (f"groups without {base}", f"groups with fewer than {groups.min_size} {base}")
+    return [
+        tuple(Excluded(reason, many) for reason, many in zip(reasons, pair, strict=True) if many)
+        for pair in zip(*counted, strict=True)
+    ]
 
 
 def too_few(value: float, base: str) -> str:
@@ -240,7 +272,7 @@ def gap_estimate(  # noqa: PLR0913 - what the composites of gaps differ in
     reference: str,
     base: str,
     params: Mapping[str, Any],
-    parts: Iterable[Part] | None,
+    by: pa.Table | None,
 ) -> Estimate:
     """Return the largest gap, the first number of the draws, as an estimate."""
     against = against_chance(draws, 0, "higher")
@@ -256,7 +288,7 @@ def gap_estimate(  # noqa: PLR0913 - what the composites of gaps differ in
         p_value=against.p_value,
         null=against.null,
         harm="higher",
-        by=None if parts is None else parts_to_table(parts),
+        by=by,
         excluded=excluded_of(counts.groups, dict(counts.excluded)),
         unit=counts.unit,
         reason=too_few(draws.observed[0], base),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.parts import Part
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, part
 from equipoise.metrics.confusion import (
     FALSE_POSITIVE_RATE,
@@ -150,7 +150,7 @@ class EqualizedOdds:
             reference=_REFERENCE,
             base=" and ".join(needed(counts.groups, rate.base) for rate in _CONDITIONS),
             params={"aggregate": self.aggregate, "null": self.null},
-            parts=parts,
+            by=parts_to_table(parts),
         )
 
     def _ends(
@@ -204,12 +204,12 @@ def _part(
         1 + index,
         ends=ends,
         against=against_chance(draws, 1 + index, "higher"),
-        n=sum(compared_rows(counts.groups, one.totals[index]) for one in conditions),
+        n=sum(int(compared_rows(counts.groups, one.totals[index])) for one in conditions),
         by_group=family_groups(counts, draws, deciding, index),
         excluded=tuple(
             one
             for family in conditions
-            for one in without_rows(counts.groups, family.totals[index], family.base)
+            for one in without_rows(counts.groups, family.totals[[index]], family.base)[0]
         ),
         reason="; ".join(filter(None, missing)),
     )
@@ -217,7 +217,7 @@ def _part(
 
 
 def _conditions(counts: Counts) -> tuple[Family, Family]:
-    cells = Confusion.of(counts, counts.table[None])
+    cells = Confusion.of(counts, counts.observed)
     classes, size = len(counts.classes), len(counts.classes) * len(counts.groups)
     kept = replicates_shares(counts, 2)
     hit, alarm = (

@@ -15,7 +15,7 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import (
     Family,
     compared,
-    family_parts,
+    family_table,
     gap_estimate,
     gap_method,
     gaps,
@@ -124,7 +124,7 @@ class DemographicParity:
             reference=_REFERENCE,
             base=needed(counts.groups, SELECTION_RATE.base),
             params={"null": self.null},
-            parts=family_parts(counts, draws, family) if self.per_class else None,
+            by=family_table(counts, draws, family) if self.per_class else None,
         )
 
 
@@ -137,6 +137,6 @@ def _excluding(found: Estimate, excluded: dict[str, int], counts: Counts) -> Est
 
 
 def _family(counts: Counts, metric: str) -> Family:
-    successes, totals = SELECTION_RATE.counts(Confusion.of(counts, counts.table[None]))
+    successes, totals = SELECTION_RATE.counts(Confusion.of(counts, counts.observed))
     start = 1 + len(counts.classes) if replicates_shares(counts, 1) else None
     return Family(metric, SELECTION_RATE.base, successes[0], totals[0], 1, start)

@@ -101,6 +101,7 @@ def group_columns(
     ends: tuple[Floats, Floats],
     *,
     nothing: str = "no rows",
+    large: npt.NDArray[np.bool_] | bool = True,
 ) -> GroupColumns:
     """Return the share of each group in each part, as `building.group_values` does in one.
 
@@ -112,11 +113,13 @@ def group_columns(
         Low and high ends of the shares, each of that shape.
     nothing : str
         What to note where a group's total is 0.
+    large : ndarray of bool, shape (parts, groups)
+        Where a group has rows enough; where it has not, that is noted as for a small group.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = ("", nothing, f"fewer than {groups.min_size} rows")
-    note = np.where(totals == 0, 1, np.where(groups.usable, 0, 2))
+    note = np.where(totals == 0, 1, np.where(groups.usable & large, 0, 2))
     return GroupColumns(groups, totals, shares, *ends, note, notes)
 
 

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.estimate import Ends, Estimate
-from equipoise.metrics.average_odds import average_odds, average_odds_parts, comparable_odds
+from equipoise.metrics.average_odds import average_odds, average_odds_table, comparable_odds
 from equipoise.metrics.confusion import RATES, Confusion, Rate, comparable
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.gaps import (
     Family,
     compared,
-    family_parts,
+    family_table,
     gap_estimate,
     gap_method,
     gaps,
@@ -160,9 +160,9 @@ class Rates:
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         families = self._families(counts)
-        parts = [part for family in families for part in family_parts(counts, draws, family)]
+        tables = [family_table(counts, draws, family) for family in families]
         if self.null == "class":
-            parts += average_odds_parts(counts, draws, *self._places(counts, len(families)))
+            tables.append(average_odds_table(counts, draws, *self._places(counts, len(families))))
         distinct = [compared(counts, family) for family in families[:_DISTINCT]]
         successes, totals = (np.concatenate(ones) for ones in zip(*distinct, strict=True))
         return gap_estimate(
@@ -174,7 +174,7 @@ class Rates:
             reference=_REFERENCE,
             base="rows enough for any rate",
             params={"null": self.null},
-            parts=parts,
+            by=pa.concat_tables(tables).combine_chunks(),
         )
 
     @property
@@ -192,7 +192,7 @@ class Rates:
         return 1 + index * classes, start if replicates_shares(counts, self._width) else None
 
     def _families(self, counts: Counts) -> list[Family]:
-        cells = Confusion.of(counts, counts.table[None])
+        cells = Confusion.of(counts, counts.observed)
         found = []
         for index, rate in enumerate(self._rates):
             successes, totals = rate.counts(cells)
