@@ -1,4 +1,4 @@
-"""Compiled loops of retrieval: inner products and what reaches a threshold."""
+"""Compiled loops over scores: inner products, what reaches a bar, sums by group."""
 
 from __future__ import annotations
 
@@ -104,3 +104,27 @@ def reaching(products: Any, inverse: Any, least: Any, query: Any, place: Any, sc
                 many = _list(row, inverse, bar, (start, start + _RUN), q, many, query, place, score)
         many = _list(row, inverse, bar, (even, items), q, many, query, place, score)
     return many
+
+
+@compiled("void(int32[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1])")
+def group_sums(codes: Any, scores: Any, sums: Any, counts: Any) -> None:
+    """Add up the scores of each group for every drawing of the groups.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (draws, n)
+    scores : ndarray, shape (n, concepts)
+    sums : ndarray, shape (draws, groups, concepts)
+        Zeros; added to.
+    counts : ndarray, shape (draws, groups)
+        Zeros; added to.
+    """
+    draws, items = codes.shape
+    # Some items at a time, whose scores stay in the cache for all draws.
+    for start in range(0, items, 256):
+        for draw in range(draws):
+            for i in range(start, min(start + 256, items)):
+                group = codes[draw, i]
+                counts[draw, group] += 1.0
+                for concept in range(scores.shape[1]):
+                    sums[draw, group, concept] += scores[i, concept]

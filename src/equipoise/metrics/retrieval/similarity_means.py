@@ -10,23 +10,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import pdtr
 
 from equipoise.core.labels import encode
+from equipoise.metrics.concepts.draws import image_times
 from equipoise.metrics.retrieval.estimates import permutations
+from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
 from equipoise.metrics.retrieval.statistics import Bools, deviation
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import unit_keys, unit_uniforms
+from equipoise.stats.streams import unit_keys
+from equipoise.stats.threads import each
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
-# Numbers that a block of replicates or permutations may hold.
-_BLOCK = 8_000_000
-# P(at most n) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +34,11 @@ class Shared:
     places: Indices
     items: Indices
     scores: Floats = field(repr=False)
+
+    @cached_property
+    def by_image(self) -> Floats:
+        """Scores (images, concepts)."""
+        return np.ascontiguousarray(self.scores.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,29 +160,40 @@ class Similarity:
         groups = len(self.pools.groups)
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.shared:
-            codes = self.pools.groups.codes[one.items]
-            order = np.argsort(codes, kind="stable")
-            scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
-            units, inverse = np.unique(self.keys[one.items[order]], return_inverse=True)
-            for start, size in block_sizes(replicates, len(inverse)):
-                drawn = unit_uniforms(rng, "bootstrap", units, range(start, start + size))
-                times = np.searchsorted(_POISSON, drawn, side="right").astype(np.float64)
-                found[start : start + size, one.places] = resampled_means(
-                    scores, sizes, times[:, inverse]
-                )
+            codes, keys = self.pools.groups.codes[one.items], self.keys[one.items]
+            found[:, one.places] = resampled_images(one, codes, keys, groups, replicates, rng)
         return found
+
+
+def resampled_images(
+    one: Shared,
+    codes: npt.NDArray[np.int32],
+    keys: npt.NDArray[np.uint64],
+    groups: int,
+    replicates: int,
+    rng: int,
+) -> Floats:
+    """Return p of resampled images of some concepts, shape (replicates, concepts, groups)."""
+    order = np.argsort(codes, kind="stable")
+    scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
+    units, inverse = np.unique(keys[order], return_inverse=True)
+    drawn = image_times(units, replicates, rng)[:, 1:]
+
+    def block(part: tuple[int, int]) -> Floats:
+        start, size = part
+        times = drawn[inverse, start : start + size].T.astype(np.float64)
+        return resampled_means(scores, sizes, times)
+
+    return np.concatenate(each(block, block_sizes(replicates, len(inverse))))
 
 
 def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Floats:
     """Return the mean standardised score of each group, (draws, concepts, groups)."""
-    found = np.empty((len(codes), len(one.scores), groups))
-    size = max(1, _BLOCK // codes.shape[1])
-    for start in range(0, len(codes), size):
-        rows = slice(start, start + size)
-        for group in range(groups):
-            member = (codes[rows] == group).astype(np.float64)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found[rows, :, group] = (member @ one.scores.T) / member.sum(axis=1)[:, None]
+    sums = np.zeros((len(codes), groups, len(one.scores)))
+    counts = np.zeros((len(codes), groups))
+    group_sums(np.ascontiguousarray(codes), one.by_image, sums, counts)
+    with np.errstate(invalid="ignore"):
+        found = (sums / counts[..., None]).transpose(0, 2, 1)
     return np.asarray(np.round(found, _DECIMALS)) if len(codes) > 1 else found
 
 
