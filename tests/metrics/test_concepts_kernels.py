@@ -121,6 +121,18 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
         assert ours.std() == pytest.approx(np.std(plain[metric]), rel=0.15)
 
 
+def test_halls_samples_follow_the_weighted_metric_of_all_rows() -> None:
+    scores, labels, _ = world(0)
+    score, truth = np.ascontiguousarray(scores[:, 0]), np.ascontiguousarray(labels[:, 0])
+    some = packed(score, truth)
+    values = metric_of_sums(
+        "average_precision", fixed_prevalence(some, truth, (40, 200, 0, 0), (0, "c", "g"), 20), None
+    )
+    weight = np.where(truth, 1.0, 5 * truth.sum() / (~truth).sum())
+    expected = sk.average_precision_score(truth, score, sample_weight=weight)
+    assert values.mean() == pytest.approx(expected, abs=4 * values.std())
+
+
 def test_a_sample_is_measured_as_scikit_learn_does() -> None:
     # One row of each kind in the pools: every sample is known.
     scores, labels = np.array([1.0, 0.5, 0.5, 2.0]), np.array([True, True, False, False])

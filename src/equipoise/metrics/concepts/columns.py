@@ -69,6 +69,12 @@ class Source:
         _check_type(what, array)
         return cls(what, array, _filled(what, array.shape), None)
 
+    def whole(self) -> Array:
+        """Return all columns, shape (n, concepts)."""
+        return (
+            self.values if isinstance(self.values, np.ndarray) else self.block(0, self.shape[1]).T
+        )
+
     def block(self, start: int, stop: int) -> Array:
         """Return some columns, one after the other, shape (stop - start, n)."""
         if isinstance(self.values, np.ndarray):

@@ -34,6 +34,7 @@ from equipoise.metrics.concepts.draws import (
 )
 from equipoise.metrics.concepts.inputs import Choices
 from equipoise.metrics.concepts.kernels import choose, count_by_group
+from equipoise.metrics.concepts.participants import reasons_of
 from equipoise.metrics.items import Units
 from equipoise.stats.streams import stream
 
@@ -101,7 +102,7 @@ class Measured:
 def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) -> Measured:
     """Measure one concept by all metrics in one pass over its draws."""
     positives = _by_group(labels, shared)
-    reasons = _reasons(shared.groups, positives, shared.choices)
+    reasons = reasons_of(shared.groups, positives, shared.choices)
     compared = [g for g, reason in enumerate(reasons) if not reason]
     tuning, tuned = _tuning_rows(shared, labels, positives, compared)
     threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
@@ -148,36 +149,6 @@ def _by_group(flags: Flags, shared: Shared) -> Indices:
     counts = np.zeros(len(shared.groups), dtype=np.int64)
     count_by_group(flags, shared.codes, counts)
     return counts
-
-
-def _reasons(groups: Groups, positives: Indices, choices: Choices) -> tuple[str, ...]:
-    """Say why each group leaves a concept, "" where it stays."""
-    found = [
-        _reason(usable, p, n - p, groups.min_size, choices)
-        for usable, p, n in zip(
-            groups.usable.tolist(), positives.tolist(), groups.counts.tolist(), strict=True
-        )
-    ]
-    rare = any(one and usable for one, usable in zip(found, groups.usable, strict=True))
-    if rare and choices.incomplete == "concept":
-        found = [one or "another group has too few positives or negatives" for one in found]
-    elif sum(not one for one in found) < 2:
-        found = [one or "no other group to compare with" for one in found]
-    return tuple(found)
-
-
-def _reason(usable: bool, positives: int, negatives: int, least: int, choices: Choices) -> str:
-    if positives + negatives == 0:
-        return "no rows"
-    if not usable:
-        return f"fewer than {least} rows"
-    if positives < choices.min_positives:
-        return f"{positives} positives, fewer than {choices.min_positives}"
-    if negatives == 0:
-        return "no negatives"
-    if choices.prevalence == "hall" and negatives < choices.prevalence_ratio:
-        return f"{negatives} negatives, fewer than {choices.prevalence_ratio:g} for one positive"
-    return ""
 
 
 def _tuning_rows(

@@ -24,6 +24,8 @@ from equipoise.stats.resampling import Exact, Resampling
 REFERENCE = "Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'"
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
 
+_ROWS_AT_ONCE = 4096
+
 
 def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
     scores: Any,
@@ -248,8 +250,12 @@ def concept_hit_rate(
     data = read_concepts(scores, labels, groups)
     for start in range(0, len(data.names), BLOCK):
         data.block(start, start + BLOCK)
-    values, truth = (np.asarray(one).reshape(len(one), -1) for one in (scores, labels))
-    top = np.argsort(-values.astype(np.float64), axis=1, kind="stable")
+    values, truth = data.scores.whole(), data.labels.whole()
+    top = np.empty((len(values), min(max(k, 1), len(data.names))), dtype=np.int64)
+    for first in range(0, len(values), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        falling = np.argsort(-values[some].astype(np.float64), axis=1, kind="stable")
+        top[some] = falling[:, : top.shape[1]]
     truths = [set(np.flatnonzero(row).tolist()) or None for row in truth]
     return hit_rate(truths, top, groups, k=k, units=units, resampling=resampling, rng=rng)
 

@@ -1,0 +1,313 @@
+"""W3: disparities of 300 concepts under the protocol of Hall et al. 2023, four metrics in one pass.
+
+Each concept and group has 250 samples of n positives and 5 n negatives, drawn with replacement, and
+in each sample average precision, AUROC, TPR and FPR. Prevalence is 0.5 to 8 %, spread evenly on a
+logarithmic scale. Peers run in one thread, on concepts spread evenly over these prevalences and few
+samples, and are extrapolated:
+
+- scikit-learn: average precision and AUROC of the scores of each sample, TPR and FPR as means;
+- numpy: scores sorted once for each concept and group, then the bootstrapped counts of all distinct
+  scores and their running sums;
+- numpy with the cells of equipoise: only the scores of positives are thresholds, the idea that
+  equipoise's own kernel rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, sizes, timed
+from equipoise.metrics import Choices
+from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.concepts.disparity import concept_metrics
+from equipoise.metrics.concepts.inputs import Prevalence
+from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.stats.resampling import Bootstrap
+from equipoise.stats.threads import threads
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+CONCEPTS, REPLICATES, RATIO = 300, 250, 5
+METRICS: tuple[Metric, ...] = (
+    "average_precision",
+    "auroc",
+    "true_positive_rate",
+    "false_positive_rate",
+)
+# Concepts and samples that peers run on.
+SOME, FEW = 6, 4
+# One permutation: p-values are no part of the workload.
+DRAWS = Bootstrap(permutations=1, resolution=1.0)
+
+
+@dataclass(frozen=True)
+class World:
+    """Scores and labels, one column per concept, each column in one piece; a group per image."""
+
+    scores: npt.NDArray[np.float32]
+    labels: Flags
+    group: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, images: int, groups: int) -> World:
+        """Normal scores, larger where the concept is."""
+        rng = np.random.default_rng(0)
+        prevalence = np.geomspace(0.005, 0.08, CONCEPTS)[:, None]
+        labels = np.empty((CONCEPTS, images), dtype=np.bool_)
+        scores = np.empty((CONCEPTS, images), dtype=np.float32)
+        for index in range(CONCEPTS):
+            labels[index] = rng.random(images) < prevalence[index]
+            scores[index] = rng.standard_normal(images, dtype=np.float32) + 1.5 * labels[index]
+        return cls(scores.T, labels.T, rng.integers(0, groups, images))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Scores of one concept in one group, how many positives are drawn, and the threshold."""
+
+    positive: Floats
+    negative: Floats
+    draw: int
+    threshold: float
+
+
+def ours(
+    world: World, prevalence: Prevalence = "hall", some: list[int] | None = None
+) -> dict[Metric, ConceptResults]:
+    """Measure all concepts, or some, by all metrics."""
+    chosen = slice(None) if some is None else some
+    choices = Choices(
+        prevalence=prevalence, prevalence_ratio=RATIO, replicates=REPLICATES, min_positives=1
+    )
+    scores, labels = world.scores[:, chosen], world.labels[:, chosen]
+    return concept_metrics(scores, labels, world.group, METRICS, choices, resampling=DRAWS)
+
+
+def pools(world: World, found: dict[Metric, ConceptResults], concepts: list[int]) -> list[Pool]:
+    """Return the pools of some concepts, with the thresholds that equipoise chose."""
+    pooled = []
+    for concept in concepts:
+        scores, labels = world.scores[:, concept].astype(float), world.labels[:, concept]
+        threshold = float(found["true_positive_rate"].thresholds[concept])
+        within = [world.group == g for g in range(int(world.group.max()) + 1)]
+        sides = [(scores[one & labels], scores[one & ~labels]) for one in within]
+        draw = min(min(len(a), len(b) // RATIO) for a, b in sides)
+        pooled += [Pool(a, b, draw, threshold) for a, b in sides]
+    return pooled
+
+
+def scikit_learn(some: list[Pool]) -> Floats:
+    """Return metrics of samples, (pools, samples, metrics)."""
+    rng = np.random.default_rng(1)
+    found = np.empty((len(some), FEW, len(METRICS)))
+    for index, pool in enumerate(some):
+        truth = np.repeat([True, False], [pool.draw, RATIO * pool.draw])
+        for sample in range(FEW):
+            positive = rng.choice(pool.positive, pool.draw)
+            scores = np.append(positive, rng.choice(pool.negative, RATIO * pool.draw))
+            label = scores >= pool.threshold
+            found[index, sample] = (
+                average_precision_score(truth, scores),
+                roc_auc_score(truth, scores),
+                label[: pool.draw].mean(),
+                label[pool.draw :].mean(),
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class Places:
+    """One pool's rows by their place in a falling order of scores, equal ones together.
+
+    `at` are the places that hold positives; `hit` and `mistake` whether a row is predicted.
+    """
+
+    positive: Indices
+    negative: Indices
+    at: Indices
+    hit: Flags
+    mistake: Flags
+    draw: int
+
+    @classmethod
+    def of_scores(cls, pool: Pool) -> Places:
+        """Give every distinct score a place."""
+        rising, place = np.unique(np.append(pool.positive, pool.negative), return_inverse=True)
+        positive, negative = np.split(len(rising) - 1 - place, [len(pool.positive)])
+        return cls._of(pool, positive, negative)
+
+    @classmethod
+    def of_thresholds(cls, pool: Pool) -> Places:
+        """Give a place to every distinct score of positives, and to what is between two."""
+        rising = np.unique(pool.positive)
+        many = len(rising)
+        below = np.searchsorted(rising, pool.negative)
+        equal = rising[np.minimum(below, many - 1)] == pool.negative
+        positive = 2 * (many - np.searchsorted(rising, pool.positive)) - 1
+        return cls._of(pool, positive, 2 * (many - below) - equal)
+
+    @classmethod
+    def _of(cls, pool: Pool, positive: Indices, negative: Indices) -> Places:
+        hit, mistake = pool.positive >= pool.threshold, pool.negative >= pool.threshold
+        return cls(positive, negative, np.unique(positive), hit, mistake, pool.draw)
+
+
+def sorted_once(some: list[Places]) -> Floats:
+    """Return metrics of samples from bootstrapped counts, (pools, samples, metrics)."""
+    rng = np.random.default_rng(1)
+    found = np.empty((len(some), FEW, len(METRICS)))
+    for index, one in enumerate(some):
+        last = int(one.at[-1]) + 1
+        for sample in range(FEW):
+            p = rng.integers(0, len(one.positive), one.draw, dtype=np.int32)
+            n = rng.integers(0, len(one.negative), RATIO * one.draw, dtype=np.int32)
+            true = np.bincount(one.positive[p], minlength=last)[one.at]
+            false = np.bincount(one.negative[n], minlength=last)[:last]
+            hits, mistakes = np.cumsum(true), np.cumsum(false)[one.at]
+            won = true @ (RATIO * one.draw - mistakes + false[one.at] / 2)
+            found[index, sample] = (
+                true @ (hits / np.maximum(hits + mistakes, 1)) / one.draw,
+                won / (one.draw * RATIO * one.draw),
+                one.hit[p].mean(),
+                one.mistake[n].mean(),
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A peer: what it does once for each pool, and for each sample."""
+
+    name: str
+    prepare: Callable[[Pool], Any]
+    sample: Callable[[list[Any]], Floats]
+    goal: float | None
+
+
+PEERS = (
+    Peer("scikit-learn loop", lambda pool: pool, scikit_learn, 200),
+    Peer("numpy, sorted once", Places.of_scores, sorted_once, 30),
+    Peer("numpy, cells of equipoise", Places.of_thresholds, sorted_once, None),
+)
+
+
+def exact(world: World, some: list[int]) -> None:
+    """Stop where the metrics of all images are not scikit-learn's."""
+    found = ours(world, "observed", some)
+    for index, concept in enumerate(some):
+        scores, labels = world.scores[:, concept], world.labels[:, concept]
+        for g in range(int(world.group.max()) + 1):
+            within = world.group == g
+            for metric, function in (
+                ("average_precision", average_precision_score),
+                ("auroc", roc_auc_score),
+            ):
+                np.testing.assert_allclose(
+                    found[metric].observed[index, g],
+                    function(labels[within], scores[within]),
+                    rtol=1e-12,
+                    err_msg=f"{metric} of concept {concept} in group {g} differs",
+                )
+
+
+def alike(own: Floats, other: Floats, name: str) -> None:
+    """Stop when means of samples differ by more than their number and the split explain.
+
+    Own samples are (pools, replicates, metrics). Peers measure TPR and FPR on all images,
+    equipoise on those that no threshold was tuned on.
+    """
+    error = own.std(axis=1) * np.sqrt(1.0 / FEW + 1.0 / REPLICATES)
+    apart = np.abs(own.mean(axis=1) - other.mean(axis=1))
+    split = np.array([0.0, 0.0, 0.1, 0.02])
+    assert (apart < 5.0 * error + split).all(), f"{name}: means of samples differ"  # noqa: S101
+
+
+def compared(world: World, images: int, groups: int) -> Iterator[Row]:
+    """Yield a row for each peer."""
+    found = ours(world)
+    mine = partial(ours, world)
+    memory = peak_mb(mine)
+    chosen = [int((index + 0.5) * CONCEPTS / SOME) for index in range(SOME)]
+    exact(world, chosen)
+    boots = np.stack([one.boot for one in found.values()], axis=-1)[:, chosen]
+    own = boots.transpose(1, 2, 0, 3).reshape(SOME * groups, REPLICATES, len(METRICS))
+    some = pools(world, found, chosen)
+    draws = (1 + RATIO) * sum(pool.draw for pool in some) * REPLICATES * CONCEPTS / SOME
+    limit = draws * random_seconds() / threads()
+    beside = (limit, f"{draws / 1e9:.2g}·10⁹ random numbers on {threads()} cores", memory)
+    for peer in PEERS:
+        prepared = [peer.prepare(pool) for pool in some]
+        alike(own, peer.sample(prepared), peer.name)
+        seconds, sampling = alternate(mine, partial(peer.sample, prepared), repeats=3)
+        preparing = timed(lambda each=peer.prepare: [each(pool) for pool in some], repeats=1)
+        whole = (preparing + sampling * REPLICATES / FEW) * CONCEPTS / SOME
+        goal = peer.goal if images >= 100_000 else None
+        what, size = f"[Hall], {groups} groups", f"{images:,} images × {CONCEPTS} concepts"
+        note = f"one thread, from {SOME} concepts and {FEW} samples"
+        yield Row("W3", what, size, peer.name, whole, seconds, goal, *beside, note, n=images)
+
+
+def random_seconds() -> float:
+    """Return the seconds that one random 32-bit number takes."""
+    rng = np.random.Generator(np.random.SFC64(0))
+    many = 1 << 22
+    return timed(lambda: rng.integers(0, 1 << 32, many, dtype=np.uint32)) / many
+
+
+def weighted(world: World, images: int) -> Row:
+    """Return the row of all images with negatives weighed, each image counted Poisson(1) times."""
+    found = ours(world, "weighted")
+    chosen = [int((index + 0.5) * CONCEPTS / SOME) for index in range(SOME)]
+    some = pools(world, found, chosen)
+
+    def peer() -> list[float]:
+        rng = np.random.default_rng(1)
+        measured = []
+        for pool in some:
+            scores = np.append(pool.positive, pool.negative)
+            truth = np.arange(len(scores)) < len(pool.positive)
+            times = rng.poisson(1.0, len(scores))
+            ratio = RATIO * times[truth].sum() / times[~truth].sum()
+            weight = np.where(truth, 1.0, ratio) * times
+            label = scores >= pool.threshold
+            measured += [
+                average_precision_score(truth, scores, sample_weight=weight),
+                roc_auc_score(truth, scores, sample_weight=weight),
+                np.average(label[truth], weights=times[truth]),
+                np.average(label[~truth], weights=times[~truth]),
+            ]
+        return measured
+
+    mine = partial(ours, world, "weighted")
+    seconds, sampling = alternate(mine, peer, repeats=3)
+    size = f"{images:,} images × {CONCEPTS} concepts"
+    name, note = "scikit-learn, weighted", f"one thread, from {SOME} concepts and 1 sample"
+    whole = sampling * REPLICATES * CONCEPTS / SOME
+    memory = peak_mb(mine)
+    return Row(
+        "W3", "weighted, 2 groups", size, name, whole, seconds, None, None, "", memory, note, images
+    )
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    for images in sizes(10_000, 30_000, 100_000):
+        for groups in (2, 4):
+            world = World.of(images, groups)
+            yield from compared(world, images, groups)
+            if groups == 2:
+                yield weighted(world, images)
+
+
+if __name__ == "__main__":
+    harness.main(rows)
