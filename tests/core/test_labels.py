@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
-from equipoise.core.labels import encode, natural
+from equipoise.core.labels import encode, in_order, natural
 
 NAN = float("nan")
 
@@ -119,3 +119,21 @@ def test_natural_order_is_total_even_with_words_that_read_as_numbers() -> None:
     ordered = ["-1", "9", "10", "1e3", "", "NaN", "b", "inf", "nan"]
     for start in range(len(names)):
         assert sorted(names[start:] + names[:start], key=natural) == ordered
+
+
+@given(st.lists(st.text(max_size=4) | st.integers().map(str) | st.floats().map(str)))
+def test_names_in_order_are_those_sorted_by_natural(names: list[str]) -> None:
+    assert in_order(names) == tuple(sorted(set(names), key=natural))
+
+
+@given(st.lists(st.integers(-5_000, 5_000), max_size=30), st.sampled_from(["i8", "i2", ">i4"]))
+def test_numbers_are_encoded_as_by_sorting(values: list[int], kind: str) -> None:
+    codes, names = encode(np.array(values, dtype=kind))
+    expected, places = np.unique(np.array(values, dtype=int), return_inverse=True)
+    assert (codes.tolist(), names) == (places.tolist(), tuple(map(str, expected.tolist())))
+    assert codes.dtype == np.int32
+
+
+def test_text_that_utf_8_cannot_hold() -> None:
+    codes, names = encode(["\ud800", "", "a", "\ud800"])
+    assert (codes.tolist(), names) == ([1, -1, 0, 1], ("a", "\ud800"))

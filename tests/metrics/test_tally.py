@@ -1,0 +1,179 @@
+"""Counting without sorting: the same counts as by sorting, whatever the labels and threads are."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from equipoise.core.groups import Groups
+from equipoise.core.parts import parts_from_table, parts_to_table
+from equipoise.metrics import class_effects, effect_sizes, rates, tally
+from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.measure import measure
+from equipoise.metrics.skewsize import SkewSize
+from equipoise.metrics.tally import Column
+from equipoise.stats.resampling import Bootstrap
+
+ROWS = 5_000
+RNG = np.random.default_rng(5)
+TRUTH, LABEL, GROUP = (RNG.integers(0, most, ROWS) for most in (9, 11, 4))
+
+
+def read_only(array: Any) -> Any:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+FORMS = {
+    "from 0": (TRUTH, LABEL, GROUP),
+    "negative, with holes": (3 * TRUTH - 7, 2 * LABEL - 9, 5 * GROUP - 100),
+    "narrow": (TRUTH.astype(np.int8), LABEL.astype(np.uint16), GROUP.astype(np.int32)),
+    "of the other byte order": tuple(one.astype(">i8") for one in (TRUTH, LABEL, GROUP)),
+    "read only": tuple(read_only(one) for one in (TRUTH, LABEL, GROUP)),
+    "every second": tuple(np.repeat(one, 2)[::2] for one in (TRUTH, LABEL, GROUP)),
+    "booleans": (TRUTH > 4, LABEL > 4, GROUP > 1),
+    "text, some missing": tuple(
+        np.array(["", "b", "a"], dtype=object)[one % 3] for one in (TRUTH, LABEL, GROUP)
+    ),
+    "text beside numbers": (TRUTH, np.array([str(one) for one in LABEL]), GROUP),
+    "far from 0": (TRUTH + 10**12, LABEL - 10**12, GROUP),
+}
+
+
+def bytes_of(counts: Counts) -> tuple[Any, ...]:
+    arrays = (counts.table, counts.truth, counts.prediction, counts.groups.counts)
+    names = (counts.classes, counts.groups.levels, dict(counts.excluded))
+    return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
+
+
+@pytest.mark.parametrize("cells", [0, 1 << 18], ids=["pairs marked first", "counted at once"])
+@pytest.mark.parametrize("form", FORMS)
+def test_counted_in_place_as_by_sorting(
+    form: str, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = count(*FORMS[form])
+    monkeypatch.setattr(tally, "_sorted_pairs", None)
+    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(tally, "_FEW_CELLS", cells)
+    monkeypatch.setattr(tally, "_CHUNK", 1_000)
+    assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
+
+
+def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "_MANY", 1)
+    found = set()
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+        table = rates(TRUTH, LABEL, GROUP, resampling=Bootstrap(20, 20)).by
+        found.add((str(bytes_of(count(TRUTH, LABEL, GROUP))), str(table.to_pydict())))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counts_are_those_of_a_data_frame(form: str) -> None:
+    truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
+    frame = pd.DataFrame({"truth": truth, "label": label, "group": group})
+    whole = frame[(frame != "").all(axis=1)]
+    counts = count(*FORMS[form])
+    expected = whole.groupby(["truth", "label", "group"]).size().to_dict()
+    found = {
+        (counts.classes[truth], counts.classes[label], name): weight
+        for truth, label, row in zip(counts.truth, counts.prediction, counts.table, strict=True)
+        for name, weight in zip(counts.groups.names, row.tolist(), strict=True)
+        if weight
+    }
+    assert found == expected
+    assert sum(counts.excluded.values()) == ROWS - len(whole)
+
+
+def test_groups_know_the_rows_that_were_counted() -> None:
+    counts = count(["a", "", "b", "b"], [1, 1, 1, 2], np.array([7, 7, 9, 8]))
+    assert counts.groups.names == ("7", "8", "9")
+    assert counts.groups.codes.tolist() == [0, 2, 1]
+    assert counts.groups.codes.dtype == np.int32
+    assert counts.groups.counts.tolist() == [1, 1, 1]
+
+
+def test_numbers_of_a_wide_range_are_encoded() -> None:
+    column = Column.of(np.array([5, 10**9, 5]), what="y_true")
+    assert (column.size, column.texts(np.array([1, 2]))) == (3, ["5", "1000000000"])
+
+
+TEXT = ["x", "", None, "y", "x"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        TEXT,
+        pa.array(TEXT),
+        pa.chunked_array([TEXT[:2], TEXT[2:]], pa.large_string()),
+        pa.array(TEXT).dictionary_encode(),
+        pl.Series(TEXT),
+        pl.Series(TEXT, dtype=pl.Categorical),
+        pd.Series(TEXT, dtype="string"),
+        pd.Series(TEXT, dtype="category"),
+        pd.Series(TEXT, dtype=object),
+    ],
+    ids=lambda labels: f"{type(labels).__module__}.{type(labels).__name__}",
+)
+def test_text_in_any_memory(labels: Any) -> None:
+    counts = count(labels, labels, ["g"] * len(TEXT))
+    assert counts.classes == ("x", "y")
+    assert counts.table.tolist() == [[2], [1]]
+    assert counts.excluded == {"missing true class": 2}
+    assert count(["c"] * len(TEXT), ["c"] * len(TEXT), labels).groups.names == ("x", "y")
+
+
+def test_best_labels_in_a_data_frame_are_not_taken_for_one_column() -> None:
+    counts = count(["a", "b"], pl.DataFrame({"1": ["a", "a"], "2": ["b", "b"]}), ["g", "g"])
+    assert counts.table.sum() == 2
+    assert not counts.independent
+
+
+def test_chi_squares_are_made_once_for_all_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    plain = class_effects.chi_square
+    monkeypatch.setattr(
+        class_effects, "chi_square", lambda *one, **kw: made.append(one) or plain(*one, **kw)
+    )
+    counts = count(TRUTH, LABEL, GROUP)
+    both = [EffectSizes(min_expected=1.0), SkewSize(min_expected=1.0)]
+    together = measure(counts, both, None)
+    assert len(made) == 1
+    assert [one.value for one in together] == [
+        measure(counts, [one], None)[0].value for one in both
+    ]
+    made.clear()
+    measure(
+        count(TRUTH, LABEL, GROUP),
+        [*both, EffectSizes("phi", 1.0), EffectSizes(min_expected=2.0)],
+        None,
+    )
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("min_size", [1, 300])
+def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
+    # A group whose rows all have one true class, and an empty one.
+    few = Groups(("group",), tuple((name,) for name in "abcde"), np.where(TRUTH == 8, 3, GROUP % 3))
+    groups = replace(few, codes=few.codes.astype(np.int32), min_size=min_size)
+    for metric in (effect_sizes, rates):
+        table = metric(TRUTH, LABEL, groups, resampling=Bootstrap(20, 20)).by
+        again = parts_to_table(parts_from_table(table))
+        assert again.schema == table.schema
+        assert str(again.to_pydict()) == str(table.to_pydict())
+
+
+def test_stretches_cover_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_THREADS", "3")
+    parts = tally._parts(10)
+    assert [*parts[0], *parts[1], *parts[2]] == [*range(10)]
+    assert all(one.stop == other.start for one, other in pairwise(parts))
