@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from equipoise.metrics.associations.kernels import add_chosen
+from equipoise.metrics.associations.resampling import replicate_blocks
 from equipoise.metrics.associations.space import embed, exact_mean, shared_members
+from equipoise.metrics.associations.weat import weat
+from equipoise.stats.resampling import Bootstrap
 
 
 def cloud(seed: int, n: int, d: int) -> np.ndarray:
@@ -68,3 +71,21 @@ def test_members_of_both_sets_are_counted_as_vectors() -> None:
     assert shared_members(axes["x"], axes["y"]) == 1
     assert shared_members(axes["a"], axes["b"]) == 0
     assert math.isclose(float(axes["a"].vectors[0, 1]), 1.0)
+
+
+def test_replicates_are_the_effect_sizes_of_sets_drawn_anew() -> None:
+    x, y, a, b = (cloud(seed, n, 6) for seed, n in ((1, 7), (2, 9), (3, 5), (4, 8)))
+    found = weat(x, y, a, b, resampling=Bootstrap(replicates=300, permutations=10), rng=5)
+    sets = embed({"x": x, "y": y}, {"a": a, "b": b})
+    weights = next(replicate_blocks(sets, (), 300, 5))
+    effects = [
+        weat(
+            *(
+                np.repeat(rows, weights[name][one].astype(int), axis=0)
+                for name, rows in zip("xyab", (x, y, a, b), strict=True)
+            ),
+            resampling=None,
+        ).value
+        for one in range(20)
+    ]
+    assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)  # type: ignore[attr-defined]

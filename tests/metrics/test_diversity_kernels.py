@@ -9,9 +9,8 @@ import pytest
 from equipoise.metrics.diversity import exchange, sums
 from equipoise.metrics.diversity.exchange import exchanged
 from equipoise.metrics.diversity.iss import iss_cross, iss_intra
-from equipoise.metrics.diversity.kernels import project
 from equipoise.metrics.diversity.sums import UnitSums, projections
-from equipoise.metrics.unit_rows import inverse_lengths
+from equipoise.metrics.unit_rows import inverse_lengths, project
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.shuffling import keys, shuffle
 

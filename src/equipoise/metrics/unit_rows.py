@@ -1,4 +1,4 @@
-"""Lengths of the rows of an array of embeddings, whatever their size."""
+"""Lengths of rows of embeddings, whatever their size, and inner products, in one fixed order."""
 
 from __future__ import annotations
 
@@ -48,6 +48,31 @@ def inverse_lengths(rows: npt.NDArray[Any], scale: Floats) -> bool:
                 return False
             scale[i] = 1.0 / np.sqrt(lanes[0])
     return True
+
+
+@compiled(*float_rows("void(rows, float64[::1], float64[:, ::1], float64[:, ::1])"))
+def project(rows: npt.NDArray[Any], scale: Floats, directions: Floats, found: Floats) -> None:
+    """Write the inner products of rows, each times its scale, with directions (k, d): (n, k)."""
+    n, d = rows.shape
+    whole = d - d % 32
+    lanes = np.empty(32)
+    row = np.empty(d)
+    for i in range(n):
+        for j in range(d):
+            row[j] = rows[i, j]
+        for k in range(directions.shape[0]):
+            lanes[:] = 0.0
+            for start in range(0, whole, 32):
+                for j in range(32):
+                    lanes[j] += row[start + j] * directions[k, start + j]
+            for j in range(d - whole):
+                lanes[j] += row[whole + j] * directions[k, whole + j]
+            half = 16
+            while half:
+                for j in range(half):
+                    lanes[j] += lanes[j + half]
+                half //= 2
+            found[i, k] = lanes[0] * scale[i]
 
 
 def in_range(rows: npt.NDArray[Any], largest: Floats) -> Floats:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.associations.kernels import add_whole
-from equipoise.metrics.unit_rows import in_range, inverse_lengths
+from equipoise.metrics.unit_rows import in_range, inverse_lengths, project
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -146,6 +146,13 @@ def exact_mean(vectors: Floats) -> Floats:
 def dots(vectors: Floats, direction: Floats) -> Floats:
     """Inner products of rows (n, d) with one direction (d,), each in one fixed order."""
     return np.asarray(np.einsum("nd,d->n", vectors, direction))
+
+
+def similarities(first: Floats, second: Floats) -> Floats:
+    """Inner products of all rows (n, d) with all rows (m, d), each in one fixed order: (n, m)."""
+    found = np.empty((len(first), len(second)))
+    project(first, np.ones(len(first)), second, found)
+    return found
 
 
 def associations(targets: Floats, a: Floats, b: Floats) -> Floats:

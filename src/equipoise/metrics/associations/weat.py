@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from equipoise.metrics.associations.building import (
 from equipoise.metrics.associations.effects import TwoSets, weighted_effects
 from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
 from equipoise.metrics.associations.resampling import mean_vectors
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
+from equipoise.metrics.associations.space import Sets, Similarity, dots, embed, similarities
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT
-from equipoise.stats.resampling import Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,7 +93,9 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     check_fixed(sets, fixed)
     direction = sets["a"].mean - sets["b"].mean
     scores = TwoSets(*_columns(sets, ("x", "y"), direction), ddof)
-    boot = replicates(sets, fixed, resampling, rng, lambda w: _resampled(sets, w, ddof))
+    boot = None
+    if isinstance(resampling, Bootstrap):
+        boot = replicates(sets, fixed, resampling, rng, _resampled(sets, ddof))
     tested = None
     if resampling is not None:
         columns = scores.x[:, None], scores.y[:, None]
@@ -236,15 +238,21 @@ def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Flo
     return first, second
 
 
-def _resampled(sets: Sets, weights: Mapping[str, Floats], ddof: int) -> Floats:
-    """Return effect size, means and differential association of resampled sets."""
-    first, second = (mean_vectors(weights[name], sets[name].vectors) for name in ("a", "b"))
-    direction = first - second
-    x, y = (
-        np.ascontiguousarray(np.einsum("nd,rd->rn", sets[name].vectors, direction))
-        for name in ("x", "y")
-    )
-    return weighted_effects(x, y, weights["x"], weights["y"], ddof)
+def _resampled(sets: Sets, ddof: int) -> Callable[[Mapping[str, Floats]], Floats]:
+    """Return what gives effect size, means and differential association of resampled sets.
+
+    Means of similarities to all targets, not of vectors, are taken anew: these are fewer numbers.
+    """
+    targets = np.concatenate([sets["x"].vectors, sets["y"].vectors])
+    near = {name: similarities(sets[name].vectors, targets) for name in ("a", "b")}
+    many = len(sets["x"])
+
+    def effects(weights: Mapping[str, Floats]) -> Floats:
+        first, second = (mean_vectors(weights[name], near[name]) for name in ("a", "b"))
+        s = first - second
+        return weighted_effects(s[:, :many], s[:, many:], weights["x"], weights["y"], ddof)
+
+    return effects
 
 
 def _moments(scores: TwoSets, first: Floats, second: Floats) -> Floats:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.diversity.kernels import add_scaled, project
-from equipoise.metrics.unit_rows import in_range, inverse_lengths
+from equipoise.metrics.diversity.kernels import add_scaled
+from equipoise.metrics.unit_rows import in_range, inverse_lengths, project
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,189 @@
+"""W1: mean distances within and between sets of embeddings (ISS).
+
+Peers: scikit-learn's cosine_distances, which makes every pair; numpy's way in linear time, from
+unit vectors in float64; and, for the chance level, one matrix product of indicators with these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics.pairwise import cosine_distances
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes
+from equipoise.metrics import iss_cross, iss_intra
+from equipoise.stats.resampling import Permutation
+from equipoise.stats.shuffling import keys, shuffle
+
+Array = npt.NDArray[np.float32]
+
+D, SETS, PERMUTATIONS = 512, 9, 1_000
+SKLEARN, NUMPY = "scikit-learn cosine_distances", "numpy, unit vectors in float64"
+LIMIT = "the embeddings read once from memory"
+TWICE = "the embeddings read twice from memory"
+PRODUCT = "numpy, indicators times unit vectors"
+ADDS = "an addition of 8 numbers a nanosecond, on each of 2 cores"
+
+
+def embeddings(n: int) -> Array:
+    """Rows of which none is of length 1, and whose mean is not 0."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((n, D), dtype=np.float32) + np.float32(0.1)
+
+
+def split(rows: Array) -> list[Array]:
+    """Cut rows into nine sets of one size."""
+    n = len(rows) // SETS
+    return [rows[n * one : n * (one + 1)] for one in range(SETS)]
+
+
+def all_pairs(rows: Array) -> float:
+    """Mean of all distances but those of images to themselves."""
+    n = len(rows)
+    return float(cosine_distances(rows).sum(dtype=np.float64) / (n * (n - 1.0)))
+
+
+def all_pairs_between(sets: list[Array]) -> float:
+    """Mean over pairs of sets of the mean of all distances."""
+    means = [cosine_distances(a, b).mean(dtype=np.float64) for a, b in combinations(sets, 2)]
+    return float(np.mean(means))
+
+
+def unit(rows: Array) -> npt.NDArray[np.float64]:
+    """Return unit vectors in float64."""
+    double = rows.astype(np.float64)
+    return np.asarray(double / np.linalg.norm(double, axis=1, keepdims=True))
+
+
+def linear(rows: Array) -> float:
+    """Mean distance from the sum of unit vectors."""
+    total, n = unit(rows).sum(axis=0), len(rows)
+    return float(1.0 - (total @ total - n) / (n * (n - 1.0)))
+
+
+def linear_between(sets: list[Array]) -> float:
+    """Mean over pairs of sets from their mean unit vectors."""
+    means = np.stack([unit(one).mean(axis=0) for one in sets])
+    return float(1.0 - (means @ means.T)[np.triu_indices(len(sets), 1)].mean())
+
+
+def products(sets: list[Array], seed: int) -> npt.NDArray[np.float64]:
+    """ISS cross of exchanged images: the same exchanges, summed by a matrix product."""
+    rows = np.concatenate([unit(one) for one in sets])
+    owner = np.repeat(np.arange(SETS, dtype=np.uint32), [len(one) for one in sets])
+    found = []
+    for streams in np.split(keys(seed, "exchange", many=PERMUTATIONS), PERMUTATIONS // 20):
+        labels = np.tile(owner, (len(streams), 1))
+        shuffle(streams, labels)
+        member = (labels[:, None] == np.arange(SETS)[:, None]).reshape(-1, len(rows))
+        sums = (member.astype(np.float64) @ rows).reshape(len(streams), SETS, D)
+        means = sums * SETS / len(rows)
+        cosines = (means.sum(axis=1) ** 2).sum(axis=1) - (means**2).sum(axis=(1, 2))
+        found.append(1.0 - cosines / (SETS * (SETS - 1)))
+    return np.concatenate(found)
+
+
+def compared(
+    what: str,
+    n: int,
+    ours: Callable[[], float],
+    peers: dict[str, tuple[Callable[[], float], float | None]],
+    rtol: float,
+) -> Iterator[Row]:
+    """Yield a row for each peer, which must give the same mean distance."""
+    ours()
+    size, memory, limit = f"{n:,} × {D} float32", peak_mb(ours), read_seconds(4.0 * n * D)
+    for peer, (call, goal) in peers.items():
+        np.testing.assert_allclose(ours(), call(), rtol=rtol, err_msg=f"{what} differs")
+        mine, theirs = alternate(ours, call, repeats=3)
+        yield Row("W1", what, size, peer, theirs, mine, goal, limit, LIMIT, memory, n=n)
+
+
+def within(n: int) -> Iterator[Row]:
+    """Yield ISS within a set, by all pairs where these fit, and in linear time."""
+    rows = embeddings(n)
+    calls: dict[str, tuple[Callable[[], float], float | None]] = {
+        SKLEARN: (partial(all_pairs, rows), 1_000.0 if n == 20_000 else None),
+        NUMPY: (partial(linear, rows), None),
+    }
+    peers = calls if n <= 20_000 else {NUMPY: calls[NUMPY]}
+    # scikit-learn computes float32 in float32.
+    yield from compared(
+        "ISS within a set", n, lambda: iss_intra(rows, resampling=None).value, peers, 1e-5
+    )
+
+
+def across(n: int) -> Iterator[Row]:
+    """Yield ISS between nine sets."""
+    sets = split(embeddings(n))
+    peers: dict[str, tuple[Callable[[], float], float | None]] = {
+        SKLEARN: (partial(all_pairs_between, sets), None),
+        NUMPY: (partial(linear_between, sets), None),
+    }
+    yield from compared(
+        f"ISS across {SETS} sets", n, lambda: iss_cross(sets, resampling=None).value, peers, 1e-5
+    )
+
+
+def tested(n: int) -> Iterator[Row]:
+    """Yield ISS between nine sets with intervals, chance level and p from 1,000 permutations."""
+    sets = split(embeddings(n))
+
+    def ours() -> tuple[float, float]:
+        found = iss_cross(sets, resampling=Permutation(PERMUTATIONS), rng=1)
+        assert found.chance is not None, "no chance level"  # noqa: S101
+        return found.chance.low, found.chance.high
+
+    def peer() -> tuple[float, float]:
+        drawn = np.sort(products(sets, 1))
+        low, high = drawn[PERMUTATIONS // 40 - 1], drawn[PERMUTATIONS - PERMUTATIONS // 40 - 1]
+        return float(low), float(high)
+
+    np.testing.assert_allclose(ours(), peer(), rtol=1e-12, err_msg="the chance band differs")
+    mine, theirs = alternate(ours, peer, repeats=3)
+    limit = PERMUTATIONS * n * D / 8 / 1e9 / 2
+    size = f"{n:,} × {D} float32, {PERMUTATIONS:,} permutations"
+    what = f"ISS across {SETS} sets, interval, chance and p"
+    yield Row("W1", what, size, PRODUCT, theirs, mine, None, limit, ADDS, peak_mb(ours), n=n)
+
+
+def estimated(n: int) -> Iterator[Row]:
+    """Yield ISS within a set with its jackknife interval."""
+    rows = embeddings(n)
+
+    def peer() -> float:
+        vectors = unit(rows)
+        total = vectors.sum(axis=0)
+        along = vectors @ total
+        return float(np.sqrt(4.0 * (n - 1) / n * ((along - along.mean()) ** 2).sum()))
+
+    def ours() -> float:
+        error: float = iss_intra(rows).ends.error  # type: ignore[attr-defined]
+        return error * (n - 1.0) * (n - 2.0)
+
+    np.testing.assert_allclose(ours(), peer(), rtol=1e-9, err_msg="the standard error differs")
+    mine, theirs = alternate(ours, peer, repeats=3)
+    what, size = "ISS within a set, with its interval", f"{n:,} × {D} float32"
+    limit = read_seconds(8.0 * n * D)
+    yield Row("W1", what, size, NUMPY, theirs, mine, None, limit, TWICE, peak_mb(ours), n=n)
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    for n in sizes(2_000, 6_000, 20_000, 200_000):
+        yield from within(n)
+    for n in sizes(1_998, 5_994, 19_998):
+        yield from across(n)
+    for n in sizes(2_000, 20_000, 200_000):
+        yield from estimated(n)
+    for n in sizes(1_998, 5_994, 19_998):
+        yield from tested(n)
+
+
+if __name__ == "__main__":
+    harness.main(rows)

@@ -1,0 +1,204 @@
+"""W2: WEAT's effect size, its p-value from random partitions, and its exact p-value.
+
+Peers, written from their formulas: wefe's loop over pairs of words (`WEAT._calc_s` and
+`_calc_effect_size`); iEAT's loop over random partitions (`p_val_permutation_test`, with >= for its
+>); itertools.combinations for exact p-values; and numpy without a loop, which is quicker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, quick, read_seconds, sizes, timed
+from equipoise.metrics import weat
+from equipoise.stats.resampling import Exact, Permutation
+
+Array = npt.NDArray[np.float64]
+Four = tuple[Array, Array, Array, Array]
+
+D, ATTRIBUTES = 300, 8
+WEFE, MATRIX = "wefe's loop over pairs", "numpy, matrix of cosines"
+IEAT, PERMUTED = "iEAT's loop", "numpy, Generator.permuted"
+COMBINATIONS = "itertools.combinations"
+SWAPS = "a nanosecond a swap of a Fisher-Yates shuffle of one set, on one core"
+CACHED = "the vectors read once from memory"
+READ = "a nanosecond a partition, on one core"
+HALVES = "a nanosecond for each of 2 × 2^20 sums of a half, on one core"
+
+
+def vectors(targets: int, attributes: int, *, shift: float = 0.3) -> Four:
+    """Two sets of targets that lean to two sets of attributes."""
+    rng = np.random.default_rng(targets)
+    x, y, a, b = (rng.standard_normal((n, D)) for n in (targets, targets, attributes, attributes))
+    for rows, sign in ((x, 1.0), (y, -1.0), (a, 1.0), (b, -1.0)):
+        rows[:, 0] += sign * shift
+    return x, y, a, b
+
+
+def cosine(u: Array, v: Array) -> float:
+    """Cosine of two vectors, as wefe computes it."""
+    return float(np.dot(u, v) / (np.linalg.norm(u) * np.linalg.norm(v)))
+
+
+def wefe(x: Array, y: Array, a: Array, b: Array) -> float:
+    """Effect size, pair by pair: (mean s(x) - mean s(y)) / std over both (ddof 0)."""
+
+    def s(w: Array) -> float:
+        return float(np.mean([cosine(w, one) for one in a]) - np.mean([cosine(w, o) for o in b]))
+
+    first, second = [s(w) for w in x], [s(w) for w in y]
+    return float((np.mean(first) - np.mean(second)) / np.std(first + second))
+
+
+def scores(x: Array, y: Array, a: Array, b: Array) -> Array:
+    """Return s of every target from a matrix of cosines."""
+    unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (x, y, a, b)]
+    targets = np.concatenate(unit[:2])
+    return np.asarray((targets @ unit[2].T).mean(axis=1) - (targets @ unit[3].T).mean(axis=1))
+
+
+def matrix(x: Array, y: Array, a: Array, b: Array) -> float:
+    """Effect size from a matrix of cosines."""
+    s = scores(x, y, a, b)
+    return float((s[: len(x)].mean() - s[len(x) :].mean()) / s.std())
+
+
+def ieat(four: Four, draws: int) -> float:
+    """P-value from a loop that shuffles indices and sums the first half."""
+    s, n = scores(*four), len(four[0])
+    observed, above, order = s[:n].sum(), 1, np.arange(2 * n)
+    rng = np.random.default_rng(0)
+    for _ in range(draws):
+        rng.shuffle(order)
+        above += int(s[order[:n]].sum() >= observed)
+    return above / (draws + 1)
+
+
+def permuted(four: Four, draws: int) -> float:
+    """P-value from rows of scores, permuted many at a time."""
+    s, n = scores(*four), len(four[0])
+    observed, above = s[:n].sum(), 1
+    rng = np.random.default_rng(0)
+    for start in range(0, draws, 1000):
+        some = np.tile(s, (min(1000, draws - start), 1))
+        above += int((rng.permuted(some, axis=1)[:, :n].sum(axis=1) >= observed).sum())
+    return above / (draws + 1)
+
+
+def enumerated(four: Four) -> float:
+    """Exact p-value from all partitions; a tie is as far as 1e-12 of the sum apart."""
+    s, n = scores(*four), len(four[0])
+    least = s[:n].sum() - 1e-12 * np.abs(s).sum()
+    above = sum(s[list(some)].sum() >= least for some in combinations(range(2 * n), n))
+    return float(above) / math.comb(2 * n, n)
+
+
+def effect_sizes() -> Iterator[Row]:
+    """Yield the effect size for more and more pairs."""
+    for targets, attributes, goal in sizes((25, 125, None), (50, 250, 200.0), (100, 500, None)):
+        four = vectors(targets, attributes)
+        ours = partial(weat, *four, ddof=0, resampling=None)
+        size = f"{2 * targets} targets, {2 * attributes} attributes, d = {D}"
+        limit = read_seconds(8.0 * D * 2 * (targets + attributes))
+        for peer, call, least in ((WEFE, wefe, goal), (MATRIX, matrix, None)):
+            np.testing.assert_allclose(
+                ours().value, call(*four), rtol=1e-10, err_msg="the effect size differs"
+            )
+            mine, theirs = alternate(ours, partial(call, *four), repeats=3)
+            pairs = 4 * targets * attributes
+            memory = peak_mb(ours)
+            yield Row(
+                "W2", "effect size", size, peer, theirs, mine, least, limit, CACHED, memory, n=pairs
+            )
+
+
+def near(ours: float | None, peer: float, draws: int) -> None:
+    """Stop when two p-values lie further apart than chance puts them."""
+    assert ours is not None, "no p-value"  # noqa: S101
+    spread = math.sqrt(max(ours * (1.0 - ours), 1.0 / draws) * 2.0 / draws)
+    assert abs(ours - peer) < 6.0 * spread, f"p-values differ: {ours} and {peer}"  # noqa: S101
+
+
+def sampled() -> Iterator[Row]:
+    """Yield effect size and p from 10,000 partitions: with 8 a side, all 12,870 of them."""
+    draws = 10_000
+    for n, goal in sizes((8, 100.0), (50, None), (500, 20.0)):
+        four = vectors(n, ATTRIBUTES, shift=0.1)
+        ours = partial(weat, *four, resampling=Permutation(draws))
+        size = f"{n} a side, {draws:,} permutations"
+        for peer, call, least in ((IEAT, ieat, goal), (PERMUTED, permuted, None)):
+            near(ours().p_value, call(four, draws), draws)
+            mine, theirs = alternate(ours, partial(call, four, draws), repeats=3)
+            limit = n * draws * 1e-9
+            note = "ours enumerates all 12,870 partitions" if n == 8 else ""
+            memory = peak_mb(ours)
+            yield Row(
+                "W2", "p-value", size, peer, theirs, mine, least, limit, SWAPS, memory, note, n
+            )
+
+
+def many() -> Iterator[Row]:
+    """Yield growth with the permutations, to a million with 500 targets a side."""
+    four = vectors(500, ATTRIBUTES, shift=0.05)
+    for draws in sizes(10_000, 100_000, 1_000_000):
+        ours: Callable[[], object] = partial(weat, *four, resampling=Permutation(draws))
+        ours()
+        part = min(draws, 10_000)
+        mine = timed(ours, repeats=3)
+        theirs = timed(partial(permuted, four, part), repeats=3) * draws / part
+        note = f"extrapolated from {part:,} permutations" if part < draws else ""
+        size = f"500 a side, {draws:,} permutations"
+        limit, memory = 500 * draws * 1e-9, peak_mb(ours)
+        what = "p-value, more permutations"
+        yield Row("W2", what, size, PERMUTED, theirs, mine, None, limit, SWAPS, memory, note, draws)
+
+
+def exact() -> Iterator[Row]:
+    """Yield exact p-values: all partitions counted, one by one or in two halves."""
+    each = 0.0
+    for n in sizes(6, 8, 9):
+        four = vectors(n, ATTRIBUTES)
+        ours, peer = partial(weat, *four, resampling=Exact()), partial(enumerated, four)
+        assert ours().p_value == peer(), "exact p-values differ"  # noqa: S101
+        mine, theirs = alternate(ours, peer, repeats=3)
+        total = math.comb(2 * n, n)
+        size, limit, what = (
+            f"{n} + {n} targets, {total:,} partitions",
+            total * 1e-9,
+            "exact p-value",
+        )
+        yield Row("W2", what, size, COMBINATIONS, theirs, mine, None, limit, READ, n=total)
+        each = theirs / total
+    if not quick():
+        yield halves(each)
+
+
+def halves(seconds_each: float) -> Row:
+    """Return the exact p-value of 20 + 20 targets, at the peer's time for each partition."""
+    ours = partial(weat, *vectors(20, ATTRIBUTES, shift=0.1), resampling=Exact())
+    total = math.comb(40, 20)
+    size, what = f"20 + 20 targets, {total:,} partitions", "exact p-value, in two halves"
+    note, theirs = "extrapolated from 9 + 9 targets", seconds_each * total
+    limit, memory = 2 * 2**20 * 1e-9, peak_mb(ours)
+    return Row(
+        "W2", what, size, COMBINATIONS, theirs, timed(ours), None, limit, HALVES, memory, note
+    )
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    yield from effect_sizes()
+    yield from sampled()
+    yield from many()
+    yield from exact()
+
+
+if __name__ == "__main__":
+    harness.main(rows)
