@@ -157,7 +157,8 @@ def _seconds_per_byte() -> float:
 def peak_mb(call: Callable[[], Any]) -> float | None:
     """Return the peak extra resident memory of a call in a fresh forked process, in 10^6 bytes.
 
-    Call it once before, so that compiling and importing are not counted. None off Linux.
+    Call it once before, so that compiling and importing are not counted. Not for calls that use
+    polars, whose threads do not survive a fork. None off Linux.
     """
     if not Path("/proc/self/clear_refs").exists():
         return None
