@@ -2,12 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import count, listed, plural
 from equipoise.report.voices import Voice
+
+_NAMES = {
+    "average_precision": "Average precision",
+    "auroc": "AUROC",
+    "true_positive_rate": "True positive rate",
+    "false_positive_rate": "False positive rate",
+    "precision": "Precision",
+    "f1": "F1",
+}
 
 
 def _question(result: AuditResult) -> str:
-    return f"What do {len(result.findings)} findings about concepts say?"
+    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
+    verb = "Does" if len(models) == 1 else "Do"
+    asked = (
+        f"{verb} {listed(models)} recognise {plural(len(_concepts(result)), 'concept')} equally "
+        f"well in images of different {listed(groups)}"
+    )
+    versions = len(_rows(result, "versions")) - 1
+    return (
+        f"{asked}, and would {plural(versions, 'other choice')} say the same?"
+        if (versions > 0)
+        else f"{asked}?"
+    )
 
 
-VOICE = Voice(_question, "concepts")
+def _concepts(result: AuditResult) -> list[str]:
+    return list(
+        dict.fromkeys(row["concept"] for row in _rows(result, "concepts") if row["concept"])
+    )
+
+
+def _rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
+    table = result.tables.get(name)
+    if table is None:
+        return []
+    wanted = [one for one in ("concept", "version", "metric") if one in table.column_names]
+    found: list[dict[str, Any]] = table.select(wanted).to_pylist()
+    return found
+
+
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    config = result.manifest.resolved
+    images = result.manifest.counts.get("images", {})
+    choices = config.get("choices", {})
+    n = images.get("images", 0) if isinstance(images, Mapping) else 0
+    metrics = list(dict.fromkeys(row["metric"] for row in _rows(result, "concepts")))
+    versions = [row["version"] for row in _rows(result, "versions")]
+    return (
+        ("Images", f"{count(n)}, from {_table(config)}"),
+        ("Concepts", listed(_concepts(result), 12)),
+        ("Metrics", listed([_NAMES.get(one, one) for one in metrics])),
+        ("Prevalence", _PREVALENCE.get(choices.get("prevalence", ""), "")),
+        ("Versions", listed(versions, 12) if len(versions) > 1 else ""),
+    )
+
+
+def _table(config: Mapping[str, Any]) -> str:
+    data = config.get("data", {})
+    images = data.get("images", {}) if isinstance(data, Mapping) else {}
+    return str(images.get("table", "the table given")) if isinstance(images, Mapping) else ""
+
+
+_PREVALENCE = {
+    "weighted": "held fixed by weights in the baseline, so that a difference is not one of "
+    "how many images of a group show a concept",
+    "hall": "held fixed by samples in the baseline",
+    "observed": "as the data have it in the baseline: a difference may be one of how many images "
+    "of a group show a concept",
+}
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import concepts, concepts_plots
+
+    return (
+        concepts.versions,
+        concepts.robust,
+        concepts_plots.side_by_side,
+        concepts_plots.prevalence,
+        concepts_plots.order,
+    )
+
+
+_FRAMES = {
+    (metric, whole): (
+        f"{name} of {{model}} for “{{subject}}” differs by {{value}} between groups of {{groups}}."
+        if whole
+        else f"Over the concepts, {name if name.isupper() else name.lower()} of {{model}} differs "
+        "by {value} between groups of {groups}."
+    )
+    for metric, name in _NAMES.items()
+    for whole in (True, False)
+} | {
+    ("concept_difference", True): "Of {model}, the difference {subject} is {value} ({groups}).",
+}
+
+VOICE = Voice(
+    question=_question,
+    parts="concepts",
+    titles=_NAMES | {"concept_difference": "Difference of two groups"},
+    frames=_FRAMES,
+    harm={"concept_difference": "either"},
+    groups_worse={"false_positive_rate": "higher"},
+    facts=_facts,
+    sections=_sections,
+)
