@@ -17,7 +17,7 @@ def main(folder: Path = Path(__file__).parent) -> None:
     term = rng.choice(["man", "boy", "woman", "girl"], N, p=[0.32, 0.18, 0.32, 0.18])
     female, child = np.isin(term, ["woman", "girl"]), np.isin(term, ["boy", "girl"])
     box = np.round(rng.uniform(0.01, 0.12, N), 3)
-    large = box >= 0.07
+    large = box >= 0.09
     labels = rng.random((N, len(CONCEPTS))) < 0.3
     # Fewer women among the chefs, recognised just as well.
     labels[:, 0] = rng.random(N) < np.where(female, 0.13, 0.4)
@@ -25,9 +25,7 @@ def main(folder: Path = Path(__file__).parent) -> None:
     # In a wheelchair women are recognised less well, whatever the choices.
     scores[:, 1] -= 1.1 * (female & labels[:, 1])
     # Nurses: women less well in small boxes, men in large ones.
-    scores[:, 2] -= 2.2 * (labels[:, 2] & (female ^ large))
-    scores[:, 2] += 0.8 * (labels[:, 2] & female & large)
-    scores[:, 2] -= 0.9 * (labels[:, 2] & female & ~large)
+    scores[:, 2] -= 1.8 * (labels[:, 2] & (female ^ large))
     # Guitars: girls less well, women as well as men.
     scores[:, 3] -= 2.4 * (labels[:, 3] & female & child)
     # Laptops of women score as notebooks, the seventh column.
@@ -35,8 +33,10 @@ def main(folder: Path = Path(__file__).parent) -> None:
     scores[labels[:, 4] & missed, 4] -= 2.0
     scores[labels[:, 4] & ~missed, 6] -= 2.0
     older = scores + 0.7 * rng.standard_normal((N, 7))
-    # The older model tells bicycles of women from the rest less well than ours.
+    # The older model finds bicycles and laptops of women less well, whatever they are called.
     older[:, 5] -= 1.6 * (female & labels[:, 5])
+    older[:, [4, 6]] = rng.standard_normal((N, 2)) + 2.0 * labels[:, [4, 4]]
+    older[:, [4, 6]] -= 0.7 * (female & labels[:, 4])[:, None]
     _write(folder, term, box, labels, scores, older)
 
 

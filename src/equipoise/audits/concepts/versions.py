@@ -137,7 +137,9 @@ def _described(choices: ChoicesConfig, key: str) -> str:
         return _rows(within, value[within])
     if head == "ratio":
         return f"{value:g} negatives for each positive"
-    return f"{head.replace('_', ' ')} {value}"
+    if head == "map":
+        return f"the class mapping “{value}”"
+    return f"{head.replace('_', ' ')} {str(value).replace('_', ' ')}"
 
 
 def _rows(column: str, rows: object) -> str:
