@@ -1,0 +1,171 @@
+"""W4: a ranking of images by each of 158 queries, and all skews of it.
+
+Peers: the usual script, which sorts every query's scores whole and counts every prefix of NDKL
+anew; and the ranking alone, without any metric, by numpy's matmul and argpartition and, where it is
+installed, by torch's matmul and topk. Ours ranks and returns every measure as an estimate with a
+part per query: skew, MaxSkew and MinSkew, Bias@K and shares at K = 12, NDKL over 144 prefixes. All
+get float32 vectors, the peers with unit ones and so without the work of normalising; ties and
+order are as in float64 with ours alone. Peers may use as many BLAS threads as ours has of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from benchmarks import harness
+from benchmarks.harness import Row, alternate, peak_mb, read_seconds, sizes, timed
+from equipoise.core.estimate import Estimate
+from equipoise.metrics import cosine_scores, retrieval_measures
+from equipoise.stats.threads import threads
+
+Array = npt.NDArray[Any]
+Ranks = Callable[[Array, Array, int], Array]
+
+D, QUERIES, GROUPS, K, PREFIXES = 512, 158, 12, 12, 144
+MEASURES = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k")
+SCRIPT = "argsort and NDKL in Python"
+NUMPY, TORCH = "numpy matmul, argpartition; ranking alone", "torch matmul, topk; ranking alone"
+READ, PRODUCT = "the vectors read once from memory", "the products in float32, on every core"
+
+
+def world(n: int) -> tuple[Array, Array, Array, Array]:
+    """Unit vectors of images by subject and of queries; group and subject of each image."""
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((n, D), dtype=np.float32)
+    queries = rng.standard_normal((QUERIES, D), dtype=np.float32)
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    subject = np.sort(rng.integers(0, QUERIES, n))
+    return images, queries, rng.integers(0, GROUPS, n), subject
+
+
+def measured(
+    images: Array, queries: Array, groups: Array, subject: Array | None
+) -> dict[str, Estimate]:
+    """Every measure, by equipoise."""
+    return retrieval_measures(
+        cosine_scores(images, queries), groups, k=K, prefixes=PREFIXES, measures=MEASURES,
+        first="0", second="1", queries=subject, resampling=None,
+    )  # fmt: skip
+
+
+def script(images: Array, queries: Array, groups: Array, subject: Array | None) -> Array:
+    """MaxSkew, MinSkew, NDKL, sum of deviations and bias of each query, the usual way."""
+    found = np.empty((QUERIES, 5))
+    with threadpool_limits(threads()):
+        table = None if subject is not None else queries @ images.T
+    for query in range(QUERIES):
+        rows = slice(None) if subject is None else np.flatnonzero(subject == query)
+        scores = images[rows] @ queries[query] if table is None else table[query]
+        codes = groups[rows]
+        desired = np.bincount(codes, minlength=GROUPS) / len(codes)
+        found[query] = of_order(codes[np.argsort(-scores)], desired)
+    return found
+
+
+def of_order(codes: Array, desired: Array) -> tuple[float, ...]:
+    """Measures of one ranking, prefix after prefix."""
+    shares = np.bincount(codes[:K], minlength=GROUPS) / K
+    with np.errstate(divide="ignore"):
+        skews = np.log(shares / desired)
+    total = weights = 0.0
+    for i in range(1, PREFIXES + 1):
+        part = np.bincount(codes[:i], minlength=GROUPS) / i
+        shown = part > 0
+        total += float((part[shown] * np.log(part[shown] / desired[shown])).sum()) / np.log2(i + 1)
+        weights += 1.0 / np.log2(i + 1)
+    first, second = shares[:2]
+    both = first + second
+    bias = (first - second) / both if both else 0.0
+    deviation = np.abs(shares - shares.mean()).sum()
+    return float(skews.max()), float(skews.min()), total / weights, float(deviation), float(bias)
+
+
+def with_numpy(images: Array, queries: Array, k: int) -> Array:
+    """The k best images of each query, in order."""
+    with threadpool_limits(threads()):
+        scores = queries @ images.T
+    held = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, -k:]
+    order = np.argsort(-np.take_along_axis(scores, held, axis=1), axis=1)
+    return np.take_along_axis(held, order, axis=1)
+
+
+def with_torch(images: Array, queries: Array, k: int) -> Array:
+    """The same, by torch."""
+    import torch
+
+    torch.set_num_threads(threads())
+    scores = torch.from_numpy(queries) @ torch.from_numpy(images).T
+    return np.asarray(scores.topk(k).indices.numpy())
+
+
+def check(found: dict[str, Estimate], expected: Array) -> None:
+    """Hold every query's measures against those of the script in float64."""
+    for column, name in enumerate(("max_skew", "min_skew", "ndkl", "retrieval_mad", "bias_at_k")):
+        own = [part.value for part in found[name].parts if part.metric == name]
+        np.testing.assert_allclose(own, expected[:, column], atol=1e-12, err_msg=f"{name} differs")
+
+
+def check_ranking(images: Array, queries: Array, rank: Ranks) -> None:
+    """Hold a ranking in float32 against ours: only scores that nearly tie may change places."""
+    every = cosine_scores(images, queries)
+    best = every.best(range(QUERIES), np.arange(len(images)), PREFIXES)
+    ours = np.stack([rows[np.argsort(-scores, kind="stable")] for rows, scores in best])
+    share = (ours == rank(images, queries, PREFIXES)).mean()
+    np.testing.assert_array_less(0.999, share, err_msg="the share of the ranking that agrees")
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the workload."""
+    for n in sizes(40_000, 80_000, 170_000):
+        images, queries, groups, subject = world(n)
+        exact = images.astype(np.float64), queries.astype(np.float64)
+        size, last = f"{QUERIES} × {n:,}, {GROUPS} groups", n == 170_000
+        for what, own, goal in (
+            ("every query ranks its subject's images", subject, 20.0),
+            ("every query ranks all images", None, 40.0),
+        ):
+            call = partial(measured, images, queries, groups, own)
+            check(call(), script(*exact, groups, own))
+            row = partial(
+                Row, "W4", what, size, memory_mb=peak_mb(call), n=n,
+                limit_seconds=read_seconds(4.0 * n * D) if own is not None else product(n, queries),
+                limit=PRODUCT if own is None else READ,
+            )  # fmt: skip
+            mine, theirs = alternate(call, partial(script, images, queries, groups, own))
+            yield row(SCRIPT, theirs, mine, goal if last else None)
+            if own is None:
+                yield from rankings(call, images, queries, row, last=last)
+
+
+def rankings(
+    call: Callable[[], Any], images: Array, queries: Array, row: Callable[..., Row], *, last: bool
+) -> Iterator[Row]:
+    """Yield ours with all measures against rankings alone."""
+    peers: dict[str, tuple[Ranks, float | None]] = {NUMPY: (with_numpy, None)}
+    if find_spec("torch") is not None:
+        peers[TORCH] = (with_torch, 1.5 if last else None)
+    for peer, (rank, goal) in peers.items():
+        check_ranking(images, queries, rank)
+        mine, theirs = alternate(call, partial(rank, images, queries, PREFIXES))
+        yield row(peer, theirs, mine, goal)
+    if TORCH not in peers:
+        nothing = float("nan")
+        yield row(TORCH, nothing, timed(call), None, note="torch is not installed")
+
+
+def product(n: int, queries: Array) -> float:
+    """Seconds of the products of n images with the queries, on every core."""
+    block = np.ones((2048, D), np.float32)
+    return timed(lambda: queries @ block.T, repeats=20) * n / 2048 / threads()
+
+
+if __name__ == "__main__":
+    harness.main(rows)
