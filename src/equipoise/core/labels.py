@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import merge
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -159,15 +157,12 @@ def natural(name: str) -> tuple[int, float, str]:
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Return distinct names sorted as by `natural`, quickly where few of them are numbers."""
     words: list[str] = []
-    others: list[str] = []
+    numbers: list[str] = []
     for name in set(names):
-        # What begins so is no number, and trying it costs more than sorting it.
-        plain = name[:1].isascii() and name[:1].isalpha() and name[0] not in "iInN"
-        (words if plain else others).append(name)
-    words.sort()
-    others.sort(key=natural)
-    numbers = bisect_left(others, 1, key=lambda name: natural(name)[0])
-    return (*others[:numbers], *merge(others[numbers:], words))
+        # No finite number begins with a letter, and trying costs more than sorting.
+        letter = name[:1].isalpha() and name[0].isascii()
+        (words if letter or natural(name)[0] else numbers).append(name)
+    return (*sorted(numbers, key=natural), *sorted(words))
 
 
 def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:

@@ -199,9 +199,12 @@ def count(
     InputError
         When lengths differ, probabilities are not finite or negative, or nothing is left.
     """
-    labels = coded(y_pred) or label_array(y_pred, what="y_pred")
-    flat = (labels.codes if isinstance(labels, Encoded) else labels).ndim == 1
-    if flat and weights is None and units is None:
+    # Arrays of Arrow have no shape: they are columns.
+    known = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
+    known = known or hasattr(y_pred, "__arrow_c_stream__")
+    labels = y_pred if known else label_array(y_pred, what="y_pred")
+    shape = getattr(labels.codes if isinstance(labels, Encoded) else labels, "shape", (0,))
+    if len(shape) == 1 and weights is None and units is None:
         cells = Cells.of(y_true, labels, groups)
         return Counts(
             cells.groups,
@@ -212,7 +215,7 @@ def count(
             cells.excluded,
             "row",
         )
-    return _count_items(y_true, labels, groups, weights, units)
+    return _count_items(y_true, coded(labels) or labels, groups, weights, units)
 
 
 def _count_items(y_true: Any, y_pred: Any, groups: Any, weights: Any, units: Any) -> Counts:

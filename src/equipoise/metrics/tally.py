@@ -169,13 +169,20 @@ def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
         keys += values
     keys -= (columns[0].low * sizes[1] + columns[1].low) * sizes[2] + columns[2].low
     keys.sort()
-    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    begins = np.flatnonzero(_new(keys))
     cells, counts = keys[begins], np.diff(begins, append=len(keys))
     pairs = cells // sizes[2]
-    new = np.diff(pairs, prepend=-1) != 0
+    new = _new(pairs)
     table = np.zeros((int(new.sum()), sizes[2]), dtype=np.int64)
     table[np.cumsum(new) - 1, cells % sizes[2]] = counts
     return pairs[new], table
+
+
+def _new(ordered: Indices) -> npt.NDArray[np.bool_]:
+    """Whether each number differs from the one before."""
+    new = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
 
 
 def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
