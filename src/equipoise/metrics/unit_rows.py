@@ -54,20 +54,20 @@ def inverse_lengths(rows: npt.NDArray[Any], scale: Floats) -> bool:
 def project(rows: npt.NDArray[Any], scale: Floats, directions: Floats, found: Floats) -> None:
     """Write the inner products of rows, each times its scale, with directions (k, d): (n, k)."""
     n, d = rows.shape
-    whole = d - d % 32
-    lanes = np.empty(32)
+    whole = d - d % 64
+    lanes = np.empty(64)
     row = np.empty(d)
     for i in range(n):
         for j in range(d):
             row[j] = rows[i, j]
         for k in range(directions.shape[0]):
             lanes[:] = 0.0
-            for start in range(0, whole, 32):
-                for j in range(32):
+            for start in range(0, whole, 64):
+                for j in range(64):
                     lanes[j] += row[start + j] * directions[k, start + j]
             for j in range(d - whole):
                 lanes[j] += row[whole + j] * directions[k, whole + j]
-            half = 16
+            half = 32
             while half:
                 for j in range(half):
                     lanes[j] += lanes[j + half]
