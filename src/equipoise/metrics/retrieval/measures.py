@@ -40,7 +40,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    scores : array-like, shape (n,) or (queries, n)
+    scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each item to each query, higher is better.
     groups : array-like (n,), mapping of str to array-like, or Groups
         Groups of the items; intersections of any number of attributes. Items of which an
