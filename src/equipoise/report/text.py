@@ -26,19 +26,22 @@ def _shown(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
+_ROUNDING = 1e-12
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: fixed decimals, "–" where there is none.
 
     Magnitudes below half the last digit keep their first significant digit instead of
-    becoming 0.
+    becoming 0, but for those that are the rounding of sums.
     """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value != 0 and abs(value) < 0.5 * 10**-digits:
+    if _ROUNDING < abs(value) < 0.5 * 10**-digits:
         return f"{value:.1g}".replace("-", "−")
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{0.0 if abs(value) <= _ROUNDING else value:.{digits}f}".replace("-", "−")
 
 
 def count(value: float | None) -> str:

@@ -26,6 +26,7 @@ from equipoise.report.contrast import contrast
 from equipoise.report.sections.differences import differences_chart
 from equipoise.report.sections.tables import parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
+from equipoise.report.voices import voice
 from equipoise.report.words import (
     figures,
     harmful_side,
@@ -228,7 +229,7 @@ def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
 
 def _findings_table(found: Sequence[Finding]) -> Table:
     columns = [
-        "Metric", "Class", "#Value", "#Interval", "#Chance", "Verdict", "Model", "Groups",
+        "Metric", "About" if voice(found[0].audit) else "Class", "#Value", "#Interval", "#Chance", "Verdict", "Model", "Groups",
         "#Excess", "#q", "#Chance band", "#Images", "~Reason", "~Null hypothesis",
     ]  # fmt: skip
     cells = [

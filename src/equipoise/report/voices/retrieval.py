@@ -2,12 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import MappingProxyType
+
 from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import count, listed
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    return f"What do {len(result.findings)} findings about queries say?"
+    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
+    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    verb = "does" if len(models) == 1 else "do"
+    return f"Of images that differ in {listed(groups)}, whom {verb} {listed(models)} show first?"
 
 
-VOICE = Voice(_question, "queries")
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data = result.manifest.resolved.get("data", {})
+    data = data if isinstance(data, dict) else {}
+    images = data.get("images", {})
+    n = max((finding.n for finding in result.findings), default=0)
+    subject, sets = data.get("subject"), data.get("sets")
+    ranked = f"the images of its own {subject}" if subject else "all images"
+    chance = (
+        f"the members of a {sets} exchange their groups" if sets else "a random order of the pool"
+    )
+    return (
+        ("Images", f"{count(n)}, from {images.get('table', '')}"),
+        ("Each query ranks", ranked),
+        ("Chance", chance),
+    )
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import retrieval
+
+    return (retrieval.curves, retrieval.queries)
+
+
+def _both(metric: str, text: str) -> dict[tuple[str, bool], str]:
+    """Say the same over all queries and for one of them."""
+    return {
+        (metric, False): f"Over the queries of {{model}}, {text}",
+        (metric, True): f"For “{{subject}}” in {{model}}, {text}",
+    }
+
+
+VOICE = Voice(
+    question=_question,
+    parts="queries",
+    titles=MappingProxyType(
+        {
+            "max_skew": "MaxSkew@K",
+            "min_skew": "MinSkew@K",
+            "skew_at_k": "Skew@K",
+            "ndkl": "NDKL",
+            "bias_at_k": "Bias@K",
+            "retrieval_mad": "Deviation of shares (MAD)",
+            "normalized_similarity_mad": "Deviation of similarities (MAD)",
+        }
+    ),
+    frames=MappingProxyType(
+        {
+            **_both(
+                "max_skew",
+                "the group of {groups} that is most over-represented among the first images has a "
+                "skew of {value}.",
+            ),
+            **_both(
+                "min_skew",
+                "the group of {groups} that is most under-represented among the first images has "
+                "a skew of {value}.",
+            ),
+            **_both(
+                "ndkl",
+                "the order of images departs from the desired shares of {groups} by an NDKL of "
+                "{value}.",
+            ),
+            **_both(
+                "retrieval_mad",
+                "shares of {groups} among the first images deviate from each other by {value} in "
+                "all.",
+            ),
+            **_both(
+                "bias_at_k",
+                "the difference in shares of two groups of {groups} among the first images is "
+                "{value} (Bias@K).",
+            ),
+            **_both(
+                "normalized_similarity_mad",
+                "similarities of groups of {groups} to the query lie {value} standard deviations "
+                "apart in all.",
+            ),
+            ("skew_at_k", True): (
+                "Over the queries of {model}, {subject} has a mean skew of {value} among the first "
+                "images."
+            ),
+        }
+    ),
+    harm=MappingProxyType({"min_skew": "lower", "bias_at_k": "either", "skew_at_k": "either"}),
+    facts=_facts,
+    sections=_sections,
+)

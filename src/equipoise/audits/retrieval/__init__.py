@@ -1,0 +1,1 @@
+"""Audits of rankings: whom a query shows first."""

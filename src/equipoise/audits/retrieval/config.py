@@ -1,0 +1,164 @@
+"""The configuration of an audit of retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
+from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+
+Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
+MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class DataConfig(Section):
+    """The images that are ranked.
+
+    Attributes
+    ----------
+    images : ItemsConfig
+        Table of the images.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list: the intersections.
+    subject : str, optional
+        Column of what an image shows: each query ranks the images of its own subject. Without
+        it every query ranks all images.
+    sets : str, optional
+        Column of the counterfactual set, whose images differ in the groups only.
+    min_group_size : int
+        Smaller groups are shown, and neither the largest nor the smallest skew.
+    max_unmatched : float
+        Largest share of images or queries without a row in a file, and the other way round.
+    """
+
+    images: ItemsConfig
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ]
+    subject: Name | None = None
+    sets: Name | None = None
+    min_group_size: Annotated[int, Field(ge=1)] = 1
+    max_unmatched: Share = 0.01
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are needed."""
+        named = [name for group in self.groups for name in group]
+        return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets))]))
+
+
+class QueriesConfig(ItemsConfig):
+    """The queries, such as neutral prompts.
+
+    Attributes
+    ----------
+    subject : str, optional
+        Column of what a query asks for. Queries of one subject are averaged: the mean of their
+        unit vectors.
+    """
+
+    subject: Name | None = None
+
+
+class ModelConfig(Section):
+    """One model: embeddings of images and queries, or scores of each image for each query.
+
+    Attributes
+    ----------
+    images, queries : ArrayConfig, optional
+        Embeddings in one space; images are ranked by cosine.
+    scores : ArrayConfig, optional
+        One row per image, one column per query.
+    """
+
+    images: ArrayConfig | None = None
+    queries: ArrayConfig | None = None
+    scores: ArrayConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> ModelConfig:
+        embedded = self.images is not None and self.queries is not None
+        if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
+            raise ValueError(
+                "what is ranked is not clear; give 'images' and 'queries', or 'scores' alone"
+            )
+        return self
+
+
+class RankingConfig(Section):
+    """What is measured of each ranking.
+
+    Attributes
+    ----------
+    k : int or list of int, optional
+        How many of the best images count; the number of groups unless given.
+    prefixes : int, optional
+        Prefixes of NDKL, and the last K of the curves; the square of the first k unless given,
+        or what the smallest pool allows.
+    desired : "pool", "uniform" or mapping of group to share
+        The shares that are desired.
+    measures : list of str
+    first, second : str, optional
+        Groups of Bias@K.
+    marginals : bool
+        Measure each attribute of an intersection within each value of the others, too.
+    similarity : bool
+        Measure normalised similarities, too.
+    curves : bool
+        Measure every K up to `prefixes`, for the plots.
+    """
+
+    k: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        Field(strict=False, min_length=1),
+        BeforeValidator(_several),
+        AfterValidator(distinct),
+    ] | None = None  # fmt: skip
+    prefixes: Annotated[int, Field(ge=1)] | None = None
+    desired: Literal["pool", "uniform"] | Mapping[Label, Share] = "pool"
+    measures: Annotated[
+        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ] = MEASURES
+    first: Label | None = None
+    second: Label | None = None
+    marginals: bool = True
+    similarity: bool = True
+    curves: bool = True
+
+
+class Config(AuditConfig):
+    """The configuration of an audit of retrieval; see docs/audits/retrieval.md for every key."""
+
+    audit: Literal["retrieval"]
+    data: DataConfig
+    queries: QueriesConfig | None = None
+    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    ranking: RankingConfig = RankingConfig()
+
+    @model_validator(mode="after")
+    def _queries_are_named(self) -> Config:
+        file_names(self.models)
+        embedded = [name for name, model in self.models.items() if model.queries is not None]
+        if embedded and self.queries is None:
+            raise ValueError(
+                f"queries: required, and missing: model {embedded[0]!r} has embeddings of queries, "
+                "which the table of queries names"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> Config:
+        groups = [group_name(group) for group in self.data.groups]
+        groups += [name for group in self.data.groups for name in group if name not in groups]
+        for index, rule in enumerate(self.gate):
+            among(f"gate[{index}].model", rule.model, [*self.models])
+            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+        return self

@@ -1,0 +1,136 @@
+"""What is measured: model × groups, and within the values of the other attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.config_sections import group_name
+from equipoise.audits.retrieval.loading import RetrievalData, Scored
+from equipoise.core.groups import Groups
+
+if TYPE_CHECKING:
+    from equipoise.audits.retrieval.config import Config
+
+Objects = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """One model's rankings, held against one set of groups.
+
+    Attributes
+    ----------
+    model : str
+    attributes : tuple of str
+        Compared.
+    within : tuple of str
+        Attributes that are held fixed: each of their values is a pool of its own.
+    data : RetrievalData
+    config : Config
+    """
+
+    model: str
+    attributes: tuple[str, ...]
+    within: tuple[str, ...]
+    data: RetrievalData
+    config: Config
+
+    @property
+    def scored(self) -> Scored:
+        """The model's rankings."""
+        return self.data.models[self.model]
+
+    @property
+    def name(self) -> str:
+        """The groups as findings call them."""
+        return group_name(self.attributes)
+
+    @property
+    def version(self) -> str:
+        """What is held fixed, in words; "default" where nothing is."""
+        return f"within {group_name(self.within)}" if self.within else "default"
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of the images that are ranked."""
+        found = {name: self.column(name) for name in self.attributes}
+        return Groups.of(found, min_size=self.config.data.min_group_size)
+
+    def column(self, name: str) -> Objects:
+        """Return a column of the images that are ranked."""
+        return self.data.images.columns[name][self.scored.used]
+
+    @cached_property
+    def pools(self) -> dict[str, Any]:
+        """How rankings split into pools: the keywords of the metrics."""
+        data = self.config.data
+        held = {name: self.column(name) for name in self.within}
+        return {
+            "queries": self.column(data.subject) if data.subject else self._names,
+            "within": held or None,
+            "sets": self.column(data.sets) if data.sets else None,
+        }
+
+    @property
+    def _names(self) -> Any:
+        """Names of queries that rank all images; scores of vectors bring their own."""
+        return [*self.scored.queries] if isinstance(self.scored.scores, np.ndarray) else None
+
+    @cached_property
+    def smallest_pool(self) -> int:
+        """Images in the smallest pool."""
+        keys = [*(self.pools["within"] or {}).values()]
+        if self.config.data.subject:
+            keys.append(self.column(self.config.data.subject))
+        if not keys:
+            return len(self.scored.used)
+        pools: dict[tuple[Any, ...], int] = {}
+        for key in zip(*keys, strict=True):
+            if None not in key:
+                pools[key] = pools.get(key, 0) + 1
+        return min(pools.values(), default=0)
+
+    @cached_property
+    def ks(self) -> tuple[int, ...]:
+        """How many of the best images count; the number of groups unless the config says."""
+        return self.config.ranking.k or (max(2, int((self.groups.counts > 0).sum())),)
+
+    @cached_property
+    def prefixes(self) -> int:
+        """The last prefix of NDKL and of the curves."""
+        wanted = self.config.ranking.prefixes or self.ks[0] ** 2
+        return max(1, min(wanted, self.smallest_pool - 1)) if self.smallest_pool else wanted
+
+    @property
+    def desired(self) -> Any:
+        """The desired shares; those of another choice of groups do not apply."""
+        given = self.config.ranking.desired
+        if not isinstance(given, Mapping):
+            return given
+        return dict(given) if {*given} == {*self.groups.names} else "pool"
+
+
+def designs(config: Config, data: RetrievalData) -> Iterator[Design]:
+    """Yield every model with every choice of groups; intersections with their marginals."""
+    for model in data.models:
+        seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+        for attributes in config.data.groups:
+            for compared, within in _choices(attributes, marginals=config.ranking.marginals):
+                if (compared, within) not in seen:
+                    seen.add((compared, within))
+                    yield Design(model, compared, within, data, config)
+
+
+def _choices(
+    attributes: tuple[str, ...], *, marginals: bool
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    yield attributes, ()
+    if marginals and len(attributes) > 1:
+        for one in attributes:
+            yield (one,), tuple(name for name in attributes if name != one)

@@ -1,0 +1,178 @@
+"""The audit of retrieval in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.findings import Draft
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.retrieval import loading
+from equipoise.audits.retrieval.designs import Design, designs
+from equipoise.audits.retrieval.loading import RetrievalData
+from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
+from equipoise.audits.retrieval.tables import tables_of
+from equipoise.core.errors import DataError
+from equipoise.metrics.retrieval.chance import expected_max_skew
+
+if TYPE_CHECKING:
+    from equipoise.audits.retrieval.config import Config
+
+Row = dict[str, Any]
+
+# Seconds for a permutation of one item among the first, all measures together: a rough guide.
+_SECONDS_PER_ITEM = 4e-8
+
+
+def load(config: Config, *, base: Path) -> RetrievalData:
+    """Read the images, the queries and every model's scores, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def measure(config: Config, data: RetrievalData, progress: Progress | None) -> Measured:
+    """Measure the rankings of every model on every choice of groups.
+
+    Raises
+    ------
+    DataError
+        When no choice of groups leaves two to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    tests = sum(tests_of(design) for design in every)
+    drafts: list[Draft] = []
+    measured: list[MeasuredDesign] = []
+    for done, design in enumerate(every):
+        if progress is not None:
+            progress("measuring", done, len(every))
+        found = measure_design(design, config, tests)
+        drafts += found.drafts
+        measured.append(found)
+    return Measured(tuple(drafts), tables_of(measured), tuple(_notes(every, data, config)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit of retrieval would do.
+
+    Attributes
+    ----------
+    images : int
+    models : list of dict
+        Per model: queries, images that can be ranked, and those that cannot, by reason.
+    rankings : list of dict
+        Per model and groups: groups, smallest pool, K, prefixes, and the MaxSkew@K that random
+        order alone gives with groups of equal size.
+    tests : int
+    seconds : float
+        A rough guide.
+    """
+
+    images: int
+    models: list[Row]
+    rankings: list[Row]
+    tests: int
+    seconds: float
+
+
+def plan(config: Config, data: RetrievalData) -> Plan:
+    """Say what the audit would do."""
+    every = [*designs(config, data)]
+    return Plan(
+        images=len(data.images),
+        models=[
+            {"model": name, "queries": len(one.queries), "ranked": len(one.used), **one.counts}
+            for name, one in data.models.items()
+        ],
+        rankings=[_ranking(design) for design in every],
+        tests=sum(tests_of(design) for design in every),
+        seconds=round(sum(_seconds(design, config) for design in every), 1),
+    )
+
+
+def _ranking(design: Design) -> Row:
+    groups = int((design.groups.counts > 0).sum())
+    pool, k = design.smallest_pool, design.ks[0]
+    each = pool // groups if groups else 0
+    known = groups > 1 and each > 0 and k < each * groups
+    return {
+        "model": design.model,
+        "groups": design.name,
+        "version": design.version,
+        "number_of_groups": groups,
+        "smallest_pool": pool,
+        "k": [*design.ks],
+        "prefixes": design.prefixes,
+        "chance_max_skew": expected_max_skew([each] * groups, k) if known else None,
+    }
+
+
+def _seconds(design: Design, config: Config) -> float:
+    draws = config.resampling.permutations or config.resampling.replicates
+    items = len(design.scored.queries) * design.prefixes
+    return 2 * draws * items * len(design.ks) * _SECONDS_PER_ITEM
+
+
+def _check(every: Sequence[Design], data: RetrievalData) -> None:
+    for design in every:
+        if design.groups.usable.sum() < 2:
+            sizes = dict(zip(design.groups.names, design.groups.counts.tolist(), strict=True))
+            raise DataError(
+                f"groups {design.name}: fewer than two have {design.groups.min_size} images that "
+                f"can be ranked ({_sizes(sizes)})",
+                file=data.images.name,
+                expected="at least two groups of that size",
+                fix="choose other groups, or lower data.min_group_size",
+            )
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{name}: {n}" for name, n in [*sizes.items()][:10])
+    return shown + (", …" if len(sizes) > 10 else "") if sizes else "none has any"
+
+
+def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iterator[str]:
+    yield (
+        "Groups are as the data label them: perceived attributes, not identities. The findings "
+        "say nothing about groups that the labels do not name."
+    )
+    yield (
+        "A trained model is never exchangeable: with images enough any preference has a small p. "
+        "Read the excess over chance."
+    )
+    for name, one in data.models.items():
+        if not one.normalised:
+            yield f"{name}: the embeddings are not of length 1; they are normalised."
+        for what, count in one.counts.items():
+            if count:
+                yield f"{name}: {count} {what}, not used."
+    yield from _missing(data)
+    for design in every:
+        yield from _of_design(design, config)
+
+
+def _missing(data: RetrievalData) -> Iterator[str]:
+    for name, count in data.images.counts["missing"].items():
+        if count:
+            yield f"{count} images have no {name}: docs/audits/retrieval.md says what follows."
+
+
+def _of_design(design: Design, config: Config) -> Iterator[str]:
+    wanted = config.ranking.prefixes or design.ks[0] ** 2
+    if design.prefixes < wanted:
+        where = f"{design.model}, {design.name}"
+        where += f" ({design.version})" if design.version != "default" else ""
+        yield (
+            f"{where}: the smallest pool has {design.smallest_pool} images, so NDKL and the curves "
+            f"run over {design.prefixes} prefixes, not {wanted}."
+        )
+    for name, n, usable in zip(
+        design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
+    ):
+        if not usable:
+            yield (
+                f"{design.name}: {name} has {n} images that can be ranked, fewer than "
+                f"{design.groups.min_size}, and is shown only."
+            )

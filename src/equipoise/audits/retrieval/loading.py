@@ -1,0 +1,228 @@
+"""Read the images, the queries, and what each model says of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import DataError
+from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
+from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
+
+if TYPE_CHECKING:
+    from equipoise.audits.retrieval.config import Config, ModelConfig
+
+Objects = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One model's rankings.
+
+    Attributes
+    ----------
+    scores : CosineScores, or ndarray of shape (queries, used) or (used,)
+        (used,): the score of each image for the query of its own subject.
+    queries : tuple of str
+    used : ndarray of int64
+        Places of the images that can be ranked in the table.
+    counts : mapping
+        Images and queries that cannot, by reason.
+    normalised : bool
+        Whether embeddings were of length 1 as given.
+    """
+
+    scores: CosineScores | npt.NDArray[np.float64]
+    queries: tuple[str, ...]
+    used: npt.NDArray[np.int64]
+    counts: Mapping[str, int]
+    normalised: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalData:
+    """What an audit of retrieval measures.
+
+    Attributes
+    ----------
+    images : Items
+    models : mapping of str to Scored
+    inputs, counts : mapping
+        Of every file read.
+    """
+
+    images: Items
+    models: Mapping[str, Scored]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+
+def load(config: Config, *, base: Path) -> RetrievalData:
+    """Read everything that a configuration names.
+
+    Raises
+    ------
+    DataError
+        When a file cannot be read or joined, no query is left, or images have subjects that no
+        query asks for.
+    """
+    data = config.data
+    images = load_items(data.images.source(base, data.columns), what="images")
+    inputs = dict(images.inputs)
+    counts: dict[str, Any] = {"images": images.counts, "models": {}}
+    queries = _queries(config, base)
+    if queries is not None:
+        inputs |= queries.inputs
+        counts["queries"] = queries.counts
+    models = {}
+    for name, model in config.models.items():
+        if model.scores is not None:
+            models[name] = _from_scores(name, model, images, config, base, inputs, counts)
+        elif queries is not None:
+            models[name] = _from_vectors(name, model, images, queries, config, base, inputs, counts)
+    return RetrievalData(images, models, inputs, counts)
+
+
+def _queries(config: Config, base: Path) -> Items | None:
+    about = config.queries
+    if about is None or all(model.queries is None for model in config.models.values()):
+        return None
+    columns = () if about.subject is None else (about.subject,)
+    return load_items(about.source(base, columns), what="queries")
+
+
+def _from_vectors(
+    name: str,
+    model: ModelConfig,
+    images: Items,
+    queries: Items,
+    config: Config,
+    base: Path,
+    inputs: dict[str, Any],
+    counts: dict[str, Any],
+) -> Scored:
+    assert model.images is not None  # noqa: S101 - the schema sees to both
+    assert model.queries is not None  # noqa: S101
+    unmatched = config.data.max_unmatched
+    own = load_vectors(
+        model.images.source(base), images, what=f"{name} images", max_unmatched=unmatched
+    )
+    asked = load_vectors(
+        model.queries.source(base), queries, what=f"{name} queries", max_unmatched=unmatched
+    )
+    if own.dimension != asked.dimension:
+        raise DataError(
+            f"embeddings of {asked.dimension} numbers; those of the images have {own.dimension}",
+            file=asked.name,
+            expected="images and queries in one space",
+            fix="embed both with the same model, after its projection",
+        )
+    inputs |= {**own.inputs, **asked.inputs}
+    counts["models"][name] = {"images": own.counts, "queries": asked.counts}
+    names, vectors = _by_subject(asked, queries, config)
+    used = _with_subject(np.flatnonzero(own.usable), images, names, config, asked.name)
+    scores = cosine_scores(own.take(used), vectors, names=names)
+    left = {
+        "images without an embedding": int((own.rows < 0).sum()),
+        "images with an embedding of zeros": int(own.zero.sum()),
+        "images with an embedding that is not finite": int(own.not_finite.sum()),
+        "queries without a usable embedding": int((~asked.usable).sum()),
+    }
+    return Scored(scores, tuple(names), used, left, own.normalised and asked.normalised)
+
+
+def _by_subject(
+    vectors: Vectors, queries: Items, config: Config
+) -> tuple[list[str], npt.NDArray[np.float64]]:
+    """Average the unit vectors of the queries of one subject, in order of first appearance."""
+    usable = np.flatnonzero(vectors.usable)
+    if not len(usable):
+        raise DataError(
+            "no query has a usable embedding",
+            file=vectors.name,
+            expected="finite vectors that are not zero",
+            fix="embed the queries anew",
+        )
+    taken = vectors.take(usable).astype(np.float64)
+    taken /= np.linalg.norm(taken, axis=1, keepdims=True)
+    column = config.queries.subject if config.queries else None
+    if column is None:
+        return queries.ids[usable].tolist(), taken
+    subjects = queries.columns[column][usable]
+    names = list(dict.fromkeys(str(one) for one in subjects if one is not None))
+    means = np.stack([taken[subjects == name].mean(axis=0) for name in names])
+    return names, means
+
+
+def _from_scores(
+    name: str,
+    model: ModelConfig,
+    images: Items,
+    config: Config,
+    base: Path,
+    inputs: dict[str, Any],
+    counts: dict[str, Any],
+) -> Scored:
+    assert model.scores is not None  # noqa: S101 - the schema sees to it
+    matrix = load_matrix(
+        model.scores.source(base), images, what=f"{name} scores",
+        max_unmatched=config.data.max_unmatched,
+    )  # fmt: skip
+    inputs |= matrix.inputs
+    counts["models"][name] = {"scores": matrix.counts}
+    names = [*matrix.names]
+    scores = matrix.take(names)
+    known = np.isfinite(scores).all(axis=1)
+    used = _with_subject(np.flatnonzero(known), images, names, config, matrix.name)
+    if not len(used):
+        raise DataError(
+            "no image has a score for every query",
+            file=matrix.name,
+            expected="finite scores",
+            fix="leave out the queries that lack scores with `columns:`",
+        )
+    left = {"images without a score for every query": int((~known).sum())}
+    return Scored(_own(scores[used], images, used, names, config), tuple(names), used, left)
+
+
+def _own(
+    scores: npt.NDArray[Any],
+    images: Items,
+    used: npt.NDArray[np.int64],
+    names: list[str],
+    config: Config,
+) -> npt.NDArray[np.float64]:
+    if config.data.subject is None:
+        return np.asarray(scores.T, dtype=np.float64)
+    places = {name: place for place, name in enumerate(names)}
+    subjects = images.columns[config.data.subject][used]
+    own = np.array([places[one] for one in subjects], dtype=np.int64)
+    return np.asarray(scores[np.arange(len(used)), own], dtype=np.float64)
+
+
+def _with_subject(
+    used: npt.NDArray[np.int64], images: Items, names: list[str], config: Config, file: str
+) -> npt.NDArray[np.int64]:
+    """Keep images whose subject a query asks for; refuse where most have none."""
+    if config.data.subject is None:
+        return used
+    subjects = images.columns[config.data.subject]
+    asked = {*names}
+    kept = np.array([place for place in used.tolist() if subjects[place] in asked], dtype=np.int64)
+    lost = sorted(
+        {str(subjects[p]) for p in used.tolist() if subjects[p] not in asked and subjects[p]}
+    )
+    if lost and len(used) - len(kept) > config.data.max_unmatched * len(used):
+        raise DataError(
+            f"no query asks for the subject of {len(used) - len(kept)} images: "
+            f"{', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}",
+            file=file,
+            expected=f"a query for each {config.data.subject}, such as {names[0]!r}",
+            fix="add the queries, or name their subjects as the images do",
+        )
+    return kept

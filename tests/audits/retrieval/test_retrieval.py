@@ -1,0 +1,303 @@
+"""The audit of retrieval: what was planted is found, and unusual input is told."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core.finding import Family
+from equipoise.metrics import cosine_scores, max_skew, ndkl, normalized_similarity_mad
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "retrieval"
+QUERIES = ("chef", "nurse", "pilot")
+N = 120
+
+
+def table() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "image": [f"i{k:03d}" for k in range(N)],
+            "gender": ["man", "woman"] * (N // 2),
+            "race": ["a", "a", "b", "b", "c", "c"] * (N // 6),
+            "job": [QUERIES[k // (N // 3)] for k in range(N)],
+            "set": [f"s{k // 6}" for k in range(N)],
+        }
+    )
+
+
+def images(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((N, 5))
+
+
+def prompts() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((3, 5))
+
+
+def asked() -> pl.DataFrame:
+    return pl.DataFrame({"query": QUERIES})
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "audit": "retrieval",
+        "data": {"images": {"table": table(), "id": "image"}, "groups": ["gender"]},
+        "queries": {"table": asked(), "id": "query"},
+        "models": {"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
+        "ranking": {"k": 10, "curves": False, "similarity": False},
+        "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
+    }
+    for key, value in changes.items():
+        old = found.get(key, {})
+        found[key] = {**old, **value} if isinstance(value, dict) and key != "models" else value
+    return found
+
+
+def run(**changes: Any) -> AuditResult:
+    return audits.run(audits.parse_config(values(**changes)))
+
+
+def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+    return {(f.metric, f.subject): f for f in result.findings if f.version == version}
+
+
+def test_findings_are_the_metrics_of_the_rankings() -> None:
+    found = by_metric(run(ranking={"similarity": True}))
+    scores = cosine_scores(images(), prompts(), names=QUERIES)
+    gender = table()["gender"].to_numpy()
+    skew = max_skew(scores, {"gender": gender}, k=10, resampling=None)
+    assert found["max_skew", ""].value == skew.value
+    assert [found["max_skew", part.subject].value for part in skew.parts[:3]] == [
+        part.value for part in skew.parts[:3]
+    ]
+    assert found["ndkl", ""].value == ndkl(scores, gender, k=100, resampling=None).value
+    similar = normalized_similarity_mad(scores, gender, resampling=None).value
+    assert found["normalized_similarity_mad", ""].value == pytest.approx(similar, rel=1e-12)
+
+
+def test_scores_and_embeddings_say_the_same() -> None:
+    vectors, texts = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (images(), prompts()))
+    scores = pl.DataFrame(dict(zip(QUERIES, texts @ vectors.T, strict=True)))
+    scores = scores.with_columns(image=table()["image"])
+    one = by_metric(run())
+    other = by_metric(run(models={"m": {"scores": {"file": scores, "id": "image"}}}, queries=None))
+    assert {key: f.value for key, f in one.items()} == {key: f.value for key, f in other.items()}
+    assert {key: f.p_value for key, f in one.items() if f.p_value == f.p_value} == {
+        key: f.p_value for key, f in other.items() if f.p_value == f.p_value
+    }
+
+
+def test_each_query_ranks_its_own_images() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    found = by_metric(run(data=data))
+    chef = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
+    prompt = prompts()[0] / np.linalg.norm(prompts()[0])
+    gender = table()["gender"].to_numpy()[: N // 3]
+    alone = max_skew(chef @ prompt, gender, k=10, resampling=None)
+    assert found["max_skew", "chef"].value == alone.value
+    assert found["max_skew", "chef"].n == N // 3
+
+
+def test_queries_of_one_subject_are_averaged_as_unit_vectors() -> None:
+    several = pl.DataFrame({"query": [f"q{k}" for k in range(4)], "job": ["chef"] * 3 + ["nurse"]})
+    vectors = np.random.default_rng(5).standard_normal((4, 5)) * [[1.0], [9.0], [3.0], [1.0]]
+    found = by_metric(
+        run(
+            queries={"table": several, "id": "query", "subject": "job"},
+            models={"m": {"images": {"file": images()}, "queries": {"file": vectors}}},
+        )
+    )
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    mean = np.stack([units[:3].mean(axis=0), units[3]])
+    scores = cosine_scores(images(), mean, names=("chef", "nurse"))
+    gender = table()["gender"].to_numpy()
+    expected = max_skew(scores, gender, k=10, resampling=None)
+    assert found["max_skew", ""].value == expected.value
+    assert {subject for metric, subject in found if metric == "max_skew"} == {"", "chef", "nurse"}
+
+
+def test_with_sets_both_nulls_stand_side_by_side() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "sets": "set"}
+    result = run(data=data)
+    primary = by_metric(result)["max_skew", ""]
+    beside = by_metric(result, "null: pool order")["max_skew", ""]
+    assert primary.null.startswith("the order within each counterfactual set is random")
+    assert beside.value == primary.value
+    assert beside.verdict == Verdict.NONE
+    assert beside.family is Family.DESCRIPTIVE
+
+
+def test_several_k_are_versions_and_marginals_too() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
+    result = run(data=data, ranking={"k": [6, 12]})
+    places = {(f.groups, f.version) for f in result.findings if f.metric == "ndkl"}
+    assert {("race × gender", "K = 6"), ("race × gender", "K = 12")} <= places
+    assert {("race", "within gender, K = 6"), ("gender", "within race, K = 12")} <= places
+
+
+def test_of_two_groups_one_skew_is_tested() -> None:
+    found = by_metric(run())
+    for subject in ("", *QUERIES):
+        finding = found["min_skew", subject]
+        assert finding.family is Family.DESCRIPTIVE
+        assert np.isnan(finding.p_value)
+        assert "max_skew is tested" in finding.reason or "−∞" in finding.reason
+
+
+def test_a_chance_level_of_minus_infinity_has_no_verdict() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
+    finding = by_metric(run(data=data, ranking={"k": 3}))["min_skew", ""]
+    assert finding.value == -np.inf
+    assert finding.verdict == Verdict.NONE
+    assert finding.reason == (
+        "by chance alone a group is often absent among the first, whose skew is −∞"
+    )
+
+
+def test_k_beyond_the_pool_is_not_estimable() -> None:
+    finding = by_metric(run(ranking={"k": N}))["max_skew", ""]
+    assert finding.verdict == Verdict.NOT_ESTIMABLE
+
+
+def test_equal_scores_show_nobody_first() -> None:
+    flat = pl.DataFrame({name: np.ones(N) for name in QUERIES})
+    found = by_metric(run(models={"m": {"scores": {"file": flat}}}, queries=None))
+    assert found["max_skew", ""].value == pytest.approx(0.0, abs=1e-15)
+    assert found["max_skew", ""].chance == pytest.approx(0.0, abs=1e-15)
+    assert not [f for f in found.values() if f.verdict == Verdict.DISPARITY]
+
+
+def test_images_that_cannot_be_ranked_are_counted() -> None:
+    vectors = images()
+    vectors[0], vectors[7, 2] = 0.0, np.nan
+    notes = run(
+        models={"m": {"images": {"file": vectors}, "queries": {"file": prompts()}}}
+    ).manifest.notes
+    assert "m: 1 images with an embedding of zeros, not used." in notes
+    assert "m: 1 images with an embedding that is not finite, not used." in notes
+    assert "m: the embeddings are not of length 1; they are normalised." in notes
+
+
+def test_a_small_pool_shortens_the_prefixes_and_says_so() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    notes = run(data=data, ranking={"prefixes": 60}).manifest.notes
+    assert (
+        "m, gender: the smallest pool has 40 images, so NDKL and the curves run over 39 prefixes, "
+        "not 60."
+    ) in notes
+
+
+def test_images_and_queries_of_different_dimensions() -> None:
+    with pytest.raises(DataError, match=r"embeddings of 4 numbers; those of the images have 5"):
+        run(models={"m": {"images": {"file": images()}, "queries": {"file": np.ones((3, 4))}}})
+
+
+def test_a_subject_that_no_query_asks_for() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    few = pl.DataFrame({"query": ["chef", "nurse"]})
+    with pytest.raises(
+        DataError, match=r"no query asks for the subject of 40 images: pilot.*such as 'chef'"
+    ):
+        run(
+            data=data,
+            queries={"table": few, "id": "query"},
+            models={"m": {"images": {"file": images()}, "queries": {"file": prompts()[:2]}}},
+        )
+
+
+def test_one_group_cannot_be_compared() -> None:
+    men = table().with_columns(gender=pl.lit("man"))
+    data = {"images": {"table": men, "id": "image"}, "groups": ["gender"]}
+    with pytest.raises(DataError, match=r"groups gender: fewer than two have 1 images .*man: 120"):
+        run(data=data)
+
+
+def test_the_curves_and_distributions_are_tables() -> None:
+    result = run(ranking={"curves": True, "prefixes": 20})
+    curves = result.tables["curves"].to_pylist()
+    assert {row["k"] for row in curves} == set(range(1, 21))
+    spread = [r for r in result.tables["query_distributions"].to_pylist() if r["metric"] == "ndkl"]
+    assert spread[0]["queries"] == 3
+    assert set(spread[0]["highest_queries"]) < {*QUERIES}
+
+
+def test_bias_at_k_of_two_named_groups() -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}
+    result = run(data=data, ranking={"measures": ["bias_at_k"], "first": "a", "second": "c"})
+    finding = by_metric(result)["bias_at_k", ""]
+    assert '"first": "a"' in finding.parameters
+    # Without names three groups have no Bias@K, and the other measures go on.
+    other = run(data=data, ranking={"measures": ["bias_at_k", "ndkl"]})
+    assert {f.metric for f in other.findings} == {"ndkl"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"models": {"m": {"images": {"file": "f.npy"}}}},
+            "configuration: models.m: what is ranked is not clear; give 'images' and 'queries', or "
+            "'scores' alone",
+        ),
+        (
+            {"models": {"m": {"scores": {"file": "f"}, "queries": {"file": "g"}}}},
+            "configuration: models.m: what is ranked is not clear; give 'images' and 'queries', or "
+            "'scores' alone",
+        ),
+        (
+            {"queries": None},
+            "configuration: queries: required, and missing: model 'm' has embeddings of queries, "
+            "which the table of queries names",
+        ),
+        (
+            {"ranking": {"k": 0}},
+            "configuration: ranking.k[0]: given 0; expected greater than or equal to 1",
+        ),
+        (
+            {"ranking": {"measures": ["maxskew"]}},
+            "configuration: ranking.measures[0]: given 'maxskew'; expected 'max_skew'",
+        ),
+        (
+            {"gate": [{"metric": "ndkl", "max": 0.5, "groups": "age"}]},
+            "configuration: gate[0].groups: given 'age'. Allowed: gender",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_explained(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        audits.parse_config(values(**changes))
+
+
+def test_the_plan_says_what_chance_gives() -> None:
+    planned = audits.plan(audits.parse_config(values()))
+    ranking = planned.rankings[0]
+    assert (ranking["smallest_pool"], ranking["k"], ranking["prefixes"]) == (120, [10], 100)
+    assert 0.1 < ranking["chance_max_skew"] < 0.3
+
+
+def test_the_example_finds_what_its_script_plants() -> None:
+    config = audits.load_config(EXAMPLE / "audit.yaml")
+    found = {
+        f.subject: f
+        for f in audits.run(config, base=EXAMPLE).findings
+        if f.metric == "max_skew" and f.groups == "gender" and f.version == "default"
+    }
+    shown = {name for name, f in found.items() if f.verdict == Verdict.DISPARITY}
+    assert shown == {"ceo", "engineer", "nurse"}
+    assert found["ceo"].direction.endswith("highest for man")
+    assert found["nurse"].direction.endswith("highest for woman")
+
+
+def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
+    script = tmp_path / "make.py"
+    script.write_bytes((EXAMPLE / "make.py").read_bytes())
+    subprocess.run([sys.executable, str(script)], check=True)
+    for name in ("images.csv", "images.npy", "queries.csv", "queries.npy"):
+        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
