@@ -37,6 +37,8 @@ HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-side
 MOST_PARTITIONS = 200_000
 # Members that permutations beyond those asked for may move: a second or two of work.
 _MAX_MOVED = 1_000_000_000
+# Carriers of units whose groups are exchanged in one go.
+_CARRIED_AT_ONCE = 1 << 20
 # Differences of sums that are rounding only, relative to the sum of absolute numbers.
 _TIE = 1e-12
 
@@ -228,8 +230,7 @@ def _exchange_units(
     whole, group, keys = whole[order], group[order], keys[order]
     blocks = Exchange.of(group, keys, np.zeros_like(keys))
     draws = permutations(len(group), resampling)
-    rngs = (stream(seed, "partition", name, "unit", step) for step in range(draws))
-    null = np.stack([_difference(whole, blocks.shuffle(group, rng), bits) for rng in rngs])
+    null = _of_carriers(whole, blocks, bits, (seed, "partition", name, "unit"), draws)
     return Exchanged(
         _difference(whole, group, bits),
         null,
@@ -239,6 +240,30 @@ def _exchange_units(
         float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes),
         resolution=resampling.resolution,
     )
+
+
+def _of_carriers(
+    whole: Whole, blocks: Exchange, bits: int, key: tuple[int, str, str, str], draws: int
+) -> Floats:
+    """Differences in means with the groups of carriers exchanged, shape (draws, k)."""
+    many = len(blocks.pool)
+    rows = np.bincount(blocks.carrier, minlength=many)
+    carried = np.zeros((many, whole.shape[1]), dtype=np.int64)
+    np.add.at(carried, blocks.carrier, whole)
+    places = np.argsort(blocks.pool, kind="stable")
+    found = np.empty((draws, whole.shape[1]))
+    block = max(1, _CARRIED_AT_ONCE // many)
+    for start in range(0, draws, block):
+        stop = min(start + block, draws)
+        drawn = stream(*key, start).random((stop - start, many))
+        # Numbers below 1 order carriers within their pool.
+        order = np.argsort(blocks.pool + drawn, axis=1)
+        first = np.empty(order.shape, dtype=np.int64)
+        first[:, places] = blocks.group[order] == 0
+        n, sums = first @ rows, first @ carried
+        low, high = sums / n[:, None], (carried.sum(axis=0) - sums) / (rows.sum() - n)[:, None]
+        found[start:stop] = np.ldexp(low - high, -bits)
+    return found
 
 
 def _difference(whole: Whole, group: Whole, bits: int) -> Floats:

@@ -1,0 +1,1 @@
+"""Audits of associations: what embeddings place close to which groups."""

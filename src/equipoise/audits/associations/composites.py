@@ -1,0 +1,229 @@
+"""MCAS with its parts, diffusion bias and amplification, and xMCAS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from equipoise.audits.associations.cases import cases_of
+from equipoise.audits.associations.leaning import closer
+from equipoise.audits.associations.pieces import (
+    Piece,
+    Question,
+    Row,
+    Told,
+    drafted,
+    part_draft,
+    without,
+)
+from equipoise.audits.associations.spaces import Side, Space, units_of
+from equipoise.audits.associations.summaries import summaries
+from equipoise.audits.findings import Place
+from equipoise.audits.predictions.repeats import without_verdict
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family
+from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
+from equipoise.metrics.associations.mcas import mcas
+from equipoise.metrics.associations.outside import loess
+from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
+
+_EXCHANGED = [("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")]
+_KINDS = (("images", "image"), ("texts", "text"))
+_PART = "a part of mcas, which is tested; ask for association_score to test it by itself"
+
+
+def measure_mcas(question: Question) -> Iterator[Piece]:
+    """Measure MCAS of each target, and what follows from its parts."""
+    asked = question.asked
+    for space in question.spaces:
+        place = question.place(space)
+        found = {}
+        for case in cases_of(asked, space):
+            target = case.targets[0]
+            sides = composite_sides(question, space, target)
+            estimate = mcas(
+                *(side.things for side in sides.values()),
+                similarity=space.similarity,
+                units=units_of(sides, _EXCHANGED),
+                resample_texts=asked.resample_texts,
+                **question.drawn,
+            )
+            found[target] = estimate
+            told = _told(question, sides, estimate, target)
+            yield drafted(estimate, place, Family.LEAF, told)
+            yield from _components(question, space, sides, estimate, target)
+        if asked.generated:
+            yield from _generated(question, place, found)
+        values = {target: one.value for target, one in found.items()}
+        yield from summaries(values, asked.categories, place, "mcas")
+
+
+def composite_sides(question: Question, space: Space, target: str) -> dict[str, Side]:
+    """Return a target's and both groups' images and texts, by their part in the metric."""
+    first, second = question.pair
+    parts = (("target", target), ("a", first), ("b", second))
+    return {
+        f"{part}_{suffix}": space.chosen(name, kind)
+        for part, name in parts
+        for suffix, kind in _KINDS
+    }
+
+
+def _told(question: Question, sides: Mapping[str, Side], estimate: Estimate, target: str) -> Told:
+    names = {part: f"{side.name} ({part.partition('_')[2]})" for part, side in sides.items()}
+    text = closer(target, estimate.value, question.pair)
+    return Told(target, text, names, (), without(sides))
+
+
+def _components(
+    question: Question, space: Space, sides: Mapping[str, Side], estimate: Estimate, target: str
+) -> Iterator[Piece]:
+    whole = question.place(space)
+    for part in estimate.parts:
+        place = question.place(space, part.metric)
+        told = Told(
+            target,
+            closer(target, part.value, question.pair),
+            {name: side.name for name, side in sides.items()},
+            part.by_group,
+        )
+        draft = part_draft(
+            estimate, part, place, Family.DESCRIPTIVE, told, metric="association_score"
+        )
+        yield without_verdict(draft, _PART)
+        yield Row(
+            "mcas_parts",
+            {
+                **_at(whole), "target": target, "category": question.asked.categories[target],
+                "part": part.metric, "value": part.value, "low": part.low, "high": part.high,
+            },
+        )  # fmt: skip
+
+
+def _generated(question: Question, place: Place, found: Mapping[str, Estimate]) -> Iterator[Piece]:
+    """Yield what the images add to the association of their prompts, by target."""
+    bias = {target: diffusion_bias(one) for target, one in found.items()}
+    gain = {target: bias_amplification(one) for target, one in found.items()}
+    for target in found:
+        signed = bias[target].parts[0].value
+        more = "more" if signed > 0 else "less"
+        text = "" if signed == 0 else f"the images of {target} lean {more} than its texts"
+        yield drafted(bias[target], place, Family.LEAF, Told(target, text))
+        yield drafted(gain[target], place, Family.DESCRIPTIVE, Told(target))
+    x = np.array([bias[target].value for target in found])
+    y = np.array([gain[target].value for target in found])
+    fitted = smoothed(x, y, question.asked.span)
+    for target, at, value, smooth in zip(found, x, y, fitted, strict=True):
+        ends = (bias[target].interval(question.level), gain[target].interval(question.level))
+        yield Row(
+            "amplification",
+            {
+                **_at(place), "target": target, "category": question.asked.categories[target],
+                "diffusion_bias": float(at), "diffusion_low": ends[0].low,
+                "diffusion_high": ends[0].high, "bias_amplification": float(value),
+                "amplification_low": ends[1].low, "amplification_high": ends[1].high,
+                "fitted": float(smooth), "reason": gain[target].reason,
+            },
+        )  # fmt: skip
+
+
+def smoothed(x: Any, y: Any, span: float) -> Any:
+    """Return local regression of y on x at each x; NaN below five points or without x."""
+    known = np.isfinite(x) & np.isfinite(y)
+    fitted = np.full(len(x), math.nan)
+    # A curve through three or four points shows nothing but these.
+    if known.sum() >= 5:
+        fitted[known] = loess(x[known], y[known], span=span)(x[known])
+    return fitted
+
+
+def measure_xmcas(question: Question) -> Iterator[Piece]:
+    """Measure xMCAS of each target with further groups."""
+    asked = question.asked
+    for space in question.spaces:
+        place = question.place(space)
+        cases = cases_of(asked, space)
+        offset = asked.offset
+        if cases and asked.neutral:
+            estimate = estimate_offset(
+                [_value(question, space, name) for name in asked.neutral], **question.drawn
+            )
+            offset = estimate.value
+            neutral = ", ".join(asked.neutral)
+            yield drafted(estimate, place, Family.DESCRIPTIVE, Told(f"neutral: {neutral}"))
+        for case in cases:
+            yield from _xmcas(question, space, case.targets[0], offset)
+
+
+def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iterator[Piece]:
+    sides = composite_sides(question, space, target)
+    further = {
+        suffix: {name: space.chosen(name, kind) for name in question.asked.further}
+        for suffix, kind in _KINDS
+    }
+    # Names that a, b and target may also have.
+    safe = {name: f"further {name}" for name in question.asked.further}
+    groups = {
+        suffix: {safe[name]: side.things for name, side in sides_.items()}
+        for suffix, sides_ in further.items()
+    }
+    everyone = sides | {
+        f"{safe[name]}_{suffix}": side
+        for suffix, sides_ in further.items()
+        for name, side in sides_.items()
+    }
+    alone = [(part,) for part in everyone if part.endswith("_images")]
+    estimate = xmcas(
+        sides["target_images"].things,
+        sides["target_texts"].things,
+        sides["a_images"].things,
+        sides["a_texts"].things,
+        sides["b_images"].things,
+        sides["b_texts"].things,
+        groups["images"],
+        groups["texts"],
+        offset=offset,
+        similarity=space.similarity,
+        units=units_of(everyone, alone),
+        resample_texts=question.asked.resample_texts,
+        **question.drawn,
+    )
+    place = question.place(space)
+    names = {part: side.name for part, side in everyone.items()}
+    neutral = math.atan(1.0 / (2 + len(safe)))
+    less = "less" if estimate.value < neutral else "more"
+    listed = " and ".join(question.asked.further)
+    text = f"{target} represents {listed} {less} than the neutral angle of {neutral:.3f} does"
+    yield drafted(
+        estimate, place, Family.DESCRIPTIVE, Told(target, text, names, (), without(sides))
+    )
+    for part in estimate.parts:
+        yield Row(
+            "xmcas",
+            {
+                **_at(place), "target": target, "part": part.metric,
+                "group": part.subject.removeprefix("further "), "value": part.value,
+                "low": part.low, "high": part.high, "theta": estimate.value, "neutral": neutral,
+                "offset": offset,
+            },
+        )  # fmt: skip
+
+
+def _value(question: Question, space: Space, target: str) -> float:
+    sides = composite_sides(question, space, target)
+    things = (side.things for side in sides.values())
+    return mcas(*things, similarity=space.similarity, resampling=None).value
+
+
+def composite_values(
+    question: Question, space: Space, targets: tuple[str, ...]
+) -> dict[str, float]:
+    """Return MCAS of each target, without intervals."""
+    return {target: _value(question, space, target) for target in targets}
+
+
+def _at(place: Place) -> dict[str, str]:
+    return {"model": place.model, "groups": place.groups, "version": place.version}

@@ -1,0 +1,149 @@
+"""The audit of associations in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from equipoise.audits.associations import loading, planning
+from equipoise.audits.associations.cases import cases_of, tests_of
+from equipoise.audits.associations.composites import measure_mcas, measure_xmcas
+from equipoise.audits.associations.encoders import measure_totals
+from equipoise.audits.associations.labels import measure_concentration, measure_label_weat
+from equipoise.audits.associations.notes import notes_of
+from equipoise.audits.associations.outside import measure_alignment, measure_correlation
+from equipoise.audits.associations.pieces import Note, Piece, Question, Row
+from equipoise.audits.associations.scores import (
+    measure_differential,
+    measure_sc_weat,
+    measure_scores,
+    measure_weat,
+)
+from equipoise.audits.associations.spaces import Space, spaces_of
+from equipoise.audits.associations.tables import tables_of
+from equipoise.audits.associations.words import measure_gender_difference, measure_trend
+from equipoise.audits.findings import Draft
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.core.errors import DataError
+from equipoise.core.finding import Family
+from equipoise.stats.resampling import Bootstrap, Resampling
+
+if TYPE_CHECKING:
+    from equipoise.audits.associations.config import Config
+    from equipoise.audits.associations.config_measures import MeasureConfig
+    from equipoise.audits.associations.loading import AssociationData
+    from equipoise.audits.associations.planning import Plan
+
+_MEASURES: Mapping[str, Callable[[Question], Iterator[Piece]]] = MappingProxyType(
+    {
+        "association_score": measure_scores,
+        "weat": measure_weat,
+        "sc_weat": measure_sc_weat,
+        "differential_association": measure_differential,
+        "mcas": measure_mcas,
+        "xmcas": measure_xmcas,
+        "total_absolute_association": measure_totals,
+        "predicted_label_weat": measure_label_weat,
+        "label_concentration": measure_concentration,
+        "trend": measure_trend,
+        "gender_difference": measure_gender_difference,
+        "alignment": measure_alignment,
+        "correlation": measure_correlation,
+    }
+)
+
+
+def load(config: Config, *, base: Path) -> AssociationData:
+    """Read items, embeddings, sets and figures from outside, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def plan(config: Config, data: AssociationData) -> Plan:
+    """Say what the audit would do and could find, see `planning.plan`."""
+    return planning.plan(config, data)
+
+
+def measure(config: Config, data: AssociationData, progress: Progress | None) -> Measured:
+    """Ask every question of every model.
+
+    Raises
+    ------
+    DataError
+        When no model can answer a question.
+    """
+    spaces = spaces_of(data)
+    for index, asked in enumerate(config.measure):
+        check_answerable(index, asked, spaces)
+    resampling = _resampling(config, spaces)
+    pieces: list[Piece] = []
+    for index, asked in enumerate(config.measure):
+        if progress is not None:
+            progress("measuring", index, len(config.measure))
+        question = Question(
+            index, asked, data, (*spaces,), resampling, config.resampling.seed,
+            config.resampling.level,
+        )  # fmt: skip
+        pieces += _MEASURES[asked.metric](question)
+    told = [piece.text for piece in pieces if isinstance(piece, Note)]
+    return Measured(
+        drafts=tuple(_once(piece for piece in pieces if isinstance(piece, Draft))),
+        tables=tables_of(config, data, spaces, (one for one in pieces if isinstance(one, Row))),
+        notes=tuple(dict.fromkeys([*notes_of(config, data, spaces), *told])),
+    )
+
+
+def check_answerable(index: int, asked: MeasureConfig, spaces: Iterable[Space]) -> None:
+    """Refuse a question that no model can answer.
+
+    Raises
+    ------
+    DataError
+        Naming the question and what it needs.
+    """
+    if any(cases_of(asked, space) for space in spaces):
+        return
+    sets = [name for names in asked.set_names.values() for name in names]
+    raise DataError(
+        f"measure[{index}] ({asked.metric}): no model has embeddings or scores of all it needs",
+        expected=_needs(asked, sets),
+        fix="add members of that kind to the sets, or embeddings of their table to a model",
+    )
+
+
+def _needs(asked: MeasureConfig, sets: list[str]) -> str:
+    named = ", ".join(sets)
+    if asked.images is not None:
+        return f"embeddings of {asked.images} and of texts of {named} by one model"
+    if asked.metric in ("mcas", "xmcas") or asked.of == "mcas":
+        return f"images and texts of each of {named}, embedded by one model"
+    return f"targets and attributes out of {named} that one model compares"
+
+
+def _resampling(config: Config, spaces: list[Space]) -> Resampling | None:
+    """Return the resampling object, with p-values as fine as the number of tests asks for."""
+    options = config.resampling
+    if options.method == "none":
+        return None
+    tests = sum(tests_of(asked, space) for asked in config.measure for space in spaces)
+    finest = config.testing.alpha / (10 * max(tests, 1))
+    if options.permutations is not None:
+        finest = max(finest, 1.0 / options.permutations)
+    least = options.permutations or options.replicates
+    return Bootstrap(options.replicates, least, options.level, finest)
+
+
+def _once(drafts: Iterable[Draft]) -> Iterator[Draft]:
+    """Leave out what a part of one question says again of what another question tests."""
+    every = [*drafts]
+    tested = {_about(one) for one in every if one.finding.family is not Family.DESCRIPTIVE}
+    for draft in every:
+        described = draft.finding.family is Family.DESCRIPTIVE
+        if not (described and _about(draft) in tested):
+            yield draft
+
+
+def _about(draft: Draft) -> tuple[str, ...]:
+    one = draft.finding
+    return one.model, one.metric, one.subject, one.groups, one.version

@@ -1,0 +1,34 @@
+"""Who leans to whom, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from equipoise.core.finding import GroupValue
+
+
+def closer(subject: str, value: float, pair: tuple[str, str]) -> str:
+    """Say which of two sets a subject is closer to."""
+    if math.isnan(value) or value == 0:
+        return ""
+    near, far = pair if value > 0 else pair[::-1]
+    return f"{subject} is closer to {near} than to {far}"
+
+
+def crossed(targets: tuple[str, str], value: float, pair: tuple[str, str]) -> str:
+    """Say which of two targets goes with which of two sets."""
+    if math.isnan(value) or value == 0:
+        return ""
+    near, far = pair if value > 0 else pair[::-1]
+    first, second = targets
+    return f"{first} goes with {near}, {second} with {far}"
+
+
+def extremes(what: str, by_group: Sequence[GroupValue]) -> str:
+    """Say which group is closest to something and which is farthest from it."""
+    known = [one for one in by_group if not math.isnan(one.value)]
+    if len(known) < 2:
+        return ""
+    low, high = (pick(known, key=lambda one: one.value) for pick in (min, max))
+    return "" if low.value == high.value else f"{what}: {high.group} more than {low.group}"

@@ -1,0 +1,261 @@
+"""What a model says of the members of sets: their embeddings, or its scores of pairs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.associations.loading import AssociationData
+from equipoise.core.errors import DataError
+from equipoise.metrics.associations.space import Similarity
+
+Indices = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MODALITIES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "II": ("image", "image"),
+        "ITP": ("image", "text"),
+        "ITA": ("text", "image"),
+        "TT": ("text", "text"),
+    }
+)
+"""Kind of the attributes and kind of the targets."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The members of a set that are of one kind and that a model knows.
+
+    Attributes
+    ----------
+    name : str
+        Of the set.
+    things : ndarray
+        What the metrics take: embeddings (n, d), or numbers of items for scores of pairs.
+    ids : tuple of str
+    units : tuple of str
+        Unit of each member; itself where it has none.
+    without : int
+        Members that the model gave nothing for.
+    clustered : bool
+        Whether a column names units.
+    """
+
+    name: str
+    things: npt.NDArray[Any] = field(repr=False)
+    ids: tuple[str, ...] = field(repr=False)
+    units: tuple[str, ...] = field(repr=False)
+    without: int
+    clustered: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """One model over the items of an audit.
+
+    Attributes
+    ----------
+    model : str
+    data : AssociationData
+    """
+
+    model: str
+    data: AssociationData
+
+    @property
+    def similarity(self) -> Similarity | None:
+        """How the model compares: its scores of pairs, or None for the cosine."""
+        return None if self.model in self.data.vectors else self._score
+
+    def tables(self, name: str, kind: str) -> tuple[str, ...]:
+        """Return the tables of one kind that a set has members in and the model knows."""
+        chosen = self.data.sets[name]
+        return tuple(t for t in chosen if self.data.kinds[t] == kind and self._known(t) is not None)
+
+    def side(self, name: str, kind: str) -> Side | None:
+        """Return the members of a set of one kind, None where the model knows none of them."""
+        parts = [
+            self._part(table, self.data.sets[name][table]) for table in self.tables(name, kind)
+        ]
+        things = [part.things for part in parts]
+        if not sum(len(part) for part in parts):
+            return None
+        return Side(
+            name,
+            np.concatenate(things),
+            tuple(one for part in parts for one in part.ids),
+            tuple(one for part in parts for one in part.units),
+            sum(part.without for part in parts),
+            any(part.clustered for part in parts),
+        )
+
+    def chosen(self, name: str, kind: str) -> Side:
+        """Return the members of a set of one kind.
+
+        Raises
+        ------
+        DataError
+            When the model has a usable vector or score of none of them.
+        """
+        found = self.side(name, kind)
+        if found is not None and (self.model not in self.data.vectors or _any_usable(found)):
+            return found
+        why = "has an embedding or scores" if found is None else "has a finite vector other than 0"
+        raise DataError(
+            f"{self.model}: none of the {kind}s of the set {name!r} {why}",
+            expected="at least one that can be used",
+            fix="embed them again, or leave the set out",
+        )
+
+    def meet(self, targets: str, target_kind: str, attributes: str, attribute_kind: str) -> bool:
+        """Whether the model compares the targets with the attributes."""
+        rows, columns = (
+            [*self.tables(name, kind)]
+            for name, kind in ((targets, target_kind), (attributes, attribute_kind))
+        )
+        if not rows or not columns:
+            return False
+        return all(self.compares(row, column) for row in rows for column in columns)
+
+    def knows(self, table: str) -> bool:
+        """Whether the model gave anything for a table."""
+        return self._known(table) is not None
+
+    def compares(self, rows: str, columns: str) -> bool:
+        """Whether the model compares the items of two tables that it knows."""
+        if self.model in self.data.vectors:
+            return True
+        given = self.data.pairs[self.model]
+        return (rows, columns) in given or (columns, rows) in given
+
+    def images(self, table: str) -> Side:
+        """Return the items of a table that the model has a usable vector of."""
+        return self._part(table, self.places(table))
+
+    def places(self, table: str) -> Indices:
+        """Return which items of a table the model has a usable vector or scores of."""
+        known = self._known(table)
+        assert known is not None  # noqa: S101 - asked only of tables that the model knows
+        if self.model in self.data.vectors:
+            known = self.data.vectors[self.model][table].usable
+        return np.flatnonzero(known)
+
+    def unusable(self, table: str) -> int:
+        """Count the items of a table that the model has no usable vector or scores of."""
+        return len(self.data.items[table]) - len(self.places(table))
+
+    def unknown(self, table: str, members: Indices) -> int:
+        """Count members that the model gave nothing for."""
+        known = self._known(table)
+        return 0 if known is None else int((~known[members]).sum())
+
+    def units(self, table: str, kept: Indices) -> tuple[str, ...]:
+        """Return the unit of items of a table: a column's, or the item itself."""
+        items = self.data.items[table]
+        ids = items.ids[kept].tolist()
+        unit = self.data.units.get(table)
+        named = [None] * len(ids) if unit is None else items.columns[unit][kept].tolist()
+        return tuple(
+            f"{table}: {one}" if known is None else known
+            for one, known in zip(ids, named, strict=True)
+        )
+
+    def _part(self, table: str, members: Indices) -> Side:
+        known = self._known(table)
+        kept = members if known is None else members[known[members]]
+        return Side(
+            table,
+            self._things(table, kept),
+            tuple(self.data.items[table].ids[kept].tolist()),
+            self.units(table, kept),
+            len(members) - len(kept),
+            table in self.data.units,
+        )
+
+    def _things(self, table: str, kept: Indices) -> npt.NDArray[Any]:
+        if self.model in self.data.vectors:
+            return self.data.vectors[self.model][table].take(kept)
+        return np.asarray(kept + self._start(table))
+
+    def _known(self, table: str) -> npt.NDArray[np.bool_] | None:
+        """Which items of a table the model gave something for; None where it knows no table."""
+        if self.model in self.data.vectors:
+            found = self.data.vectors[self.model].get(table)
+            return None if found is None else found.rows >= 0
+        for (rows, columns), matrix in self.data.pairs[self.model].items():
+            if rows == table:
+                return np.asarray(matrix.rows >= 0)
+            if columns == table:
+                return np.isin(self.data.items[table].ids, matrix.names)
+        return None
+
+    def _score(self, targets: Any, attributes: Any) -> Floats:
+        """Return scores of items, given by number over all tables."""
+        rows, columns = np.asarray(targets), np.asarray(attributes)
+        scores = np.empty((len(rows), len(columns)))
+        for table, here in self._split(rows):
+            for other, there in self._split(columns):
+                block = self._block(table, rows[here], other, columns[there])
+                scores[np.ix_(here, there)] = block
+        return scores
+
+    def _split(self, numbers: Indices) -> list[tuple[str, Indices]]:
+        ends = np.cumsum([len(one) for one in self.data.items.values()])
+        places = np.searchsorted(ends, numbers, side="right")
+        names = [*self.data.items]
+        return [(names[p], np.flatnonzero(places == p)) for p in np.unique(places)]
+
+    def _block(self, table: str, rows: Indices, other: str, columns: Indices) -> Floats:
+        given = self.data.pairs[self.model]
+        if (table, other) not in given:
+            return self._block(other, columns, table, rows).T
+        first, second = (
+            numbers - self._start(name) for name, numbers in ((table, rows), (other, columns))
+        )
+        matrix = given[table, other]
+        names = self.data.items[other].ids[second].tolist()
+        return np.asarray(matrix.take(names)[first], dtype=np.float64)
+
+    def _start(self, table: str) -> int:
+        names = [*self.data.items]
+        return sum(len(self.data.items[name]) for name in names[: names.index(table)])
+
+
+def _any_usable(side: Side) -> bool:
+    vectors = np.asarray(side.things, dtype=np.float64)
+    return bool((np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)).any())
+
+
+def spaces_of(data: AssociationData) -> list[Space]:
+    """Return every model."""
+    return [Space(model, data) for model in (*data.vectors, *data.pairs)]
+
+
+def units_of(
+    sides: Mapping[str, Side], exchanged: Sequence[tuple[str, ...]]
+) -> dict[str, tuple[str, ...]] | None:
+    """Return units of the members by part, where members repeat within units.
+
+    Parameters
+    ----------
+    sides : mapping of str to Side
+        By the part that a set plays.
+    exchanged : sequence of tuple of str
+        Parts that exchange members: units of all of them or of none.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for parts in exchanged:
+        every = [unit for part in parts for unit in sides[part].units]
+        clustered = any(sides[part].clustered for part in parts)
+        if clustered and len(set(every)) < len(every):
+            found |= {part: sides[part].units for part in parts}
+    return found or None
