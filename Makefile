@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow constraints clean
+.PHONY: help demo test slow bench constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 
 slow: .venv/.installed-test ## the simulations that check what the statistics promise (minutes)
 	$(BIN)/pytest -m slow $(PYTEST_FLAGS)
+
+bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
+	$(BIN)/python -m benchmarks
 
 constraints: ## resolve the dependencies anew and write constraints.txt
 	rm -rf .venv-constraints
@@ -53,4 +56,8 @@ clean: ## remove the environment, the builds and every cache
 
 .venv/.installed-test: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP_INSTALL) -e '.[test]'
+	@touch $@ .venv/.installed
+
+.venv/.installed-bench: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP_INSTALL) -e '.[bench]'
 	@touch $@ .venv/.installed

@@ -117,11 +117,14 @@ def notes(rows: Iterable[Row]) -> list[str]:
 
 def growth(rows: Sequence[Row]) -> Iterator[str]:
     """Yield the table of fitted exponents."""
+    found = exponents(rows)
+    if not found:
+        return
     yield "## Growth\n"
     yield "Time grows as size to this power, fitted over the sizes above; 1 is linear.\n"
     yield table_line("workload", "what", "peer", "equipoise", "the peer")
     yield "|---|---|---|--:|--:|"
-    for names, powers in exponents(rows).items():
+    for names, powers in found.items():
         yield table_line(*names, *(f"{power:.2f}" for power in powers))
 
 
