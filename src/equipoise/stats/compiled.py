@@ -102,7 +102,9 @@ def _linked(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(linked, function)
 
 
+@cache
 def _tell() -> None:
+    """Say it once in a process, however many kernels there are."""
     # Where logging is not set up, a warning reaches standard error.
     logging.getLogger("equipoise").warning(
         "compiling numeric kernels, some seconds, once on this machine (kept in %s)", cache_folder()

@@ -64,9 +64,9 @@ def iss_difference(
     spreads = [found.pair(a, a) for a in range(len(found.names))]
     pairs = [*combinations(range(len(found.names)), 2)]
     differences = [_difference(spreads[a], spreads[b]) for a, b in pairs]
-    bare = resampling is None
+    bare, level = resampling is None, None if resampling is None else resampling.level
     parts = [
-        _part(found, spreads, pair, one, level=None if bare else resampling.level)
+        _part(found, spreads, pair, one, level=level)
         for pair, one in zip(pairs, differences, strict=True)
     ]
     largest = int(np.argmax([-1.0 if math.isnan(p.value) else abs(p.value) for p in parts]))
