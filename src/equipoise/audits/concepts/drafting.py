@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from equipoise.audits.concepts.measuring import Run
-from equipoise.audits.concepts.versions import BASELINE
 from equipoise.audits.findings import Draft, Place, whole
 from equipoise.audits.findings import parts as part_drafts
 from equipoise.core.finding import Family, Finding, GroupValue
@@ -21,7 +20,9 @@ _OF_VERSIONS = (
 _DIFFERENCE = "concept_difference"
 
 
-def drafts_of(run: Run, effects: Mapping[str, str], level: float) -> Iterator[Draft]:
+def drafts_of(
+    run: Run, effects: Mapping[str, str], *, primary: str, level: float
+) -> Iterator[Draft]:
     """Yield the findings of one metric of one design.
 
     Parameters
@@ -29,6 +30,8 @@ def drafts_of(run: Run, effects: Mapping[str, str], level: float) -> Iterator[Dr
     run : Run
     effects : mapping of str to str
         By concept ("" for the mean), what becomes of it in other versions, in words.
+    primary : str
+        The metric whose pairs of groups need no metric in their names.
     level : float
     """
     place = Place(AUDIT, run.design.model, run.design.name, run.design.version.name, level)
@@ -40,7 +43,7 @@ def drafts_of(run: Run, effects: Mapping[str, str], level: float) -> Iterator[Dr
         if finding.metric == run.metric:
             yield _settled(run, effects, draft)
         elif finding.metric == _DIFFERENCE and pairs > 1:
-            yield _settled(run, effects, _pair(run, draft))
+            yield _settled(run, effects, _pair(run, draft, primary))
 
 
 def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
@@ -52,10 +55,10 @@ def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
     return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
 
 
-def _pair(run: Run, draft: Draft) -> Draft:
+def _pair(run: Run, draft: Draft, primary: str) -> Draft:
     """Say which metric a pair is about, where several have pairs of one name."""
     finding = draft.finding
-    subject = finding.subject if run.metric == run.against else f"{finding.subject}, {run.metric}"
+    subject = finding.subject if run.metric == primary else f"{finding.subject}, {run.metric}"
     family = Family.LEAF if ": " in finding.subject else Family.COMPOSITE
     return replace(draft, finding=replace(finding, subject=subject, family=family))
 
@@ -119,8 +122,3 @@ _NAMES = {"auroc": "AUROC", "f1": "F1"}
 
 def _shown(one: GroupValue) -> str:
     return f"{one.value:.3f} ({one.note})" if one.note else f"{one.value:.3f}"
-
-
-def is_baseline(name: str) -> bool:
-    """Whether a version is what the others are compared with."""
-    return name == BASELINE

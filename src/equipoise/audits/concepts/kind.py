@@ -53,7 +53,8 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
         for draft in drafts_of(
             run,
             told.get((run.design.model, run.design.name, run.against), {}),
-            config.resampling.level,
+            primary=config.primary,
+            level=config.resampling.level,
         )
     )
     return Measured((*drafts,), tables, notes_of(data, every, runs))

@@ -123,6 +123,30 @@ def _left(concepts: tuple[str, ...], known: frozenset[str]) -> dict[str, Any]:
     return {"concepts_left_out": len(left), "concepts_left_out_examples": left[:5]}
 
 
+def _image(texts: Any, images: Items) -> npt.NDArray[np.int64]:
+    """Return the image of each row, -1 where there is none of that id."""
+    owner = Coded.of(texts)
+    place = {one: index for index, one in enumerate(images.ids.tolist())}
+    lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1])
+    return np.asarray(lookup[owner.codes], dtype=np.int64)
+
+
+def _check_known(
+    file: str, column: str, image: npt.NDArray[np.int64], max_unmatched: float
+) -> None:
+    unknown = image < 0
+    if unknown.mean() > max_unmatched:
+        raise DataError(
+            f"{int(unknown.sum())} of {len(image)} rows name an image that the table of images "
+            "does not have",
+            file=file,
+            column=column,
+            row=int(np.argmax(unknown)) + 1,
+            expected=f"at most a share of {max_unmatched:g} (data.max_unmatched)",
+            fix="check that both tables name images alike, or raise data.max_unmatched",
+        )
+
+
 def _listed(config: Config, images: Items, base: Path, scored: frozenset[str]) -> Labelled:
     """Read a table with a row for each concept that an image shows."""
     given = config.data.labels
@@ -135,10 +159,8 @@ def _listed(config: Config, images: Items, base: Path, scored: frozenset[str]) -
         encoding=given.encoding,
         delimiter=given.delimiter,
     )
-    shown, owner = Coded.of(table.texts[concept]), Coded.of(table.texts[key])
-    place = {one: index for index, one in enumerate(images.ids.tolist())}
-    lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1])
-    image = lookup[owner.codes]
+    shown, image = Coded.of(table.texts[concept]), _image(table.texts[key], images)
+    _check_known(table.name, key, image, config.data.max_unmatched)
     missing = [code for code, text in enumerate(shown.vocabulary) if text in given.missing]
     empty = (shown.codes < 0) | np.isin(shown.codes, missing)
     used = (image >= 0) & ~empty

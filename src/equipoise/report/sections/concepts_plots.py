@@ -54,12 +54,14 @@ _SIDES = (
 
 
 def _plots(subjects: Sequence[list[Row]], spread: Any, place: Place) -> Iterator[Chart]:
-    drawn = [(some, _points(some, spread, place)) for some in subjects]
+    # What cannot be estimated has no point; the table above says so.
+    every = [(some, _points(some, spread, place)) for some in subjects]
+    drawn = [(some, [one for one in points if has(one["value"])]) for some, points in every]
     ends = [abs(p[key]) for _, points in drawn for p in points for key in ("value", "low", "high")]
     reach = math.ceil(11 * max((end for end in ends if has(end)), default=0.0)) / 10 or 0.1
     for some, points in drawn:
         first = some[0]
-        if not any(has(point["value"]) for point in points):
+        if not points:
             continue
         sides = (
             f"← left: worse for {worse(first, -1.0)}",

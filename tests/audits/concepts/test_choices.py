@@ -1,0 +1,176 @@
+"""Design choices on data whose truth is known: explained, real, and switching disparities."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from audits.concepts.worlds import frame, run, tables, values
+from concept_worlds import world
+from equipoise.core import AuditResult, Family, Verdict
+from equipoise.report import render
+from equipoise.report.sections.concepts import versions
+
+CONCEPTS, REAL, SWITCHING = 24, 22, 23
+FIXED = ("weighted", "sampled")
+
+
+@cache
+def planted() -> AuditResult:
+    """Groups differ in prevalence only, but for one real and one switching concept."""
+    scores, labels, group = world(
+        7, n=3000, concepts=CONCEPTS, prevalence=(0.4, 0.15), shift={REAL: 1.0}
+    )
+    rng = np.random.default_rng(1)
+    large = rng.random(len(group)) < 0.3
+    hurt = (group == "b") ^ large
+    scores[:, SWITCHING] -= 1.6 * (hurt & labels[:, SWITCHING])
+    data = tables(scores, labels, group, large=large.astype(int))
+    return run(
+        values(
+            data,
+            choices={"prevalence": "observed", "min_positives": 20},
+            versions={
+                "weighted": {"prevalence": "weighted"},
+                "sampled": {"prevalence": "hall"},
+                "large": {"where": {"large": {"min": 1}}, "prevalence": "weighted"},
+            },
+            metrics=["average_precision", "auroc"],
+            resampling={"replicates": 200, "permutations": 1000, "seed": 3},
+        )
+    )
+
+
+def choices(**place: Any) -> pl.DataFrame:
+    chosen = frame(planted(), "choices").filter(pl.col("concept") != "", **place)
+    return chosen.filter(metric="average_precision") if "metric" not in place else chosen
+
+
+def test_the_baseline_finds_disparities_where_only_prevalence_differs() -> None:
+    found = choices(version="weighted").filter(
+        ~pl.col("concept").is_in([str(REAL), str(SWITCHING)])
+    )
+    assert found["baseline_significant"].mean() > 0.9
+    judged = [
+        one.verdict
+        for one in planted().findings
+        if one.version == "baseline" and one.metric == "average_precision" and one.subject
+    ]
+    assert judged.count(Verdict.DISPARITY) > 0.9 * CONCEPTS
+
+
+@pytest.mark.parametrize("version", FIXED)
+def test_fixed_prevalence_explains_them(version: str) -> None:
+    found = choices(version=version).filter(~pl.col("concept").is_in([str(REAL), str(SWITCHING)]))
+    assert found["significant"].mean() <= 0.05
+    told = found.filter("baseline_significant")["effect"]
+    assert (told == "explains").mean() > 0.9
+
+
+@pytest.mark.parametrize("version", FIXED)
+def test_a_real_disparity_stays(version: str) -> None:
+    found = choices(version=version, concept=str(REAL))
+    assert found["significant"].all()
+    assert found["effect"][0] in ("stays", "shrinks")
+
+
+def test_a_switching_disparity_switches() -> None:
+    assert choices(version="large", concept=str(SWITCHING))["effect"].to_list() == ["switches"]
+
+
+def test_the_real_one_alone_is_robust_in_auroc() -> None:
+    robust = frame(planted(), "robust").filter(metric="auroc", robust=True)
+    concluded = robust.filter(pl.col("conclusion") != "", pl.col("concept") != "")
+    assert concluded["concept"].to_list() == [str(REAL)]
+    assert concluded["conclusion"].to_list() == ["a"]
+
+
+def test_the_report_says_explained_by_prevalence() -> None:
+    section = versions(planted())
+    assert section is not None
+    page = render(planted())
+    assert (
+        "is explained by prevalence: with 5 negatives for each positive in every group it" in page
+    )
+    assert f"{SWITCHING}: the disparity in average precision between a and b switches" in page
+
+
+def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
+    for finding in planted().findings:
+        if finding.version != "baseline":
+            assert finding.family is Family.DESCRIPTIVE
+            assert finding.reason
+            assert np.isnan(finding.p_value)
+        elif not np.isnan(finding.value):
+            assert finding.family is not Family.DESCRIPTIVE
+            assert finding.q_value <= 1
+
+
+def test_the_findings_of_the_baseline_say_what_becomes_of_them() -> None:
+    found = {
+        one.subject: one.reason
+        for one in planted().findings
+        if one.version == "baseline" and one.metric == "average_precision"
+    }
+    assert found["0"].startswith("other choices: the difference is explained by weighted, sampled")
+    assert "switches direction in large" in found[str(SWITCHING)]
+
+
+def test_numbers_that_prevalence_leaves_alone_are_measured_once() -> None:
+    weighted = [
+        one for one in planted().findings if one.version == "weighted" and one.metric == "auroc"
+    ]
+    assert weighted
+    assert {one.reason for one in weighted} == {"the same numbers as in version baseline"}
+
+
+def test_equal_changes_are_exactly_zero() -> None:
+    """Versions share their draws, so that AUROC does not change with weights."""
+    same = choices(version="weighted", metric="auroc")
+    assert (same["change"].abs() == 0).all()
+    assert (same["change_high"] == 0).all()
+
+
+def test_concept_groups_have_prevalence_beside_every_value() -> None:
+    found = frame(planted(), "concept_groups").filter(version="baseline", concept="0")
+    shown = found.filter(metric="average_precision")
+    assert (shown["positives"] / shown["n"] == shown["prevalence"]).all()
+    assert shown["prevalence"].max() - shown["prevalence"].min() > 0.15
+    pair = frame(planted(), "concepts").filter(
+        version="baseline", concept="0", metric="average_precision"
+    )
+    assert pair["prevalence_a"].to_list() == [shown["prevalence"][0]]
+    assert pair["positives_a"].to_list() == [shown["positives"][0]]
+    assert (pair["value_a"] - pair["value_b"]).to_list() == pytest.approx(pair["difference"])
+
+
+def test_two_models_whose_order_switches() -> None:
+    rng = np.random.default_rng(5)
+    scores, labels, group = world(2, n=2500, concepts=1, prevalence=(0.3, 0.3))
+    small = rng.random(len(group)) < 0.5
+    first, second = scores.copy(), scores.copy()
+    first[:, 0] -= 1.5 * (labels[:, 0] & (group == "b") & small)
+    second[:, 0] -= 1.5 * (labels[:, 0] & (group == "b") & ~small)
+    data = tables(first, labels, group, size=np.where(small, "small", "large"))
+    other = tables(second, labels, group)["scores"]
+    result = run(
+        values(
+            data,
+            models={"first": {"file": data["scores"]}, "second": {"file": other}},
+            choices={"where": {"size": {"values": ["small"]}}, "min_positives": 20},
+            versions={"large": {"where": {"size": {"values": ["large"]}}}},
+        )
+    )
+    order = frame(result, "model_order").filter(concept="0")
+    assert dict(order.select("version", "larger").iter_rows()) == {
+        "baseline": "first",
+        "large": "second",
+    }
+    assert dict(order.select("version", "switches").iter_rows()) == {
+        "baseline": False,
+        "large": True,
+    }
+    page = render(result)
+    assert "the larger disparity is that of first in the baseline, and that of second under" in page

@@ -1,0 +1,222 @@
+"""Findings, tables and plans of audits of concepts."""
+
+import filecmp
+import importlib.util
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
+from concept_worlds import world
+from equipoise import audits
+from equipoise.audits.concepts.planning import Plan
+from equipoise.core import Family, Verdict
+from equipoise.metrics import concept_disparity
+from equipoise.stats.resampling import Bootstrap
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
+
+
+def three(n: int = 900) -> dict[str, pl.DataFrame]:
+    scores, labels, _ = world(4, n=n, prevalence=(0.3, 0.3))
+    group = np.random.default_rng(0).choice(["a", "b", "c"], n)
+    scores[:, 1] -= 1.5 * ((group == "c") & labels[:, 1])
+    return tables(scores, labels, group)
+
+
+def test_two_groups_make_one_test_a_concept_and_one_of_the_mean() -> None:
+    result = run(small())
+    assert [one.family for one in result.findings] == [Family.COMPOSITE] + 4 * [Family.LEAF]
+    assert {one.metric for one in result.findings} == {"average_precision"}
+    assert frame(result, "concepts").height == 5
+
+
+def test_findings_hold_the_numbers_of_the_metric() -> None:
+    scores, labels, group = world(3, n=400)
+    given = small()
+    found = concept_disparity(
+        scores, labels, {"gender": group}, min_positives=20, replicates=50, concepts=CONCEPTS,
+        resampling=Bootstrap(50, 200, 0.95, 0.005),
+    )  # fmt: skip
+    result = run(given)
+    assert result.findings[0].value == found.value
+    parts = {part.subject: part for part in found.parts if part.metric == "average_precision"}
+    for finding in result.findings[1:]:
+        part = parts[finding.subject]
+        assert (finding.value, finding.ci_low, finding.p_value) == (
+            part.value, part.low, part.p_value
+        )  # fmt: skip
+
+
+def test_three_groups_have_a_test_for_each_pair_too() -> None:
+    result = run(values(three()))
+    nurse = [one for one in result.findings if "nurse" in one.subject]
+    assert [(one.metric, one.subject) for one in nurse] == [
+        ("average_precision", "nurse"),
+        ("concept_difference", "nurse: a − b"),
+        ("concept_difference", "nurse: a − c"),
+        ("concept_difference", "nurse: b − c"),
+    ]
+    assert [one.verdict for one in nurse][1] is not Verdict.DISPARITY
+    assert [one.verdict for one in nurse][2:] == 2 * [Verdict.DISPARITY]
+    pairs = [one for one in result.findings if one.family is Family.COMPOSITE]
+    assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
+
+
+def test_pairs_of_several_metrics_are_told_apart() -> None:
+    result = run(values(three(), metrics=["average_precision", "auroc"]))
+    names = [(f.metric, f.subject, f.version, f.groups) for f in result.findings]
+    assert len(set(names)) == len(names)
+    assert ("concept_difference", "nurse: a − b, auroc", "baseline", "gender") in names
+
+
+def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
+    data = three()
+    rare = data["images"].join(data["labels"], on="image").filter(gender="a")
+    keep = rare.filter(guitar=1)["image"].head(5)
+    drop = pl.col("image").is_in(rare["image"].implode()) & ~pl.col("image").is_in(keep.implode())
+    labels = data["labels"].with_columns(guitar=pl.when(drop).then(0).otherwise(pl.col("guitar")))
+    result = run(values(data | {"labels": labels}))
+    guitar = {one.subject: one for one in result.findings if "guitar" in one.subject}
+    assert guitar["guitar: b − c"].family is Family.DESCRIPTIVE
+    assert (
+        guitar["guitar: b − c"].reason == "the same comparison as that of guitar, which is tested"
+    )
+    assert guitar["guitar: a − b"].verdict is Verdict.NOT_ESTIMABLE
+    assert guitar["guitar: a − b"].reason == "a group takes no part"
+    assert guitar["guitar"].by_group[0].note == "5 positives, fewer than 20"
+    row = frame(result, "concept_groups").filter(concept="guitar", group="a")
+    assert row["reason"].to_list() == ["5 positives, fewer than 20"]
+
+
+def test_a_concept_too_rare_in_all_groups_is_not_estimable_and_said() -> None:
+    result = run(small(choices={"min_positives": 90}))
+    lost = [one for one in result.findings if one.verdict is Verdict.NOT_ESTIMABLE]
+    assert lost
+    assert lost[-1].reason == "fewer than two groups take part"
+    assert any("enough positives and are not compared" in note for note in result.manifest.notes)
+
+
+def test_incomplete_concepts_can_be_left_out_whole() -> None:
+    data = three()
+    shown = data["images"].join(data["labels"], on="image")
+    positives = [shown.filter(gender=one)["guitar"].sum() for one in "abc"]
+    bar = min(positives) + 1
+    kept = run(values(data, choices={"min_positives": bar}))
+    out = run(values(data, choices={"min_positives": bar, "incomplete": "concept"}))
+    reasons = {
+        name: frame(result, "concept_groups").filter(concept="guitar")["reason"].to_list()
+        for name, result in (("group", kept), ("concept", out))
+    }
+    assert sum(one == "" for one in reasons["group"]) >= 2
+    assert all(reasons["concept"])
+
+
+def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
+    result = run(small(choices={"prevalence": "hall", "min_positives": 20}))
+    assert {one.family for one in result.findings} == {Family.DESCRIPTIVE}
+    assert {one.verdict for one in result.findings} == {Verdict.NONE}
+    assert all("interval against 0" in one.reason for one in result.findings)
+    assert not any(math.isnan(one.ci_low) for one in result.findings)
+    assert any("the rule of its source" in note for note in result.manifest.notes)
+
+
+def test_without_resampling_there_are_values_alone() -> None:
+    given = small(resampling={"method": "none"}, versions={"o": {"prevalence": "observed"}})
+    result = run(given)
+    assert {one.verdict for one in result.findings} == {Verdict.NONE}
+    assert "choices" not in result.tables
+    reasons = {one.reason for one in result.findings if one.subject and one.version == "baseline"}
+    assert reasons == {"no null hypothesis was drawn: resampling.method is none"}
+
+
+def test_metrics_at_a_threshold_say_which() -> None:
+    result = run(small(metrics=["true_positive_rate", "false_positive_rate"]))
+    found = frame(result, "concepts").filter(pl.col("concept") != "")
+    assert found["threshold"].is_not_nan().all()
+    both = found.filter(concept="chef")["threshold"].to_list()
+    assert both[0] == both[1]
+    worse = next(
+        one for one in result.findings if one.metric == "false_positive_rate" and one.subject
+    )
+    highest = max(worse.by_group, key=lambda one: one.value)
+    assert worse.direction.startswith(f"worse for {highest.group}: false positive rate")
+
+
+def test_a_version_may_be_another_metric() -> None:
+    versions = {"by auroc": {"metric": "auroc"}}
+    result = run(small(versions=versions))
+    found = frame(result, "choices")
+    assert set(found["version"]) == {"by auroc"}
+    assert set(found["metric"]) == {"average_precision"}
+    shown = {(one.metric, one.version) for one in result.findings}
+    assert shown == {("average_precision", "baseline"), ("auroc", "by auroc")}
+
+
+def test_a_version_too_narrow_to_compare_is_said() -> None:
+    data = tables(*world(3, n=400), box=[0.01] * 380 + [0.2] * 20)
+    result = run(values(data, versions={"large": {"where": {"box": {"min": 0.1}}}}))
+    assert set(frame(result, "choices")["effect"]) == {"not estimable"}
+    assert any(
+        note.startswith("gender, large: 2 of 2 groups have fewer than 30 rows")
+        for note in result.manifest.notes
+    )
+
+
+def test_intersections_are_compared_beside_single_attributes() -> None:
+    data = three(1600)
+    skin = np.random.default_rng(1).choice(["dark", "light"], 1600)
+    data["images"] = data["images"].with_columns(skin=pl.Series(skin))
+    result = run(with_data(data, groups=["skin", ["skin", "gender"]]))
+    assert {one.groups for one in result.findings} == {"skin", "skin × gender"}
+    assert frame(result, "group_sizes").height == 2 + 6
+
+
+def plan(**changes: Any) -> Plan:
+    found = audits.plan(audits.parse_config(small(**changes)))
+    assert isinstance(found, Plan)
+    return found
+
+
+def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
+    versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
+    found = plan(versions=versions)
+    assert (found.images, found.rows, found.tests) == (400, 400, 4)
+    assert found.models == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
+    by_version = {row["version"]: row for row in found.versions}
+    assert by_version["baseline"]["concepts_compared"] == 4
+    assert by_version["rare"]["concepts_too_rare"] == 4
+    assert by_version["rare"]["changes"] == "min positives 90"
+    detectable = found.detectable[0]
+    assert min(detectable["positives"]) > 20
+    assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
+    assert found.seconds >= 0
+
+
+def test_progress_is_told_once_a_design() -> None:
+    told: list[tuple[str, int, int | None]] = []
+    config = audits.parse_config(small(versions={"o": {"prevalence": "observed"}}))
+    audits.run(config, progress=lambda *step: told.append(step))
+    assert told == [("measuring", 0, 2), ("measuring", 1, 2)]
+
+
+def test_the_example_s_data_are_what_its_script_writes(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("make", EXAMPLE / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(tmp_path)
+    names = ["images.csv", "labels.csv", "ours.csv", "older.npy"]
+    assert filecmp.cmpfiles(EXAMPLE, tmp_path, names, shallow=False) == (names, [], [])
+    assert sum(path.stat().st_size for path in EXAMPLE.iterdir() if path.is_file()) < 200_000
+
+
+@pytest.mark.parametrize("metric", ["precision", "f1"])
+def test_every_metric_makes_findings(metric: str) -> None:
+    result = run(small(metrics=[metric]))
+    assert [one.metric for one in result.findings] == 5 * [metric]

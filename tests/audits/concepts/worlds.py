@@ -1,0 +1,66 @@
+"""Audits of concepts on data frames made up on the spot."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from concept_worlds import world
+from equipoise import audits
+from equipoise.core import AuditResult
+
+CONCEPTS = ("chef", "nurse", "guitar", "bicycle")
+
+
+def tables(
+    scores: np.ndarray, labels: np.ndarray, group: np.ndarray, **columns: Any
+) -> dict[str, pl.DataFrame]:
+    """Images, labels and scores of a world as three tables, the latter two turned around."""
+    ids = [f"i{place}" for place in range(len(group))]
+    names = CONCEPTS if scores.shape[1] == len(CONCEPTS) else map(str, range(scores.shape[1]))
+    names = [*names]
+    shown = {name: labels[:, place].astype(int) for place, name in enumerate(names)}
+    scored = {name: scores[:, place] for place, name in enumerate(names)}
+    return {
+        "images": pl.DataFrame({"image": ids, "gender": group} | columns),
+        "labels": pl.DataFrame({"image": ids} | shown).reverse(),
+        "scores": pl.DataFrame({"image": ids} | scored).reverse(),
+    }
+
+
+def values(data: dict[str, pl.DataFrame], **changes: Any) -> dict[str, Any]:
+    """A configuration for the tables of `tables`, quick, with changes."""
+    base: dict[str, Any] = {
+        "audit": "concepts",
+        "data": {
+            "images": {"table": data["images"], "id": "image"},
+            "groups": ["gender"],
+            "labels": {"file": data["labels"]},
+        },
+        "models": {"m": {"file": data["scores"]}},
+        "metrics": ["average_precision"],
+        "choices": {"min_positives": 20},
+        "resampling": {"replicates": 50, "permutations": 200},
+    }
+    return base | changes
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """A configuration on a world of 400 images."""
+    return values(tables(*world(3, n=400)), **changes)
+
+
+def with_data(data: dict[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:
+    """A configuration whose section `data` has more keys."""
+    given = values(data)
+    return given | {"data": given["data"] | keys}
+
+
+def run(given: dict[str, Any]) -> AuditResult:
+    return audits.run(audits.parse_config(given, source="c"))
+
+
+def frame(result: AuditResult, name: str) -> pl.DataFrame:
+    found = pl.from_arrow(result.tables[name])
+    assert isinstance(found, pl.DataFrame)
+    return found
