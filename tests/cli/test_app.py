@@ -54,7 +54,7 @@ def test_version(command: Command) -> None:
         (
             ["audti"],
             "no command 'audti'. There are: demo, new, plan, audit, report, compare, check, "
-            "metrics. Did you mean 'audit'? See 'equipoise --help'",
+            "metrics, planted. Did you mean 'audit'? See 'equipoise --help'",
         ),
         (["audit"], "missing argument 'CONFIG'. See 'equipoise audit --help'"),
         (

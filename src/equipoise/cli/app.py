@@ -15,7 +15,17 @@ import click
 from equipoise import __version__
 from equipoise.cli.failures import describe, silence_stdout
 
-_COMMANDS = ("demo", "new", "plan", "audit", "report", "compare", "check", "metrics")
+_COMMANDS = (
+    "demo",
+    "new",
+    "plan",
+    "audit",
+    "report",
+    "compare",
+    "check",
+    "metrics",
+    "planted",
+)
 
 
 class _Commands(click.Group):

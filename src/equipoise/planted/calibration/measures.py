@@ -1,0 +1,222 @@
+"""How each metric is measured on a sample of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise import metrics
+from equipoise.core.estimate import Estimate
+from equipoise.planted.calibration.concepts import ConceptWorld, Planted
+from equipoise.planted.calibration.embeddings import Embedded, EmbeddingWorld, SetWorld
+from equipoise.planted.calibration.labels import Labelled, LabelWorld, WordWorld
+from equipoise.planted.calibration.rankings import Pools, PreferenceWorld, RankingWorld
+from equipoise.planted.calibration.repeats import Structure
+from equipoise.stats.resampling import Resampling
+
+SEED = 17
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What to measure: a sample of a world.
+
+    Attributes
+    ----------
+    strength : float
+        Of the planted bias, in [0, 1].
+    images, sample : int
+        Size of the world, and which sample of it.
+    resampling : Bootstrap, Permutation, Exact or None
+    """
+
+    strength: float
+    images: int
+    sample: int
+    resampling: Resampling | None
+
+
+Measure = Callable[[Draw], Estimate]
+OfEmbeddings = Callable[[Embedded, dict[str, Any]], Estimate]
+
+
+def embedded(structure: Structure, measured: OfEmbeddings) -> Measure:
+    """Return the measure of images of a structure by a function of their embeddings."""
+
+    def measure(draw: Draw) -> Estimate:
+        world = EmbeddingWorld(draw.strength, draw.images, structure)
+        return measured(world.draw(SEED, draw.sample), _options(draw))
+
+    return measure
+
+
+def _options(draw: Draw) -> dict[str, Any]:
+    return {"resampling": draw.resampling, "rng": draw.sample}
+
+
+def association_score(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure the score of a concept's texts with both groups' images."""
+    units = data.units("a", "b")
+    return metrics.association_score(
+        data.concept, data.of(0), data.of(1), units=units, fixed=("targets",), **options
+    )
+
+
+def weat(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure how far the groups' images go with either end of the axis."""
+    units = data.units("x", "y")
+    first, second = data.of(0), data.of(1)
+    fixed = ("a", "b")
+    return metrics.weat(first, second, data.towards, data.away, units=units, fixed=fixed, **options)
+
+
+def weat_two_sided(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure WEAT without a declared direction."""
+    return weat(data, options | {"alternative": "two-sided"})
+
+
+def sc_weat(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure the effect size of one text of the concept."""
+    units = data.units("a", "b")
+    return metrics.sc_weat(data.concept[0], data.of(0), data.of(1), units=units, **options)
+
+
+def differential(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure the concept against one on which groups do not differ."""
+    units = data.units("m_images", "f_images")
+    return metrics.differential_association(
+        data.concept, data.other, data.of(0), data.of(1), units=units, **options
+    )
+
+
+def total(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure three targets: two on either end of the axis, one on neither."""
+    targets = {"engineer": data.concept, "nurse": -data.concept, "writer": data.other}
+    units = data.units("a", "b")
+    return metrics.total_absolute_association(
+        targets, data.of(0), data.of(1), units=units, fixed=(*targets,), **options
+    )
+
+
+def mcas(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure all four associations of a concept whose texts favour no group."""
+    half = len(data.towards) // 2
+    units = data.units("a_images", "b_images")
+    # The groups' texts are alike: the images alone lie apart.
+    return metrics.mcas(
+        data.concept,
+        data.concept[:1],
+        data.of(0),
+        data.towards[:half],
+        data.of(1),
+        data.towards[half:],
+        units=units,
+        **options,
+    )
+
+
+def diffusion_bias(data: Embedded, options: dict[str, Any]) -> Estimate:
+    """Measure by how much images carry what texts do not."""
+    return metrics.diffusion_bias(mcas(data, options))
+
+
+def labelled(structure: Structure, metric: str) -> Measure:
+    """Return the measure of predicted labels in the world that plants what it measures."""
+    planted = "lean" if metric == "predicted_label_weat" else "concentrate"
+
+    def measure(draw: Draw) -> Estimate:
+        world = LabelWorld(draw.strength, draw.images, structure, planted)  # type: ignore[arg-type]  # one of the two
+        data = world.draw(SEED, draw.sample)
+        return _of_labels(metric, data, _options(draw) | {"units": data.unit})
+
+    return measure
+
+
+def _of_labels(metric: str, data: Labelled, options: dict[str, Any]) -> Estimate:
+    if metric == "label_concentration":
+        return metrics.label_concentration(data.label, data.group, k=4, **options)
+    return metrics.predicted_label_weat(
+        data.label,
+        data.group,
+        data.vocabulary,
+        data.embeddings,
+        data.towards,
+        data.away,
+        **options,
+    )
+
+
+def words(structure: Structure, metric: str) -> Measure:
+    """Return the measure of similarities to words, by its public name."""
+
+    def measure(draw: Draw) -> Estimate:
+        data = WordWorld(draw.strength, draw.images, structure).draw(SEED, draw.sample)
+        words = (*data.positive, *data.negative)
+        similarities = metrics.ImageSimilarities(
+            data.scores, words, data.group, data.region, data.unit
+        )
+        measured = getattr(metrics, metric)
+        found: Estimate = measured(similarities, data.positive, data.negative, **_options(draw))
+        return found
+
+    return measure
+
+
+def preferences(statistic: str) -> Measure:
+    """Return the measure of preferences: correlation, or alignment by mean or rank."""
+
+    def measure(draw: Draw) -> Estimate:
+        data = PreferenceWorld(draw.strength, draw.images).draw(SEED, draw.sample)
+        if statistic == "correlation":
+            return metrics.correlation(data.preference, data.hypothesis)
+        return metrics.alignment(
+            data.preference,
+            data.hypothesis,
+            statistic=statistic,  # type: ignore[arg-type]  # "mean" or "rank"
+            **_options(draw),
+        )
+
+    return measure
+
+
+def ranked(pools: Pools, metric: str, groups: int) -> Measure:
+    """Return the measure of rankings, by its public name; K is a quarter of the pool."""
+
+    def measure(draw: Draw) -> Estimate:
+        data = RankingWorld(draw.strength, draw.images, pools, groups).draw(SEED, draw.sample)
+        options = _options(draw) | {"queries": data.queries, "sets": data.sets}
+        if metric != "normalized_similarity_mad":
+            options["k"] = draw.images // 4
+        found: Estimate = getattr(metrics, metric)(data.scores, data.group, **options)
+        return found
+
+    return measure
+
+
+def concepts(
+    planted: Planted, metric: str, prevalence: str, structure: Structure = "independent"
+) -> Measure:
+    """Return the measure of disparities over concepts in a world."""
+
+    def measure(draw: Draw) -> Estimate:
+        data = ConceptWorld(draw.strength, draw.images, structure, planted).draw(SEED, draw.sample)
+        return metrics.concept_disparity(
+            data.scores,
+            data.labels,
+            data.group,
+            metric=metric,  # type: ignore[arg-type]  # names of the cases below
+            prevalence=prevalence,  # type: ignore[arg-type]  # likewise
+            min_positives=10,
+            replicates=199,
+            units=data.unit,
+            **_options(draw),
+        )
+
+    return measure
+
+
+def sets(draw: Draw) -> Estimate:
+    """Measure the distance between image sets."""
+    data = SetWorld(draw.strength, draw.images).draw(SEED, draw.sample)
+    return metrics.iss_cross(data.sets, **_options(draw))

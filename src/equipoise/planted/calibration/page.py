@@ -1,0 +1,235 @@
+"""The page of calibration: what was measured, in words, tables and curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from equipoise.planted.calibration.curves import figures
+from equipoise.planted.calibration.runner import (
+    ALPHA,
+    LEAST_CORRELATION,
+    LEVELS,
+    POWER_STRENGTHS,
+    RESAMPLING,
+    STRENGTHS,
+    Alarms,
+    Power,
+    Rise,
+)
+from equipoise.planted.calibration.suite import Calibration
+from equipoise.planted.calibration.versions import CONCEPTS, IMAGES, VERSIONS, Effects
+
+
+def page(found: Calibration) -> str:
+    """Return the page as Markdown; its figures lie in `figures/` beside it."""
+    lines = [
+        *_head(found),
+        *_alarms(found),
+        *_rises(found),
+        *_powers(found),
+        *_versions(found.effects),
+        *_limits(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _head(found: Calibration) -> list[str]:
+    many = len(found.alarms)
+    bad = sum(one.too_many for one in found.alarms)
+    follow = sum(one.follows for one in found.rises)
+    return [
+        "# Calibration of associations, retrieval, concepts and diversity",
+        "",
+        "Every metric in worlds whose bias is known: does it cry wolf where there is none, does it",
+        "rise with the bias, and how many images does it need? Written by `equipoise planted",
+        f"calibrate{' --quick' if found.quick else ''}` (fixed seed: the same bytes; do not edit).",
+        "Metrics of predictions: [calibration.md](calibration.md).",
+        "",
+        f"- False alarms: {many - bad} of {many} tests find no more than their level allows.",
+        f"- Rising: {follow} of {len(found.rises)} mean estimates follow the planted strength",
+        f"  (Spearman ≥ {LEAST_CORRELATION:g} over {len(STRENGTHS)} strengths).",
+        "- Strength is in standard deviations: at 0.5 the first group's similarities or scores lie",
+        "  half a standard deviation from the other's. What else it is, each world says below.",
+        "",
+        "## Worlds",
+        "",
+        "| world | how images repeat |",
+        "|---|---|",
+        "| independent | every image on its own |",
+        "| clustered | persons of one group with 2 to 6 images, alike (correlation 0.7) |",
+        "| sets | counterfactual sets, one image of each group, alike (correlation 0.9) |",
+        "| one query | one ranking of independent images |",
+        "| shared pool | six queries that rank the same images much alike, with ties |",
+        "| own pools | six queries with images of their own |",
+        "| subjects | preferences of independent subjects; strength is their correlation with a"
+        " hypothesis |",
+        "| only prevalence differs | concepts are rarer in one group (20 % and 40 %), recognised"
+        " alike |",
+        "",
+        "Labels, 24 of them: at strength 1 a label that leans fully to one group's side is 7.4",
+        "times as likely for that group as for the other, beside a label that leans nowhere; for",
+        "label concentration one group's four most common labels have 72 % of its images instead",
+        "of 41 %. Concepts: at strength 1 the second group's positives score 0.8 standard",
+        "deviations lower, where they lie 1.5 above negatives.",
+        "",
+    ]
+
+
+def _alarms(found: Calibration) -> list[str]:
+    one = found.alarms[0]
+    head = ("metric", "world", "samples", *(f"p ≤ {t:g}" for t in LEVELS), "interval", "disparity")
+    table = [_row(*head), _rule(len(head))]
+    return [
+        "## False alarms",
+        "",
+        "Share of p ≤ t where the null hypothesis holds, Wilson's 95 % interval of the share of",
+        f"p ≤ {ALPHA:g}, and share of the verdict `disparity` at α = {ALPHA:g} and the card's",
+        "threshold. All should be at most t (or α); careful tests are below. A test by concept is",
+        "averaged over concepts.",
+        f"{RESAMPLING.permutations} permutations, {RESAMPLING.replicates} bootstrap replicates;",
+        f"{one.drawn} samples, {found.slow} of concepts. “–”: no test, or no threshold.",
+        "",
+        *table,
+        *map(_alarm_row, found.alarms),
+        "",
+        "[Hall]'s protocol has no p-value: its verdict is an interval that excludes 0.",
+        "",
+        f"Tests above a limit that luck alone passes once in 1000 times: {len(found.again)}."
+        + (" Measured again, on four times as many fresh samples:" if found.again else ""),
+        "",
+        *([*table, *map(_alarm_row, found.again), ""] if found.again else []),
+    ]
+
+
+def _alarm_row(one: Alarms) -> str:
+    shares = ["–" if math.isnan(share) else f"{share:.1%}" for share in one.shares]
+    share = one.shares[LEVELS.index(ALPHA)]
+    shown = one.disparities if math.isnan(share) else share
+    low, high = one.interval(shown)
+    verdict = f"{one.disparities:.1%}" if one.judged else "–"
+    samples = f"{one.samples}" + ("" if one.samples == one.drawn else f" of {one.drawn}")
+    return _row(one.name, one.case.world, samples, *shares, f"{low:.1%} to {high:.1%}", verdict)
+
+
+def _rises(found: Calibration) -> list[str]:
+    shown = [STRENGTHS.index(strength) for strength in (0.0, 0.5, 1.0)]
+    return [
+        "## Rising with the bias",
+        "",
+        f"Mean estimate over {found.rises[0].samples} samples at strengths 0, 0.5 and 1, and its",
+        f"rank correlation with the strength over {len(STRENGTHS)} steps, towards harm.",
+        "",
+        _row("metric", "world", "images", "at 0", "at 0.5", "at 1", "Spearman"),
+        _rule(7),
+        *(_rise_row(one, shown) for one in found.rises),
+        "",
+    ]
+
+
+def _rise_row(one: Rise, shown: Iterable[int]) -> str:
+    means = [_number(one.means[index]) for index in shown]
+    case = one.case
+    return _row(case.name, case.world, str(case.images), *means, f"{one.correlation:.3f}")
+
+
+def _powers(found: Calibration) -> list[str]:
+    columns = [f"p, {strength:g}" for strength in POWER_STRENGTHS]
+    verdicts = [f"disparity, {strength:g}" for strength in POWER_STRENGTHS]
+    drawn = [f"![{one.title}](figures/{one.name}.svg)\n" for one in figures(found) if one.lines]
+    return [
+        "## How many images",
+        "",
+        "Images (of all groups; of one pool; subjects) with which 80 % of samples have",
+        f"p ≤ {ALPHA:g}, and with which 80 % have the verdict `disparity`, at strengths 0.25, 0.5",
+        f"and 1. {found.powers[0].samples} samples a point: a share may be off by a tenth. A",
+        "verdict also asks for an excess of the card's threshold: a smaller bias stays without it,",
+        "with any number of images.",
+        "",
+        _row("metric", "world", *columns, *verdicts),
+        _rule(2 + len(columns) + len(verdicts)),
+        *_power_rows(found.powers),
+        "",
+        *drawn,
+    ]
+
+
+def _power_rows(powers: Sequence[Power]) -> list[str]:
+    rows = []
+    step = len(POWER_STRENGTHS)
+    for start in range(0, len(powers), step):
+        some = powers[start : start + step]
+        case = some[0].case
+        tested = [_needed(one, one.found) for one in some]
+        judged = ["–" if case.threshold is None else _needed(one, one.judged) for one in some]
+        rows.append(_row(case.name, case.world, *tested, *judged))
+    return rows
+
+
+def _needed(one: Power, shares: tuple[float, ...]) -> str:
+    needed = one.needed(shares)
+    if needed == 0.0:
+        return f"≤ {one.images[0]}"
+    if math.isinf(needed):
+        return f"> {one.images[-1]}"
+    return f"{float(f'{needed:.2g}'):.0f}"
+
+
+def _versions(found: Sequence[Effects]) -> list[str]:
+    if not found:
+        return []
+    return [
+        "## Prevalence held fixed",
+        "",
+        f"Average precision of {CONCEPTS} concepts, {IMAGES} images, full strength: share of",
+        "concepts with a significant disparity as data are, with negatives weighted, and by",
+        "[Hall]'s protocol;",
+        "and what [design choices](metrics/concepts.md) say of the change.",
+        "",
+        _row("what differs", "concepts", *VERSIONS, *(f"{name} says" for name in VERSIONS[1:])),
+        _rule(2 + len(VERSIONS) + len(VERSIONS) - 1),
+        *(
+            _row(
+                one.planted,
+                str(one.concepts),
+                *(f"{one.significant[name]:.0%}" for name in VERSIONS),
+                *(_effects(one.effects[name]) for name in VERSIONS[1:]),
+            )
+            for one in found
+        ),
+        "",
+    ]
+
+
+def _effects(shares: dict[str, float]) -> str:
+    ordered = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{name} {share:.0%}" for name, share in ordered)
+
+
+def _limits() -> list[str]:
+    return [
+        "## What this does not show",
+        "",
+        "- ISS cross takes images as independent; near duplicates make it find too much.",
+        "- WEAT of predicted labels has next to no power, with any number of images. Where labels",
+        "  do not differ, both groups' most frequent half is nearly the same, and few labels are",
+        "  left; and of few labels d is ±1.4 whatever they are. Look at the counts beside it.",
+        "- Intervals of few units or queries are too narrow. p-values do not rest on them, and a",
+        "  verdict of `disparity` needs a p-value.",
+        "- Worlds are normal and simple. A real encoder differs in more ways than along one axis,",
+        "  and is never exactly neutral: with images enough every p-value is small.",
+    ]
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "−∞" if value < 0 else "∞"
+    return f"{value:.3f}".replace("-", "−")
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _rule(columns: int) -> str:
+    return "|---" * columns + "|"

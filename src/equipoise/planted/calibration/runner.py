@@ -1,0 +1,256 @@
+"""What metrics say of worlds whose bias is known: false alarms, rising estimates, power."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats as distributions
+
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Verdict
+from equipoise.core.parts import Part
+from equipoise.metrics.cards import CARDS
+from equipoise.planted.calibration.cases import Case
+from equipoise.planted.calibration.measures import Draw
+from equipoise.stats.intervals import wilson
+from equipoise.stats.resampling import Bootstrap
+from equipoise.stats.verdict import judge
+
+ALPHA = 0.05
+LEVELS = (0.01, 0.05, 0.1)
+STRENGTHS = tuple(step / 10 for step in range(11))
+POWER_STRENGTHS = (0.25, 0.5, 1.0)
+POWER = 0.8
+LEAST_CORRELATION = 0.95
+
+# (1 + 199) t is whole: p <= t has probability t, less with ties. No tail is fitted.
+RESAMPLING = Bootstrap(replicates=99, permutations=199, resolution=0.1)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What one test concludes: its p-value (NaN without a test) and whether it is a disparity."""
+
+    name: str
+    p_value: float
+    disparity: bool
+
+
+def conclusions(case: Case, found: Estimate) -> Iterator[Conclusion]:
+    """Conclude from an estimate, and from the tests among its parts that the case counts.
+
+    The verdict is that of an audit with this test alone, at `ALPHA` and the threshold of the
+    metric's card. By [Hall]'s rule a disparity is an interval that excludes 0.
+    """
+    if case.tested and found.estimable:
+        interval = found.interval()
+        p = math.nan if found.p_value is None else found.p_value
+        chance = math.nan if found.chance is None else found.chance.mean
+        ends = (interval.low, interval.high)
+        yield Conclusion(case.name, p, _judged(case.metric, found, found.value, ends, chance, p))
+    if case.parts:
+        yield from (_of_part(case, found, part) for part in _tests(case, found.parts))
+
+
+def _tests(case: Case, parts: Iterable[Part]) -> Iterator[Part]:
+    for part in parts:
+        # Differences of the mean over concepts have no colon.
+        single = case.parts != "concept_difference" or ": " in part.subject
+        if part.metric == case.parts and single and not math.isnan(part.value):
+            yield part
+
+
+def _of_part(case: Case, found: Estimate, part: Part) -> Conclusion:
+    name = f"{case.name}, a concept"
+    if math.isnan(part.p_value):
+        return Conclusion(name, math.nan, part.low > 0.0 or part.high < 0.0)
+    ends = (part.low, part.high)
+    disparity = _judged(part.metric, found, part.value, ends, part.chance, part.p_value)
+    return Conclusion(name, part.p_value, disparity)
+
+
+def _judged(
+    metric: str, found: Estimate, value: float, ends: tuple[float, float], chance: float, p: float
+) -> bool:
+    threshold = CARDS[metric].threshold
+    verdict, _ = judge(
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        chance_mean=chance,
+        q=p,
+        threshold=math.nan if threshold is None else threshold,
+        alpha=ALPHA,
+        harm=found.harm,
+    )
+    return verdict is Verdict.DISPARITY
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """How often a test finds something, over samples of one world.
+
+    Attributes
+    ----------
+    case : Case
+    name : str
+        Metric and variant; a test by concept is averaged over the concepts of a sample.
+    samples : int
+        In which the value could be estimated, of `drawn`.
+    shares : tuple of float
+        Share of p <= t for each t of `LEVELS`; NaN without a test.
+    disparities : float
+        Share of the verdict `disparity` (by the source's own rule where there is no test).
+    judged : bool
+        Whether there is a practical threshold, or a rule, to judge by.
+    """
+
+    case: Case
+    name: str
+    drawn: int
+    samples: int
+    shares: tuple[float, ...]
+    disparities: float
+    judged: bool
+
+    def interval(self, share: float) -> tuple[float, float]:
+        """Return Wilson's 95 % interval of a share over these samples."""
+        low, high = wilson(share * self.samples, self.samples)
+        return float(low), float(high)
+
+    @property
+    def too_many(self) -> bool:
+        """Whether a share is above its level by more than luck explains once in 1000 tests."""
+        tested = [*zip(self.shares, LEVELS, strict=True), (self.disparities, ALPHA)]
+        return any(share > most(self.samples, level) for share, level in tested)
+
+
+def most(samples: int, level: float) -> float:
+    """Return the share that a valid test of this level exceeds once in 1000 times at most."""
+    return float(distributions.binom.isf(0.001, samples, level)) / samples
+
+
+def alarms(
+    case: Case,
+    samples: int,
+    *,
+    first: int = 0,
+    strength: float | None = None,
+    images: int | None = None,
+) -> list[Alarms]:
+    """Measure how often the tests of a case find something.
+
+    Parameters
+    ----------
+    case : Case
+    samples, first : int
+        How many samples, and the number of the first.
+    strength : float, optional
+        By default the one up to which the null hypothesis holds: false alarms are counted.
+    images : int, optional
+        By default the case's own.
+    """
+    at = case.null_at if strength is None else strength
+    size = case.images if images is None else images
+    by_name: dict[str, list[npt.NDArray[np.float64]]] = {}
+    for sample in range(first, first + samples):
+        found = case.measure(Draw(at, size, sample, RESAMPLING))
+        here: dict[str, list[list[float]]] = {}
+        for one in conclusions(case, found):
+            small = [math.nan if math.isnan(one.p_value) else one.p_value <= t for t in LEVELS]
+            here.setdefault(one.name, []).append([*small, one.disparity])
+        for name, rows in here.items():
+            by_name.setdefault(name, []).append(np.mean(rows, axis=0))
+    return [_alarms(case, name, samples, np.array(rows)) for name, rows in by_name.items()]
+
+
+def _alarms(case: Case, name: str, drawn: int, rows: npt.NDArray[np.float64]) -> Alarms:
+    *shares, disparities = rows.mean(axis=0).tolist()
+    judged = case.threshold is not None
+    return Alarms(case, name, drawn, len(rows), tuple(shares), disparities, judged)
+
+
+@dataclass(frozen=True)
+class Rise:
+    """How the mean estimate follows the strength of the bias.
+
+    Attributes
+    ----------
+    means : tuple of float
+        For each of `STRENGTHS`, over the same samples.
+    correlation : float
+        Spearman's, with the strength; positive where the estimate moves towards harm.
+    """
+
+    case: Case
+    samples: int
+    means: tuple[float, ...]
+    correlation: float
+
+    @property
+    def follows(self) -> bool:
+        """Whether the correlation is at least `LEAST_CORRELATION`."""
+        return self.correlation >= LEAST_CORRELATION
+
+
+def rise(case: Case, samples: int) -> Rise:
+    """Measure the mean estimate of a case at every strength; values alone."""
+    found = [
+        [case.measure(Draw(strength, case.images, sample, None)) for sample in range(samples)]
+        for strength in STRENGTHS
+    ]
+    sign = -1.0 if found[0][0].harm == "lower" else 1.0
+    means = [float(np.nanmean([one.value for one in row])) for row in found]
+    correlation = float(distributions.spearmanr(STRENGTHS, means).statistic)
+    return Rise(case, samples, tuple(means), sign * correlation)
+
+
+@dataclass(frozen=True)
+class Power:
+    """How often the bias of one strength is found, by number of images.
+
+    Attributes
+    ----------
+    strength : float
+    images : tuple of int
+    found, judged : tuple of float
+        Share of p <= `ALPHA`, and of the verdict `disparity` at the card's threshold; of
+        parts where there is no other test.
+    """
+
+    case: Case
+    strength: float
+    samples: int
+    images: tuple[int, ...]
+    found: tuple[float, ...]
+    judged: tuple[float, ...]
+
+    def needed(self, shares: tuple[float, ...]) -> float:
+        """Return how many images reach `POWER`, between sizes by their logarithm.
+
+        0 where the smallest size does already, infinity where the largest does not.
+        """
+        if shares[0] >= POWER:
+            return 0.0
+        for index in range(1, len(shares)):
+            before, after = shares[index - 1 : index + 1]
+            if after >= POWER:
+                near, far = (math.log(self.images[i]) for i in (index - 1, index))
+                return math.exp(near + (far - near) * (POWER - before) / (after - before))
+        return math.inf
+
+
+def power(case: Case, strength: float, samples: int) -> Power:
+    """Measure the power of a case's first test at its numbers of images."""
+    found, judged = [], []
+    for images in case.sizes:
+        rows = alarms(case, samples, strength=strength, images=images)
+        # What cannot be estimated is not found.
+        share = rows[0].samples / samples if rows else 0.0
+        found.append(share * rows[0].shares[LEVELS.index(ALPHA)] if rows else 0.0)
+        judged.append(share * rows[0].disparities if rows else 0.0)
+    return Power(case, strength, samples, case.sizes, tuple(found), tuple(judged))

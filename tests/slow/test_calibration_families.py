@@ -1,0 +1,52 @@
+"""What docs/calibration-families.md promises, measured again."""
+
+import pytest
+
+from equipoise.planted.calibration import CASES, Case, alarms, rise
+from equipoise.planted.calibration.runner import ALPHA, Alarms, most
+from equipoise.planted.calibration.versions import VERSIONS, effects
+
+pytestmark = pytest.mark.slow
+
+# A permutation test of concepts takes longer than others.
+SAMPLES, OF_CONCEPTS, FRESH = 200, 60, 4
+
+
+def name(case: Case) -> str:
+    return f"{case.name}, {case.world}"
+
+
+def confirmed(case: Case, samples: int) -> list[Alarms]:
+    """Tests that find too much, twice: of some 80 tests one may do so once by luck."""
+    high = {one.name for one in alarms(case, samples) if one.too_many}
+    if not high:
+        return []
+    fresh = alarms(case, FRESH * samples, first=samples)
+    return [one for one in fresh if one.name in high and one.too_many]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.tested or case.parts], ids=name)
+def test_without_bias_tests_find_no_more_than_their_level_allows(case: Case) -> None:
+    assert confirmed(case, OF_CONCEPTS if case.family == "concepts" else SAMPLES) == []
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.rises], ids=name)
+def test_the_mean_estimate_follows_the_strength(case: Case) -> None:
+    found = rise(case, 40)
+    assert found.follows, found
+
+
+def test_prevalence_alone_is_loud_as_observed_and_quiet_when_held_fixed() -> None:
+    found = effects("prevalence", 8)
+    assert found.significant["observed"] >= 0.9
+    for version in VERSIONS[1:]:
+        assert found.significant[version] <= most(found.concepts, ALPHA), version
+        assert found.effects[version]["explains"] >= 0.9, version
+
+
+def test_what_is_planted_stays_or_switches() -> None:
+    recognition, switching = effects("recognition", 4), effects("switching", 4)
+    for version in VERSIONS[1:]:
+        assert recognition.significant[version] >= 0.9, version
+        assert recognition.effects[version].get("explains", 0.0) == 0.0, version
+        assert switching.effects[version]["switches"] >= 0.7, version
