@@ -40,6 +40,12 @@ PLAIN: Mapping[Statistic, Plain] = {
     "tschuprows_t_corrected": "tschuprows_t",
 }
 
+_LABEL: Mapping[Formulation, str] = {
+    "separation": "predicted label",
+    "sufficiency": "true class",
+    "independence": "predicted label",
+}
+
 # Below this, chi-square / n is the rounding of sums that are 1 in exact arithmetic: effect sizes
 # under 4e-7 are 0, so that proportional tables give 0 however their groups are ordered.
 _ROUNDING = 1e-13
@@ -197,6 +203,21 @@ def chi_square(
     rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
     return ChiSquare(chi2, n, rows, columns, *before)
+
+
+def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
+    """Say of each stratum of one table why it would have no effect size."""
+    label, enough = _LABEL[formulation], f"has expected counts of {min_expected:g} or more"
+    reasons = {
+        "no rows in the groups that are compared": found.n_before == 0,
+        "rows of one group only": found.groups_before < 2,
+        f"every row has the same {label}": found.labels_before < 2,
+        f"no {label} {enough}": (found.df == 0) & (found.labels == 0),
+        f"only one {label} {enough}": found.df == 0,
+        "as many groups or labels as rows": np.ones_like(found.df, dtype=bool),
+    }
+    texts, holds = [*reasons], [one[0] for one in reasons.values()]
+    return [texts[place] for place in np.argmax(holds, axis=0).tolist()]
 
 
 def contingency_tables(table: Floats, layout: Layout, *, min_expected: float) -> list[Floats]:

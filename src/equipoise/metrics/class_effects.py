@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +25,7 @@ from equipoise.metrics.chi_square import (
     Statistic,
     chi_square,
     contingency_tables,
+    why_undefined,
 )
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.effect_intervals import MeanEffect, summaries
@@ -35,12 +35,6 @@ from equipoise.stats.association import Association
 from equipoise.stats.proportions import wilson
 
 Floats = npt.NDArray[np.float64]
-
-_LABEL: Mapping[Formulation, str] = {
-    "separation": "predicted label",
-    "sufficiency": "true class",
-    "independence": "predicted label",
-}
 
 
 @dataclass(frozen=True)
@@ -224,6 +218,7 @@ class Classes:
         many = len(self.layout.subject)
         low, high = self._intervals()
         against = against_each(self.draws, range(1, 1 + many), "higher")
+        reasons = why_undefined(self.observed, self.tables.formulation, self.tables.min_expected)
         return PartColumns(
             metric=self.tables.statistic,
             subject=[
@@ -236,10 +231,7 @@ class Classes:
             n=self.observed.n_before[0],
             by_group=self._shares(),
             excluded=self._dropped(),
-            reason=[
-                "" if known else self._reason(index)
-                for index, known in enumerate(self.estimable.tolist())
-            ],
+            reason=np.where(self.estimable, "", reasons).tolist(),
         ).table()
 
     def _intervals(self) -> tuple[Floats, Floats]:
@@ -275,19 +267,6 @@ class Classes:
             (Excluded(first, int(label)), Excluded(second, int(row))) if label else ()
             for label, row in zip(labels, rows, strict=True)
         ]
-
-    def _reason(self, index: int) -> str:
-        label, table = _LABEL[self.tables.formulation], self.observed
-        if table.n_before[0, index] == 0:
-            return "no rows in the groups that are compared"
-        if table.groups_before[0, index] < 2:
-            return "rows of one group only"
-        if table.labels_before[0, index] < 2:
-            return f"every row has the same {label}"
-        if table.df[0, index] == 0:
-            left = "no" if table.labels[0, index] == 0 else "only one"
-            return f"{left} {label} has expected counts of {self.tables.min_expected:g} or more"
-        return "as many groups or labels as rows"
 
     def excluded(self) -> dict[str, int]:
         """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
