@@ -24,6 +24,7 @@ from equipoise.metrics.concepts.choices import design_choices, model_order, robu
 from equipoise.metrics.concepts.disparity import (
     concept_disparity,
     concept_hit_rate,
+    concept_metrics,
     concept_results,
 )
 from equipoise.metrics.concepts.inputs import Choices
@@ -74,6 +75,7 @@ __all__ = [
     "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
+    "concept_metrics",
     "concept_results",
     "correlation",
     "correlation_p_value",

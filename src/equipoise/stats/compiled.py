@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import update_wrapper, wraps
+from functools import cache, update_wrapper, wraps
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
