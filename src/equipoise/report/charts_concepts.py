@@ -38,7 +38,7 @@ def _color() -> alt.Color:
 def matrix(data: str, versions: tuple[str, ...], rows: int) -> Spec:
     """What each version does to each concept: a symbol in its colour."""
     axis = alt.Axis(
-        title=None, orient="top", labelAngle=-40, labelLimit=150, labelOverlap=False, ticks=False,
+        title=None, orient="top", labelAngle=-50, labelLimit=150, labelOverlap=False, ticks=False,
         domain=False, labelColor=INK, grid=False,
     )  # fmt: skip
     base = _chart(data).encode(

@@ -84,7 +84,7 @@ def _points(some: Sequence[Row], spread: Any, place: Place) -> list[dict[str, An
 
 def _point(version: str, effect: str, word: str, row: Row, key: str) -> dict[str, Any]:
     return {
-        "label": f"{version} {SYMBOLS[effect]}",
+        "label": f"{SYMBOLS[effect]} {version}",
         "effect": effect,
         "value": row[key],
         "low": row["low"],
@@ -182,7 +182,7 @@ def order(result: AuditResult) -> Section | None:
         switched = [row for row in panel if row["switches"]]
         subjects = panels(switched, "concept", "group_a", "group_b").values()
         texts = [order_sentence(some) for some in subjects]
-        none = "In no version does another model have the significantly larger disparity."
+        none = "Where a version shows which model has the larger disparity, it is that of the baseline."
         blocks.append(Words(tuple(texts[:20]) or (none,), "list"))
         drawn = [some for some in _order_subjects(panel) if any(has(r["low"]) for r in some)]
         blocks.append(Grid(tuple(_order_plot(some, (a, b)) for some in drawn[:MOST_ORDERED])))
