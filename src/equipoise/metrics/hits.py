@@ -222,7 +222,7 @@ def _parts(counts: Counts, draws: Draws, ends: Ends, gap_ends: Ends) -> tuple[Pa
         0,
         ends=ends,
         against=NOTHING,
-        n=round(total.sum()),
+        n=round(float(total.sum())),
         by_group=by_group,
     )
     gap = part(
