@@ -1,8 +1,8 @@
 """Write the data of this example: made-up embeddings in which some occupations lean to a group.
 
-Two encoders see the same images and words. In `first`, doctors, engineers, pilots and chief
+Two encoders see the same images and words. In `strong`, doctors, engineers, pilots and chief
 executives lean to men, nurses, teachers, librarians and receptionists to women, and images of
-women lie closer to unpleasant words where the made-up index of equality is low. `second` has a
+women lie closer to unpleasant words where the made-up index of equality is low. `mild` has a
 third of that lean. Painters and bakers lean to nobody in either.
 
     python examples/associations/make.py
@@ -45,19 +45,23 @@ GENDERS = {"Male": 1.0, "Female": -1.0, "Nonbinary": 0.0}
 def main(folder: Path) -> None:
     """Write tables and embeddings into a folder."""
     people = [*_people()]
+    further = [one for one in people if one[1] == "Nonbinary"]
+    people = [one for one in people if one[1] != "Nonbinary"]
     made = [(f"{job}-{seed:02d}.png", job) for job in LEANS for seed in range(10)]
     words = [(word, name) for name, listed in WORDS.items() for word in listed]
     words += [(f"a photo of a {job}", "prompt") for job in LEANS]
     _table(folder / "people.csv", ("image_id", "gender", "region", "person"), people)
+    _table(folder / "further.csv", ("image_id", "gender", "region", "person"), further)
     _table(folder / "generated.csv", ("image_id", "occupation"), made)
     _table(folder / "words.csv", ("text", "list"), words)
     outside = [(job, SALARIES[job], (lean > 0) - (lean < 0)) for job, lean in LEANS.items()]
     _table(folder / "occupations.csv", ("occupation", "salary", "stereotype"), outside)
     _table(folder / "regions.csv", ("region", "equality"), [*EQUALITY.items()])
-    for model, strength, seed in (("first", 1.0, 11), ("second", 0.35, 12)):
+    for model, strength, seed in (("strong", 1.0, 11), ("mild", 0.35, 12)):
         rng = np.random.Generator(np.random.Philox(seed))
         axes = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))[0]
         _save(folder / f"{model}_people.npy", _of_people(people, axes, strength, rng))
+        _save(folder / f"{model}_further.npy", _of_people(further, axes, strength, rng))
         _save(
             folder / f"{model}_generated.npy", _of_jobs([j for _, j in made], axes, strength, rng)
         )

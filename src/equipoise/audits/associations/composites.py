@@ -86,7 +86,7 @@ def _components(
         place = question.place(space, part.metric)
         told = Told(
             target,
-            closer(target, part.value, question.pair),
+            closer(target, part.value, question.pair, part.metric),
             {name: side.name for name, side in sides.items()},
             part.by_group,
         )

@@ -80,7 +80,10 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
                 **question.drawn,
             )
             text = crossed(
-                (f"labels of {first}", f"those of {second}"), estimate.value, question.pair
+                (f"labels of {first}", f"those of {second}"),
+                estimate.value,
+                question.pair,
+                verb="go",
             )
             place = question.place(space)
             told = Told(f"{asked.attributes[0]} against {asked.attributes[1]}", text)

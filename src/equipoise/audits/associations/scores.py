@@ -37,7 +37,7 @@ def measure_scores(question: Question) -> Iterator[Piece]:
             )
             told = Told(
                 target,
-                closer(target, estimate.value, question.pair),
+                closer(target, estimate.value, question.pair, case.modality),
                 names_of(sides),
                 estimate.parts[0].by_group,
                 without(sides),
@@ -69,7 +69,7 @@ def measure_weat(question: Question) -> Iterator[Piece]:
             effect, difference = estimate.parts
             told = Told(
                 f"{first} against {second}",
-                crossed((first, second), estimate.value, question.pair),
+                crossed((first, second), estimate.value, question.pair, case.modality),
                 names_of(sides),
                 effect.by_group,
                 without(sides),
@@ -115,7 +115,7 @@ def _sc_weat(
     )
     told = Told(
         member,
-        closer(member, estimate.value, question.pair),
+        closer(member, estimate.value, question.pair, case.modality),
         names_of(around),
         estimate.parts[0].by_group if estimate.parts else (),
         without(around),
@@ -139,7 +139,7 @@ def measure_differential(question: Question) -> Iterator[Piece]:
             )
             told = Told(
                 f"{first} against {second}",
-                crossed((first, second), estimate.value, question.pair),
+                crossed((first, second), estimate.value, question.pair, case.modality),
                 names_of(sides),
                 (),
                 without(sides),
