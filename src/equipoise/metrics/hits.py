@@ -232,7 +232,7 @@ def _parts(counts: Counts, draws: Draws, ends: Ends, gap_ends: Ends) -> tuple[Pa
         1,
         ends=gap_ends,
         against=against_chance(draws, 1, "higher"),
-        n=compared_rows(counts.groups, total),
+        n=int(compared_rows(counts.groups, total).sum()),
         by_group=by_group,
         reason=too_few(draws.observed[1], "rows enough"),
     )
