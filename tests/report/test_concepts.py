@@ -12,7 +12,7 @@ import pytest
 from equipoise import audits
 from equipoise.core import AuditResult
 from equipoise.report import render
-from equipoise.report.blocks import Chart, Fold, Grid, Words
+from equipoise.report.blocks import Chart, Fold, Grid, Table, Words
 from equipoise.report.sections import concepts, concepts_plots
 from equipoise.report.voices import voice
 from equipoise.report.words import sentence as finding_sentence
@@ -161,6 +161,20 @@ def test_the_matrix_has_a_symbol_for_every_concept_and_version() -> None:
     assert symbols["chef", "large boxes"] == "–"
     assert symbols["wheelchair", "baseline"] == "●"
     assert data[0]["concept"] == "mean over concepts"
+
+
+def test_effects_are_counted_by_version() -> None:
+    section = concepts.versions(example())
+    assert section is not None
+    table = next(block for block in section.blocks if isinstance(block, Table))
+    assert table.caption == "How many concepts each version changes"
+    titles = [column.title for column in table.columns]
+    large = dict(
+        zip(titles, next(row for row in table.rows if row[0] == "large boxes"), strict=True)
+    )
+    assert large["⇄ switches"] == "1"
+    assert large["– not estimable"] == "1"
+    assert sum(int(str(cell)) for name, cell in large.items() if name != "Version") == 6
 
 
 def test_every_version_is_a_row_of_a_concept_s_plot() -> None:

@@ -21,10 +21,10 @@ from equipoise.stats.resampling import Bootstrap
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
 
 
-def three(n: int = 900) -> dict[str, pl.DataFrame]:
+def three(n: int = 900, worse: str = "c") -> dict[str, pl.DataFrame]:
     scores, labels, _ = world(4, n=n, prevalence=(0.3, 0.3))
     group = np.random.default_rng(0).choice(["a", "b", "c"], n)
-    scores[:, 1] -= 1.5 * ((group == "c") & labels[:, 1])
+    scores[:, 1] -= 1.5 * ((group == worse) & labels[:, 1])
     return tables(scores, labels, group)
 
 
@@ -67,11 +67,29 @@ def test_three_groups_have_a_test_for_each_pair_too() -> None:
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
 
 
+def test_names_may_hold_what_joins_them() -> None:
+    scores, labels, _ = world(4, n=600, concepts=1, prevalence=(0.3, 0.3))
+    group = np.random.default_rng(0).choice(["x: a", "x: b − c", "d"], 600)
+    data = tables(scores, labels, group)
+    data = {name: one.rename({"0": "face: − b"}, strict=False) for name, one in data.items()}
+    found = run(values(data)).findings
+    assert [one.family for one in found] == 4 * [Family.COMPOSITE] + 4 * [Family.LEAF]
+    assert found[-1].subject == "face: − b: x: a − x: b − c"
+
+
+def test_a_pair_may_lie_on_either_side() -> None:
+    result = run(values(three(worse="a")))
+    pairs = {one.subject: one for one in result.findings if one.subject.startswith("nurse: ")}
+    assert pairs["nurse: a − b"].value < -0.2
+    assert pairs["nurse: a − b"].verdict is Verdict.DISPARITY
+    assert pairs["nurse: a − c"].verdict is Verdict.DISPARITY
+
+
 def test_pairs_of_several_metrics_are_told_apart() -> None:
     result = run(values(three(), metrics=["average_precision", "auroc"]))
     names = [(f.metric, f.subject, f.version, f.groups) for f in result.findings]
     assert len(set(names)) == len(names)
-    assert ("concept_difference", "nurse: a − b, auroc", "baseline", "gender") in names
+    assert ("concept_difference", "nurse: a − b (AUROC)", "baseline", "gender") in names
 
 
 def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:

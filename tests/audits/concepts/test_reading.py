@@ -285,6 +285,13 @@ def test_rows_outside_bounds_and_terms_are_counted() -> None:
     assert left == {"box out of the range asked for": 60, "year out of the range asked for": 10}
 
 
+def test_terms_that_no_row_has_are_named() -> None:
+    terms = {"gender": {"A": ["a", "aa"], "B": ["b"]}}
+    result = run(small(versions={"typo": {"terms": terms}}))
+    note = "gender, typo: no row has the values aa that the terms of gender name."
+    assert note in result.manifest.notes
+
+
 def test_a_baseline_without_two_groups_is_refused() -> None:
     given = small()
     given["choices"] = {"terms": {"gender": {"A": ["a"], "B": ["nobody"]}}}

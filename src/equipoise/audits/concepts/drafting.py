@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from equipoise.audits.concepts.measuring import Run
 from equipoise.audits.findings import Draft, Place, whole
 from equipoise.audits.findings import parts as part_drafts
@@ -35,15 +37,16 @@ def drafts_of(
     level : float
     """
     place = Place(AUDIT, run.design.model, run.design.name, run.design.version.name, level)
-    pairs = len(run.results.pairs)
     of_concepts = [*part_drafts(run.estimate, place)]
-    yield _settled(run, effects, _mean(run, place, of_concepts))
+    yield _settled(run, _mean(run, place, of_concepts), effects.get("", ""))
+    # The pairs of the mean come first, then every concept with its pairs behind it.
+    concept = ""
     for draft in of_concepts:
-        finding = draft.finding
-        if finding.metric == run.metric:
-            yield _settled(run, effects, draft)
-        elif finding.metric == _DIFFERENCE and pairs > 1:
-            yield _settled(run, effects, _pair(run, draft, primary))
+        if draft.finding.metric == run.metric:
+            concept = draft.finding.subject
+            yield _settled(run, draft, effects.get(concept, ""))
+        elif draft.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1:
+            yield _settled(run, _pair(run, draft, concept, primary), "", concept)
 
 
 def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
@@ -55,24 +58,25 @@ def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
     return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
 
 
-def _pair(run: Run, draft: Draft, primary: str) -> Draft:
+def _pair(run: Run, draft: Draft, concept: str, primary: str) -> Draft:
     """Say which metric a pair is about, where several have pairs of one name."""
     finding = draft.finding
-    subject = finding.subject if run.metric == primary else f"{finding.subject}, {run.metric}"
-    family = Family.LEAF if ": " in finding.subject else Family.COMPOSITE
-    return replace(draft, finding=replace(finding, subject=subject, family=family))
+    subject = finding.subject if run.metric == primary else f"{finding.subject} ({_name(run)})"
+    family = Family.LEAF if concept else Family.COMPOSITE
+    named = replace(finding, subject=subject, family=family)
+    # Its sign says which group has the larger value: neither side is harmless.
+    return replace(draft, finding=named, harm="either")
 
 
-def _settled(run: Run, effects: Mapping[str, str], draft: Draft) -> Draft:
+def _settled(run: Run, draft: Draft, effect: str, pair_of: str = "") -> Draft:
     """Give a draft its direction, and its family: only the baseline is tested."""
     finding = draft.finding
-    concept = finding.subject if finding.metric != _DIFFERENCE else ""
     known = [one for one in finding.by_group if not math.isnan(one.value)]
     why = finding.reason
     if not math.isnan(finding.value):
-        why = why or _why_untested(run, finding, len(known))
+        why = why or _why_untested(run, finding, pair_of)
     family = Family.DESCRIPTIVE if why and not math.isnan(finding.value) else finding.family
-    told = effects.get(concept, "") if finding.metric == run.metric and run.baseline else ""
+    told = effect if run.baseline else ""
     settled = replace(
         finding,
         direction=_direction(run, known),
@@ -83,7 +87,7 @@ def _settled(run: Run, effects: Mapping[str, str], draft: Draft) -> Draft:
     return replace(draft, finding=settled)
 
 
-def _why_untested(run: Run, finding: Finding, groups: int) -> str:
+def _why_untested(run: Run, finding: Finding, pair_of: str) -> str:
     if run.results.hall:
         return HALL_RULE
     if not run.baseline:
@@ -91,15 +95,14 @@ def _why_untested(run: Run, finding: Finding, groups: int) -> str:
         return f"the same numbers as in version {same}" if same else _OF_VERSIONS
     if math.isnan(finding.p_value):
         return "no null hypothesis was drawn: resampling.method is none"
-    if finding.metric == _DIFFERENCE and finding.family is Family.LEAF and groups == 2:
-        pair = finding.subject.split(": ", 1)[0]
-        if sum(not math.isnan(v) for v in _values(run, pair)) == 2:
-            return f"the same comparison as that of {pair}, which is tested"
+    if pair_of and _groups(run, pair_of) == 2:
+        return f"the same comparison as that of {pair_of}, which is tested"
     return ""
 
 
-def _values(run: Run, concept: str) -> list[float]:
-    return [float(v) for v in run.results.observed[run.results.names.index(concept)]]
+def _groups(run: Run, concept: str) -> int:
+    """Return how many groups take part in a concept."""
+    return int((~np.isnan(run.results.observed[run.results.names.index(concept)])).sum())
 
 
 def _direction(run: Run, known: list[GroupValue]) -> str:
@@ -111,10 +114,15 @@ def _direction(run: Run, known: list[GroupValue]) -> str:
     last, first = worse(known, key=lambda one: one.value), better(known, key=lambda one: one.value)
     if last.value == first.value:
         return ""
-    name = _NAMES.get(run.metric, run.metric.replace("_", " "))
+    version = "" if run.baseline else f", in version “{run.design.version.name}”"
     return (
-        f"worse for {last.group}: {name} {_shown(last)}, against {_shown(first)} for {first.group}"
+        f"worse for {last.group}: {_name(run)} {_shown(last)}, against {_shown(first)} for "
+        f"{first.group}{version}"
     )
+
+
+def _name(run: Run) -> str:
+    return _NAMES.get(run.metric, run.metric.replace("_", " "))
 
 
 _NAMES = {"auroc": "AUROC", "f1": "F1"}

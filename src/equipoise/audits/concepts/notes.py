@@ -21,6 +21,7 @@ def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) ->
         "say nothing about groups that the labels do not name.",
         "Only the baseline is tested; versions say what other choices would have shown.",
         *_without_scores(data),
+        *(note for design in every for note in _unused_terms(data, design)),
         *(note for design in every for note in _left_out(design)),
         *(note for run in runs for note in _rare(run)),
     ]
@@ -44,6 +45,21 @@ def _without_scores(data: ConceptData) -> Iterator[str]:
             yield (
                 f"{model}: {len(lacking)} labelled concepts have no scores and are not measured: "
                 f"{_some(lacking)}."
+            )
+
+
+def _unused_terms(data: ConceptData, design: Design) -> Iterator[str]:
+    """Name terms that no row has: perhaps a typing error."""
+    choices = design.version.choices
+    for attribute in design.attributes:
+        column = choices.columns.get(attribute, attribute)
+        known = data.rows.items.coded[column].vocabulary
+        listed = [one for values in choices.terms.get(attribute, {}).values() for one in values]
+        unused = [one for one in listed if one not in known]
+        if unused:
+            yield (
+                f"{design.name}, {design.version.name}: no row has the values {_some(unused)} that "
+                f"the terms of {attribute} name."
             )
 
 

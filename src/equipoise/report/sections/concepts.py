@@ -16,7 +16,7 @@ from equipoise.report.text import count, interval, number, plural
 from equipoise.report.words_concepts import TOLD, Version, name_of, sentence, versions_of, worse
 
 BASELINE = "baseline"
-MOST_PANELS, MOST_ROWS, MOST_SAID, MOST_FOLDED = 6, 30, 8, 60
+MOST_PAIRS, MOST_PANELS, MOST_ROWS, MOST_SAID, MOST_FOLDED = 3, 6, 30, 8, 60
 _QUIET = ("stays", "absent", "not estimable")
 _KEY = (
     "+ surfaces: significant only there. × explained: no longer significant, and the change is no "
@@ -42,7 +42,7 @@ def versions(result: AuditResult) -> Section | None:
         Words((_KEY,), "note"),
     ]
     for place, panel, leads in primary(result, found):
-        shown = (*_matrix(panel, [*named]), *_said(panel, named))
+        shown = (*_matrix(panel, [*named]), _tally(panel), *_said(panel, named))
         blocks += titled(place, shown, leads=leads)
     return Section("versions", "What the choices do", tuple(blocks))
 
@@ -89,8 +89,9 @@ def _several(panel: Sequence[Row]) -> bool:
 
 
 def subjects_of(panel: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return rows by concept and pair, the mean first, then those that choices change most."""
+    """Return rows by concept and pair: the mean, unless pairs are many, then what changes most."""
     several = _several(panel)
+    few = len({(row["group_a"], row["group_b"]) for row in panel}) <= MOST_PAIRS
     found: dict[str, list[Row]] = {}
     for row in panel:
         found.setdefault(_label(row, several=several), []).append(row)
@@ -99,7 +100,7 @@ def subjects_of(panel: Sequence[Row]) -> dict[str, list[Row]]:
         some = found[label]
         loud = sum(row["effect"] not in _QUIET for row in some)
         size = abs(some[0]["baseline_value"])
-        return bool(some[0]["concept"]), -loud, -size if has(size) else math.inf
+        return few and bool(some[0]["concept"]), -loud, -size if has(size) else math.inf
 
     return {label: found[label] for label in sorted(found, key=weight)}
 
@@ -120,6 +121,19 @@ def _matrix(panel: Sequence[Row], order: list[str]) -> list[Block]:
         left = f"The {MOST_ROWS} of {count(len(subjects))} that the choices change most."
         blocks.append(Words((left,), "note"))
     return blocks
+
+
+def _tally(panel: Sequence[Row]) -> Table:
+    """Count the concepts by effect in every version; their mean is none of them."""
+    some = [row for row in panel if row["concept"]]
+    present = [one for one in SYMBOLS if any(row["effect"] == one for row in some)]
+    cells = [
+        (version, *(count(sum(row["effect"] == one for row in found)) for one in present))
+        for (version,), found in panels(some, "version").items()
+    ]
+    columns = ["Version", *(f"#{SYMBOLS[one]} {one}" for one in present)]
+    what = "concepts and pairs of groups" if _several(panel) else "concepts"
+    return Table.of(f"How many {what} each version changes", columns, cells, source="choices")
 
 
 def _cells(label: str, some: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -182,8 +182,7 @@ def order(result: AuditResult) -> Section | None:
         switched = [row for row in panel if row["switches"]]
         subjects = panels(switched, "concept", "group_a", "group_b").values()
         texts = [order_sentence(some) for some in subjects]
-        none = "Where a version shows which model has the larger disparity, it is that of the baseline."
-        blocks.append(Words(tuple(texts[:20]) or (none,), "list"))
+        blocks.append(Words(tuple(texts[:20]) or (_NO_SWITCH,), "list"))
         drawn = [some for some in _order_subjects(panel) if any(has(r["low"]) for r in some)]
         blocks.append(Grid(tuple(_order_plot(some, (a, b)) for some in drawn[:MOST_ORDERED])))
     note = Words((_ORDER,), "note")
@@ -193,6 +192,11 @@ def order(result: AuditResult) -> Section | None:
 _ORDER = (
     "By version: how much larger the disparity of one model is than that of the other, whatever "
     "its direction, with the interval of the paired difference."
+)
+
+
+_NO_SWITCH = (
+    "Where a version shows which model has the larger disparity, it is that of the baseline."
 )
 
 

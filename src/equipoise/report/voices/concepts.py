@@ -104,7 +104,7 @@ _FRAMES = {
     for metric, name in _NAMES.items()
     for whole in (True, False)
 } | {
-    ("concept_difference", True): "Of {model}, the difference {subject} is {value} ({groups}).",
+    ("concept_difference", True): "{model}, {subject}: a difference of {value} ({groups}).",
 }
 
 VOICE = Voice(
