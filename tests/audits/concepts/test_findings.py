@@ -35,6 +35,14 @@ def test_two_groups_make_one_test_a_concept_and_one_of_the_mean() -> None:
     assert frame(result, "concepts").height == 5
 
 
+def test_findings_say_what_each_was_tested_against() -> None:
+    mean, *concepts = run(small()).findings
+    assert mean.null.startswith("bootstrap replicates centred at no difference (asymptotic)")
+    assert len({one.null for one in concepts}) == 1
+    assert "permut" in concepts[0].null
+    assert "within" in concepts[0].null
+
+
 def test_findings_hold_the_numbers_of_the_metric() -> None:
     scores, labels, group = world(3, n=400)
     given = small()

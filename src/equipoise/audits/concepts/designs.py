@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Flags = npt.NDArray[np.bool_]
 Key = tuple[object, ...]
 
+UNSCORED = "no row of scores"
+
 # Metrics that hold for any prevalence: only [Hall]'s samples give other numbers.
 ANY_PREVALENCE = ("auroc", "true_positive_rate", "false_positive_rate")
 
@@ -95,7 +97,7 @@ def _design(
     whole = Groups.of(labels, min_size=config.data.min_group_size)
     out = {
         "no row of labels": data.labels.without[rows.image],
-        "no row of scores": unscored,
+        UNSCORED: unscored,
         **{
             f"{column} out of the range asked for": ~_inside(rows, column, bounds)
             for column, bounds in choices.where.items()

@@ -40,13 +40,15 @@ def drafts_of(
     of_concepts = [*part_drafts(run.estimate, place)]
     yield _settled(run, _mean(run, place, of_concepts), effects.get("", ""))
     # The pairs of the mean come first, then every concept with its pairs behind it.
-    concept = ""
+    concept = null = ""
     for draft in of_concepts:
         if draft.finding.metric == run.metric:
             concept = draft.finding.subject
-            yield _settled(run, draft, effects.get(concept, ""))
+            null = run.results.null_differences(run.results.names.index(concept))[1]
+            yield _settled(run, _tested(draft, null), effects.get(concept, ""))
         elif draft.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1:
-            yield _settled(run, _pair(run, draft, concept, primary), "", concept)
+            pair = _pair(run, draft, concept, primary)
+            yield _settled(run, _tested(pair, null) if concept else pair, "", concept)
 
 
 def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
@@ -56,6 +58,11 @@ def _mean(run: Run, place: Place, of_concepts: list[Draft]) -> Draft:
     widest = max(means, key=lambda one: abs(one.value), default=None)
     by_group = widest.by_group if widest else ()
     return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
+
+
+def _tested(draft: Draft, null: str) -> Draft:
+    """Say what a concept was tested against, which is not what their mean was tested against."""
+    return replace(draft, finding=replace(draft.finding, null=null))
 
 
 def _pair(run: Run, draft: Draft, concept: str, primary: str) -> Draft:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from equipoise.audits.concepts.designs import Design
+from equipoise.audits.concepts.designs import UNSCORED, Design
 from equipoise.audits.concepts.measuring import Run, unmeasured
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def _unused_terms(data: ConceptData, design: Design) -> Iterator[str]:
 
 def _left_out(design: Design) -> Iterator[str]:
     version = design.version.name
-    place = f"{design.model}, {design.name}, {version}"
     for reason, count in design.excluded.items():
-        yield f"{place}: {count} rows left out ({reason})."
+        # Only what scores decide may differ between models.
+        model = f"{design.model}, " if reason == UNSCORED else ""
+        yield f"{model}{design.name}, {version}: {count} rows left out ({reason})."
     few = [
         f"{name} ({n})"
         for name, n, usable in zip(

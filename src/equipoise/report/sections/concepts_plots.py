@@ -195,9 +195,7 @@ _ORDER = (
 )
 
 
-_NO_SWITCH = (
-    "Where a version shows which model has the larger disparity, it is that of the baseline."
-)
+_NO_SWITCH = "No version turns an order round that the baseline shows."
 
 
 def _order_subjects(panel: Sequence[Row]) -> list[list[Row]]:
