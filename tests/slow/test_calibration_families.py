@@ -9,7 +9,7 @@ from equipoise.planted.calibration.versions import VERSIONS, effects
 pytestmark = pytest.mark.slow
 
 # A permutation test of concepts takes longer than others.
-SAMPLES, OF_CONCEPTS, FRESH = 200, 60, 4
+SAMPLES, OF_CONCEPTS, FRESH = 150, 40, 4
 
 
 def name(case: Case) -> str:

@@ -76,4 +76,7 @@ def figures(found: Calibration) -> list[Figure]:
 
 
 def _called(one: Power, by_world: bool) -> str:
-    return one.case.world if by_world else one.case.name
+    if by_world:
+        return one.case.world
+    # The figure's title says that these are disparities over concepts.
+    return one.case.variant if one.case.family == "concepts" else one.case.name
