@@ -195,7 +195,7 @@ class MeasureConfig(Section):
         if self.metric in _TWO_TARGETS and len(self.target_names) != 2:
             raise ValueError(f"targets: {len(self.target_names)} sets; {self.metric} compares two")
         if self.metric == "label_concentration" and bool(self.labels) == bool(self.label_column):
-            raise ValueError("expected one of 'labels' and 'label_column'")
+            raise ValueError("'labels' or 'label_column': give one of them")
         if self.offset and self.neutral:
             raise ValueError("'offset' and 'neutral' both give k; expected one of them")
         if self.of == "mcas" and self.modalities:

@@ -135,7 +135,7 @@ def _vectors(
     if len({one.dimension for one in found.values()}) > 1:
         listed = ", ".join(f"{name} {one.dimension}" for name, one in found.items())
         raise DataError(
-            f"{model}: vectors of different lengths: {listed}",
+            f"vectors of different lengths: {listed}",
             file=next(iter(found.values())).name,
             expected="all embeddings of a model in one space",
             fix="name what was embedded otherwise as a model of its own",

@@ -1,0 +1,296 @@
+"""Unusual sets, embeddings and figures: an error that says what to do, or a note that counts."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from audits.associations.association_world import (
+    asked,
+    image_vectors,
+    images,
+    pick,
+    rows_of,
+    run,
+    values,
+    word_vectors,
+    words,
+)
+from equipoise import audits
+from equipoise.core import AuditResult, DataError
+
+ROOT = Path(__file__).resolve().parents[3]
+SCORE = asked("association_score", "doctor", modalities=["II"])
+GROUPED = {"images": "images", "groups": "gender", "positive": "good", "negative": "bad"}
+
+
+def message(*measure: dict[str, Any], **changes: Any) -> str:
+    with pytest.raises(DataError) as error:
+        run(*measure, **changes)
+    return str(error.value)
+
+
+def model_of(vectors: np.ndarray, texts: np.ndarray | None = None) -> dict[str, Any]:
+    both = {
+        "images": {"file": vectors},
+        "words": {"file": word_vectors() if texts is None else texts},
+    }
+    return {"m": {"embeddings": both}}
+
+
+def notes(result: AuditResult) -> str:
+    return "\n".join(result.manifest.notes)
+
+
+def test_a_set_that_names_an_unknown_id() -> None:
+    assert message(SCORE, sets={"men": {"words": ["man", "mele"]}}) == (
+        "words (data frame), column 'word': the set 'men' names 'mele', which no row has. "
+        "Expected: ids of the table. To do: write 'male' if that was meant."
+    )
+
+
+def test_a_set_that_wants_an_unknown_value_or_column() -> None:
+    assert message(SCORE, sets={"men": {"images": {"gender": "Mael"}}}) == (
+        "images (data frame), column 'gender': the set 'men' wants 'Mael', which no row has. "
+        "Expected: some of 'Female', 'Male'. To do: write 'Male' if that was meant."
+    )
+    told = message(SCORE, sets={"men": {"images": {"gendre": "Male"}}})
+    assert told.startswith("images (data frame), column 'gendre': there is no such column.")
+    assert told.endswith("To do: write 'gender' if that was meant.")
+
+
+def test_conditions_that_no_row_meets() -> None:
+    assert message(SCORE, sets={"men": {"images": {"gender": "Male", "job": "nurse"}}}) == (
+        "images (data frame): the set 'men' is empty: no row has gender Male and job nurse. "
+        "Expected: at least one row. To do: ask for fewer values at once, or leave the set out."
+    )
+
+
+def test_vectors_of_different_lengths() -> None:
+    assert message(SCORE, models=model_of(image_vectors()[:, :5])) == (
+        "embeddings of images by m (array): vectors of different lengths: images 5, words 8. "
+        "Expected: all embeddings of a model in one space. To do: name what was embedded otherwise "
+        "as a model of its own."
+    )
+
+
+def test_vectors_that_cannot_be_used_are_left_out_and_counted() -> None:
+    vectors = image_vectors()
+    men = rows_of("gender", "Male")
+    vectors[men[0]], vectors[men[1], 2], vectors[men[2], 0] = 0, np.nan, np.inf
+    result = run(SCORE, models=model_of(vectors))
+    found = pick(result, "association_score")
+    assert {(one.reason, one.count) for one in found.excluded} == {
+        ("men: zero vector", 1),
+        ("men: not a number or infinite", 2),
+    }
+    assert "m, images: 2 vectors hold NaN or an infinity, and are left out of every set (" in notes(
+        result
+    )
+    assert "m, images: 1 vectors are zero, and are left out of every set (p01)." in notes(result)
+    kept = np.delete(image_vectors(), men[:3], axis=0)
+    fewer = values(SCORE)["data"]
+    table = images().filter(~pl.col("image").is_in([f"p{k:02d}" for k in men[:3]]))
+    fewer["images"] = {**fewer["images"], "table": table}
+    assert found.value == pick(run(SCORE, models=model_of(kept), data=fewer), found.metric).value
+
+
+def test_a_set_without_a_vector_that_can_be_used() -> None:
+    vectors = image_vectors()
+    vectors[rows_of("job", "doctor")] = 0
+    assert message(SCORE, models=model_of(vectors)) == (
+        "m: none of the images of the set 'doctor' has a finite vector other than 0. Expected: at "
+        "least one that can be used. To do: embed them again, or leave the set out."
+    )
+
+
+def test_vectors_that_are_not_normalised_and_float16_are_told() -> None:
+    result = run(SCORE, models=model_of(image_vectors().astype(np.float16)))
+    assert "m, images: vectors are not of length 1, and were normalised." in notes(result)
+    assert "m, images: vectors are stored as float16, and were computed with in float64." in notes(
+        result
+    )
+    found = pick(result, "association_score").value
+    assert found == pytest.approx(pick(run(SCORE), "association_score").value, abs=1e-3)
+
+
+def test_items_without_an_embedding_are_counted_up_to_a_share() -> None:
+    known = pl.DataFrame({"image": images()["image"]}).with_columns(
+        v=pl.Series(image_vectors().tolist())
+    )
+    short = known.filter(pl.col("image") != "doctor00")
+    models = model_of(word_vectors())
+    models["m"]["embeddings"]["images"] = {"file": short, "id": "image", "column": "v"}
+    told = message(SCORE, models=models)
+    assert "doctor00" in told
+    data = values(SCORE)["data"]
+    data["images"] = {**data["images"], "max_unmatched": 0.1}
+    result = run(SCORE, models=models, data=data)
+    found = pick(result, "association_score")
+    assert [(one.reason, one.count) for one in found.excluded] == [
+        ("doctor: no embedding or score", 1)
+    ]
+    assert "m, images: 1 items have no vector, and are left out of every set (doctor00)." in notes(
+        result
+    )
+
+
+def test_sets_of_one_small_sets_and_unequal_targets_are_told() -> None:
+    few = {"arts": {"words": ["poetry"]}}
+    told = notes(run(asked("weat", "science", "arts"), sets=few))
+    assert "Sets of one, which no interval resamples: arts (text)." in told
+    assert "Sets of fewer than 10, whose intervals are too short: men (4 texts)" in told
+    assert "science and arts have 3 and 1 members: partitions keep these sizes." in told
+    assert "No question names the sets good, bad, prompts, doctor, nurse." in told
+
+
+def test_a_member_of_two_sets_stays_in_both_and_is_named() -> None:
+    both = {"women": {"words": ["woman", "female", "him"]}}
+    told = notes(run(asked("weat", "science", "arts", modalities=["TT"]), sets=both))
+    assert "men and women share 1 of their members, which stay in both: him." in told
+
+
+def test_items_without_the_value_of_a_condition_are_counted() -> None:
+    assert (
+        "images: 24 items have no gender: they are in no set or group that asks for it."
+        in notes(run(SCORE))
+    )
+
+
+def test_all_scores_equal_is_not_estimable() -> None:
+    same = word_vectors()
+    same[rows_of("list", "science")] = same[rows_of("list", "arts")] = same[0]
+    result = run(
+        asked("weat", "science", "arts", modalities=["TT"]),
+        models=model_of(image_vectors(), same),
+    )
+    found = pick(result, "weat")
+    assert np.isnan(found.value)
+    assert found.reason == "all scores are equal: their standard deviation is 0"
+
+
+def test_a_word_among_positive_and_negative_ones() -> None:
+    both = {"bad": {"words": ["cruel", "gentle"]}}
+    assert message({"metric": "trend", **GROUPED}, sets=both) == (
+        "'gentle' is in the set 'good' and in 'bad'. Expected: each word among the positive or "
+        "among the negative ones. To do: take it out of one of them."
+    )
+
+
+def test_a_region_without_images_of_a_group_has_no_number() -> None:
+    table = images().with_columns(
+        region=pl.when((pl.col("region") == "east") & (pl.col("gender") == "Female"))
+        .then(None)
+        .otherwise(pl.col("region"))
+    )
+    data = values()["data"] | {"images": {"table": table, "id": "image", "kind": "image"}}
+    result = run({"metric": "gender_difference", **GROUPED, "regions": "region"}, data=data)
+    found = pick(result, "gender_difference", subject="east")
+    assert np.isnan(found.value)
+    assert found.reason == "fewer than two groups"
+    assert [(one.group, one.note) for one in found.by_group] == [
+        ("Female", "no images"),
+        ("Male", ""),
+    ]
+
+
+def test_a_subject_without_a_figure_is_left_out_and_named() -> None:
+    jobs = pl.DataFrame({"name": ["nurse", "pilot"], "salary": [80, 130]})
+    outside = {"table": jobs, "subject": "name", "value": "salary"}
+    question = asked("correlation", "doctor", "nurse", modalities=["II"], outside=outside)
+    result = run(question)
+    assert "salary: no figure for doctor, 1 of 2 left out." in notes(result)
+    assert pick(result, "correlation").reason == "fewer than three pairs"
+
+
+def test_labels_for_three_groups() -> None:
+    question = {"metric": "predicted_label_weat", "images": "images", "groups": "region",
+                "labels": "prompts", "attributes": ["men", "women"]}  # fmt: skip
+    assert message(question) == (
+        "images (data frame), column 'region': predicted_label_weat compares two groups; the "
+        "column has 'east', 'north', 'south'. Expected: two different values. To do: name a column of two "
+        "values, with other values as `missing:`."
+    )
+    assert message({**question, "groups": "gender", "first": "Man"}) == (
+        "images (data frame), column 'gender': first: no image has 'Man'. Expected: one of "
+        "'Female', 'Male'."
+    )
+
+
+def test_a_label_of_the_column_that_is_none_of_the_labels() -> None:
+    table = images().with_columns(label=pl.lit("a photo of a pilot"))
+    data = values()["data"] | {"images": {"table": table, "id": "image", "kind": "image"}}
+    question = {"metric": "label_concentration", "images": "images", "groups": "gender",
+                "label_column": "label", "k": 1}  # fmt: skip
+    assert pick(run(question, data=data), "label_concentration").value == 0
+    weat = {"metric": "predicted_label_weat", "images": "images", "groups": "gender",
+            "labels": "prompts", "label_column": "label",
+            "attributes": ["men", "women"]}  # fmt: skip
+    assert message(weat, data=data) == (
+        "images (data frame), column 'label': 'a photo of a pilot' is not among the labels of the "
+        "question. Expected: some of 'a photo of a doctor', 'a photo of a nurse'. To do: add it to "
+        "the set of labels, or map it to one of them."
+    )
+
+
+def test_a_question_that_no_model_can_answer() -> None:
+    told = message(asked("mcas", "science"))
+    assert told == (
+        "measure[0] (mcas): no model has embeddings or scores of all it needs. Expected: images "
+        "and texts of each of science, men, women, embedded by one model. To do: add members of "
+        "that kind to the sets, or embeddings of their table to a model."
+    )
+
+
+def test_sc_weat_of_a_large_set_is_refused() -> None:
+    many = pl.DataFrame({"word": [f"w{k}" for k in range(1001)]})
+    data = values()["data"] | {"words": {"table": words(), "id": "word", "kind": "text"}}
+    data["many"] = {"table": many, "id": "word", "kind": "text"}
+    models = model_of(image_vectors())
+    models["m"]["embeddings"]["many"] = {"file": np.ones((1001, 8))}
+    everyone = {"all": {"many": [f"w{k}" for k in range(1001)]}}
+    assert message(asked("sc_weat", "all"), data=data, models=models, sets=everyone) == (
+        "sc_weat measures each of the 1001 members of 'all'. Expected: at most 1000 members. To "
+        "do: ask for association_score, or name a smaller set."
+    )
+
+
+def test_the_data_of_the_example_are_made_by_its_script(tmp_path: Path) -> None:
+    folder = ROOT / "examples" / "associations"
+    subprocess.run([sys.executable, folder / "make.py", tmp_path], check=True)
+    made = sorted(tmp_path.iterdir())
+    assert {one.name for one in made} == {
+        one.name for one in folder.iterdir() if one.suffix in (".csv", ".npy", ".npz")
+    }
+    for one in made:
+        if one.suffix == ".csv":
+            assert one.read_bytes() == (folder / one.name).read_bytes()
+        else:
+            _same_arrays(one, folder / one.name)
+
+
+def _same_arrays(first: Path, second: Path) -> None:
+    one, other = (np.load(path) for path in (first, second))
+    if isinstance(one, np.ndarray):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        return
+    np.testing.assert_array_equal(one["ids"], other["ids"])
+    np.testing.assert_allclose(one["embeddings"], other["embeddings"], rtol=1e-5, atol=1e-6)
+
+
+def test_the_example_leans_as_it_was_made() -> None:
+    path = ROOT / "examples" / "associations" / "audit.yaml"
+    result = audits.run(audits.load_config(path), base=path.parent)
+    told = {
+        f.subject: (f.verdict.value, f.direction.partition(" (")[0])
+        for f in result.findings
+        if f.metric == "association_score" and f.version == "II" and f.model == "strong"
+    }
+    for job in ("doctor", "engineer", "pilot", "chief executive"):
+        assert told[job] == ("disparity", f"{job} is closer to men than to women")
+    assert told["nurse"] == ("disparity", "nurse is closer to women than to men")
+    assert told["painter"][0] == told["baker"][0] == "below threshold"
