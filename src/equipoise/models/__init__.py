@@ -1,1 +1,7 @@
-"""Classifiers and the libraries that run them."""
+"""Models to audit: what they must offer, and the libraries that run them."""
+
+from equipoise.models.info import ModelInfo
+from equipoise.models.loading import load_model
+from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+
+__all__ = ["Answerer", "Classifier", "DualEncoder", "ModelInfo", "PairScorer", "load_model"]

@@ -1,36 +1,111 @@
-"""What a model must offer to be audited."""
+"""What a model must offer to be audited: one of four small protocols."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.models.info import ModelInfo
 
-class Classifier(Protocol):
-    """Anything that gives each image a probability per label.
+Floats = NDArray[np.float32]
+Images = Sequence[Any] | NDArray[np.uint8]
+"""Images: uint8 arrays (height, width, 3), sRGB, each of its own size, or one (n, h, w, 3)."""
+
+
+@runtime_checkable
+class DualEncoder(Protocol):
+    """A model with one tower for images and one for texts, both ending in one space.
 
     Attributes
     ----------
-    labels : tuple of str
-        Names of the classes, in the order of the columns of `predict_proba`.
+    info : ModelInfo
+        What it is; `info.scale` and `info.bias` make a logit of a cosine.
     """
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
+
+    def embed_images(self, images: Images) -> Floats:
+        """Return projected vectors of n images, (n, dimension), not normalised."""
+        ...
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats:
+        """Return projected vectors of n texts, (n, dimension), not normalised."""
+        ...
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """A model that sees an image and a text together and says how well they match."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
+
+    def score(self, images: Images, texts: Sequence[str]) -> Floats:
+        """Return how well each of n images matches each of m texts.
+
+        Returns
+        -------
+        ndarray of float32, shape (n, m)
+            Probability of a match, higher is better.
+        """
+        ...
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """A model that gives each image a probability per label."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the columns of `predict_proba`."""
         ...
 
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return class probabilities.
-
-        Parameters
-        ----------
-        images : ndarray of uint8, shape (n, height, width, 3)
-            RGB.
+    def predict_proba(self, images: Images) -> Floats:
+        """Return class probabilities of n images.
 
         Returns
         -------
         ndarray of float32, shape (n, classes)
-            Rows sum to 1.
+            Rows sum to 1; of a multi-label model each number is a probability of its own.
+        """
+        ...
+
+    def features(self, images: Images) -> Floats:
+        """Return what the last layer sees of n images, (n, dimension)."""
+        ...
+
+
+@runtime_checkable
+class Answerer(Protocol):
+    """A model that answers a question about an image, or captions it."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
+
+    def answer(self, images: Images, question: str) -> list[str]:
+        """Return one answer for each image, as the model wrote it, without sampling.
+
+        Parameters
+        ----------
+        images : n images
+        question : str
+            The same for all images; empty for a caption, of a model that can.
+
+        Returns
+        -------
+        list of n str
         """
         ...

@@ -1,0 +1,159 @@
+"""Checkpoints of transformers on disk: where they lie, which files count, which are refused."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equipoise.core.errors import ModelError
+from equipoise.models.info import digests, one_digest
+from equipoise.models.options import Options
+
+SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+TOLD = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration, tokenizer, image processor
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder that `save_pretrained` wrote, or a snapshot of a hub's repository.
+
+    Attributes
+    ----------
+    asked : str
+        Hub id or folder, as asked for.
+    folder : Path
+        Where the files are.
+    config : mapping
+        What config.json holds.
+    weights : tuple of Path
+        The files of weights that will be read.
+    revision : str or None
+        Commit, of a snapshot.
+    """
+
+    asked: str
+    folder: Path
+    config: dict[str, Any]
+    weights: tuple[Path, ...]
+    revision: str | None
+
+    @property
+    def architecture(self) -> str:
+        """The class that the weights are of, as config.json says; empty where it does not."""
+        return next(iter(self.config.get("architectures") or []), "")
+
+    @property
+    def safe(self) -> bool:
+        """Whether the weights are safetensors."""
+        return all(path.suffix == ".safetensors" for path in self.weights)
+
+    def digests(self, code: bool) -> tuple[dict[str, str], str]:
+        """Return the SHA-256 of every file that is read, and one of the weights."""
+        weights = digests(self.weights)
+        patterns = (*TOLD, "*.py") if code else TOLD
+        settings = digests(
+            path
+            for pattern in patterns
+            for path in self.folder.glob(pattern)
+            if not path.name.endswith(".index.json")
+        )
+        return settings | weights, one_digest(weights)
+
+
+def find_checkpoint(asked: str, options: Options) -> Checkpoint:
+    """Find the files of a checkpoint: in a folder, in the local cache, or on the hub.
+
+    Parameters
+    ----------
+    asked : str
+        A folder or a hub id.
+    options : Options
+        Which revision, and whether pickles are allowed.
+
+    Returns
+    -------
+    Checkpoint
+
+    Raises
+    ------
+    ModelError
+        If there are no such files, they cannot be fetched, or the weights are pickles.
+    """
+    folder = Path(asked).expanduser()
+    if folder.is_dir():
+        if options.revision is not None:
+            raise ModelError(f"{asked} is a folder; a revision is only for a hub id.")
+        found, revision = folder, None
+    elif re.fullmatch(r"[\w.-]+(/[\w.-]+)?", asked):
+        found = _fetched(asked, options)
+        revision = found.name if COMMIT.fullmatch(found.name) else None
+    else:
+        raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
+    return Checkpoint(
+        asked, found, _config(asked, found), _weights(asked, found, options.allow_pickle), revision
+    )
+
+
+def _fetched(asked: str, options: Options) -> Path:
+    from huggingface_hub import snapshot_download
+
+    patterns = [*TOLD, "model*.safetensors"]
+    patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
+    patterns += ["*.py"] if options.trust_remote_code else []
+    try:
+        folder = snapshot_download(
+            asked, revision=options.revision, allow_patterns=patterns, ignore_patterns=["*/*"]
+        )
+    except Exception as error:
+        at = f" at revision {options.revision}" if options.revision else ""
+        raise ModelError(
+            f"{asked}{at} is no folder here, is not in the local cache, and could not be fetched "
+            f"({type(error).__name__}). To do: download its files where there is a network and "
+            "name the folder (hf:path/to/folder), or set HF_HOME to a cache that holds it."
+        ) from error
+    return Path(folder)
+
+
+def _config(asked: str, folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(
+            f"{asked} holds no config.json. To do: name a folder that save_pretrained wrote."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{path} is not valid JSON: {error}.") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path} holds no configuration of a model.")
+    return config
+
+
+def _weights(asked: str, folder: Path, allow_pickle: bool) -> tuple[Path, ...]:
+    names = (SAFE, PICKLED) if allow_pickle else (SAFE,)
+    for name in names:
+        for path in (folder / name, folder / f"{name}.index.json"):
+            if path.is_file():
+                return _shards(asked, path)
+    if any(folder.glob("pytorch_model*.bin*")):
+        raise ModelError(
+            f"{asked} has its weights only as pickles, which can run any code when they are read. "
+            "To do: use a revision with safetensors, convert the weights, or, if you trust where "
+            "they come from, set allow_pickle: true."
+        )
+    raise ModelError(f"{asked} holds no weights ({SAFE}).")
+
+
+def _shards(asked: str, path: Path) -> tuple[Path, ...]:
+    if path.suffix != ".json":
+        return (path,)
+    index = json.loads(path.read_text(encoding="utf-8"))
+    shards = tuple(
+        sorted(path.parent / Path(name).name for name in {*index["weight_map"].values()})
+    )
+    missing = [shard.name for shard in shards if not shard.is_file()]
+    if missing:
+        raise ModelError(f"{asked} lacks weights that its index names: {', '.join(missing)}.")
+    return shards

@@ -1,0 +1,86 @@
+"""What a model is, to the byte: everything that decides whether an old embedding may be used."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Facts about a loaded model.
+
+    Attributes
+    ----------
+    name : str
+        As asked for, for example ``hf:openai/clip-vit-base-patch32``.
+    family : str
+        What kind of model it is, for example ``clip``.
+    weights_sha256 : str
+        Digest of the weights: of the file, or of the names and digests of several.
+    files : mapping of str to str
+        SHA-256 of each file that was read (weights, configuration, tokenizer, image processor).
+    revision : str or None
+        Commit of the checkpoint where it has one; None for a folder or a file.
+    dimension : int or None
+        Length of an embedding, or of a classifier's features; None for the others.
+    scale, bias : float or None
+        What the model itself makes of a cosine: ``scale * cosine + bias`` is its logit.
+    dtype, device : str
+        Numbers computed with, and where: ``float32``, ``cuda:0``.
+    backend : str
+        What ran it: ``torch`` or ``onnxruntime``.
+    preprocessing : mapping
+        How images and texts became tensors: which image processor ran and its settings, the
+        tokenizer, the longest text; of an answerer, its prompt and decoding.
+    versions : mapping of str to str
+        Libraries and their versions. They are told, and not part of `key`.
+    """
+
+    name: str
+    family: str
+    weights_sha256: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    revision: str | None = None
+    dimension: int | None = None
+    scale: float | None = None
+    bias: float | None = None
+    dtype: str = "float32"
+    device: str = "cpu"
+    backend: str = "torch"
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of all that can change an output: never of names, so a copy keeps its key."""
+        facts = asdict(self) | {"device": self.device.partition(":")[0]}
+        for told in ("name", "revision", "versions"):
+            del facts[told]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(CHUNK):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def digests(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name, in the order of the names."""
+    return {path.name: sha256_of(path) for path in sorted(paths)}
+
+
+def one_digest(files: Mapping[str, str]) -> str:
+    """Return one digest: of one file its own, of several that of their names and digests."""
+    if len(files) == 1:
+        return next(iter(files.values()))
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(files.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()

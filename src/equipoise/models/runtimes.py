@@ -1,0 +1,140 @@
+"""The libraries that run models: imported when the first model is loaded, and not before."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models.batching import Batches
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+CPU_BATCH, CUDA_BATCH = 32, 256
+
+
+def torch(extra: str) -> Any:
+    """Return the module torch, or say which extra installs it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("torch", extra) from error
+    return torch
+
+
+def transformers() -> Any:
+    """Return the module transformers."""
+    torch("hf")
+    try:
+        import PIL.Image  # noqa: F401
+        import transformers
+    except ImportError as error:
+        raise MissingExtraError(error.name or "transformers", "hf") from error
+    return transformers
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model runs and what it computes with.
+
+    Attributes
+    ----------
+    device : str
+        ``cpu``, ``cuda`` or ``cuda:1``.
+    dtype : str
+        ``float32``, ``bfloat16`` or ``float16``.
+    torch : module
+        The library.
+    """
+
+    device: str
+    dtype: str
+    torch: Any
+
+    @property
+    def torch_dtype(self) -> Any:
+        """The data type as torch has it."""
+        return getattr(self.torch, self.dtype)
+
+    def put(self, inputs: Any) -> dict[str, Any]:
+        """Return tensors by name on the device, floats in the model's data type."""
+        return {
+            name: value.to(self.device, self.torch_dtype if value.is_floating_point() else None)
+            for name, value in inputs.items()
+        }
+
+    def batches(self, most: int | None = None) -> Batches:
+        """Return batches of a size for the device, halved when its memory is exhausted."""
+        size = CPU_BATCH if self.device == "cpu" else CUDA_BATCH
+        return Batches(min(size, most or size), self._exhausted, self._free)
+
+    def _exhausted(self, error: Exception) -> bool:
+        text = str(error)
+        return isinstance(error, self.torch.OutOfMemoryError | MemoryError) or (
+            isinstance(error, RuntimeError)
+            and ("out of memory" in text or "can't allocate memory" in text)
+        )
+
+    def _free(self) -> None:
+        if self.device != "cpu":
+            self.torch.cuda.empty_cache()
+
+
+def place(device: str, dtype: str, extra: str) -> Placement:
+    """Decide where a model runs.
+
+    Parameters
+    ----------
+    device : str
+        ``auto`` (cuda where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
+    dtype : str
+        ``auto`` (float32 on a CPU; bfloat16 on a GPU that has it, else float16), ``float32``,
+        ``bfloat16`` or ``float16``.
+    extra : str
+        The extra that installs torch for this adapter.
+
+    Returns
+    -------
+    Placement
+
+    Raises
+    ------
+    ModelError
+        If there is no such device or data type.
+    """
+    library = torch(extra)
+    if dtype not in DTYPES:
+        raise ModelError(f"There is no dtype {dtype!r}. There are {', '.join(DTYPES)}.")
+    cuda = library.cuda.is_available()
+    if device == "auto":
+        device = "cuda" if cuda else "cpu"
+    kind, _, index = device.partition(":")
+    if kind not in {"cpu", "cuda"} or (index and not index.isdigit()):
+        raise ModelError(f"There is no device {device!r}. There are auto, cpu, cuda and cuda:1.")
+    if kind == "cuda" and (not cuda or int(index or 0) >= library.cuda.device_count()):
+        found = library.cuda.device_count() if cuda else 0
+        raise ModelError(
+            f"The device {device} was asked for, and torch finds {found} GPUs. "
+            "To do: device: cpu, or a torch that is built for this GPU's driver."
+        )
+    if dtype == "auto":
+        dtype = _own_dtype(library) if kind == "cuda" else "float32"
+    return Placement(device, dtype, library)
+
+
+def _own_dtype(library: Any) -> str:
+    return "bfloat16" if library.cuda.is_bf16_supported() else "float16"
+
+
+@contextmanager
+def quiet(library: Any) -> Iterator[None]:
+    """Keep the library's own progress bars and reports away; ours speak for it."""
+    logging = library.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

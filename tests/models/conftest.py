@@ -1,0 +1,20 @@
+"""Checkpoints are made once for all tests of a process."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from model_checkpoints import FAMILIES
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the folder of a tiny checkpoint of a family, made when it is first asked for."""
+
+    @cache
+    def made(family: str) -> Path:
+        return FAMILIES[family](tmp_path_factory.mktemp(family))
+
+    return made

@@ -1,0 +1,152 @@
+"""CLIP, SigLIP and FLAVA through `load_model`: the vectors are the library's own."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from model_checkpoints import TEXTS, images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+CLASSES = {"clip": "CLIPModel"}
+DUAL = tuple(CLASSES)
+
+
+@pytest.fixture(params=DUAL)
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
+    return checkpoint(family)
+
+
+@pytest.fixture
+def model(folder: Path) -> Any:
+    return load_model(f"hf:{folder}", device="cpu")
+
+
+def own(folder: Path, family: str) -> Any:
+    return getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
+
+
+def pooled(output: Any) -> np.ndarray:
+    vectors = output.pooler_output
+    return (vectors[:, 0] if vectors.ndim == 3 else vectors).numpy()
+
+
+def test_images_are_embedded_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
+    with torch.inference_mode():
+        expected = pooled(own(folder, family).get_image_features(**inputs))
+    got = model.embed_images(images())
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert got.dtype == np.float32
+    assert got.shape == (7, model.info.dimension)
+    assert np.ptp(got, axis=0).max() > 1e-3
+
+
+def test_texts_are_embedded_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    filled = {"padding": "max_length", "max_length": 64} if "siglip" in family else {}
+    rows = []
+    for text in TEXTS:
+        inputs = tokenizer([text], return_tensors="pt", truncation=True, **filled)
+        with torch.inference_mode():
+            rows.append(pooled(own(folder, family).get_text_features(**inputs)))
+    got = model.embed_texts(TEXTS)
+    np.testing.assert_allclose(got, np.concatenate(rows), atol=1e-5)
+    assert got.shape == (7, model.info.dimension)
+
+
+def test_scale_and_bias_are_the_models(model: Any, folder: Path, family: str) -> None:
+    """The library's logits of pairs are scale * cosine + bias, of the vectors given."""
+    texts, pictures = model.embed_texts(TEXTS), model.embed_images(images())
+    rows = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in (pictures, texts)]
+    reference = own(folder, family)
+    scale = float(reference.logit_scale.detach().exp())
+    bias = float(reference.logit_bias.detach()) if hasattr(reference, "logit_bias") else 0.0
+    assert (model.info.scale, model.info.bias) == pytest.approx((scale, bias))
+    assert np.isfinite(model.info.scale * rows[0] @ rows[1].T + model.info.bias).all()
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
+    pictures, texts = model.embed_images(images()), model.embed_texts(TEXTS)
+    model.image_batches.size = model.text_batches.size = size
+    assert cosines(pictures, model.embed_images(images())).min() >= 0.999999
+    assert cosines(texts, model.embed_texts(TEXTS)).min() >= 0.999999
+
+
+def test_pillow_images_and_grey_ones_are_the_same_images(model: Any) -> None:
+    grey = images()[-1]
+    given = [*map(Image.fromarray, images()[:-1]), Image.fromarray(grey[:, :, 0])]
+    expected = model.embed_images(images())
+    assert cosines(expected, model.embed_images(given)).min() >= 0.999999
+    np.testing.assert_array_equal(model.embed_images([grey[:, :, 0]]), model.embed_images([grey]))
+
+
+def test_it_is_a_dual_encoder_and_none_of_the_others(model: Any) -> None:
+    assert isinstance(model, DualEncoder)
+    assert not isinstance(model, PairScorer | Classifier | Answerer)
+
+
+def test_nothing_gives_no_rows(model: Any) -> None:
+    assert model.embed_images([]).shape == (0, model.info.dimension)
+    assert model.embed_texts([]).shape == (0, model.info.dimension)
+
+
+def test_what_keys_evidence_is_told(model: Any, folder: Path, family: str) -> None:
+    info = model.info
+    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert (info.name, info.family, info.weights_sha256) == (f"hf:{folder}", family, weights)
+    assert (info.dtype, info.device, info.backend, info.revision) == (
+        "float32",
+        "cpu",
+        "torch",
+        None,
+    )
+    assert info.preprocessing["image_backend"] in {"pil", "torchvision"}
+    assert info.preprocessing["text"]["truncation"] is True
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= info.files.keys()
+    assert set(info.versions) == {"torch", "transformers"}
+    json.dumps(dataclasses.asdict(info))
+
+
+def test_a_long_text_is_cut_and_counted(model: Any) -> None:
+    with pytest.warns(UserWarning, match=r": 1 of 2 texts are longer than the 6\d tokens that"):
+        vectors = model.embed_texts(["a", "woman " * 90])
+    assert np.isfinite(vectors).all()
+
+
+def test_nan_is_not_hidden(model: Any) -> None:
+    with torch.no_grad():
+        next(p for n, p in model.model.named_parameters() if "vision" in n or "image" in n)[:] = (
+            torch.nan
+        )
+    assert np.isnan(model.embed_images(images()[:2])).all()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_stays_near(model: Any, folder: Path, dtype: str) -> None:
+    half = load_model(f"hf:{folder}", device="cpu", dtype=dtype)
+    assert half.info.dtype == dtype
+    assert half.info.key != model.info.key
+    got = half.embed_images(images())
+    assert got.dtype == np.float32
+    assert cosines(got, model.embed_images(images())).min() > 0.99
