@@ -1,33 +1,127 @@
-"""Tables in, one checked and joined form out."""
+"""Tables and data sets in, one checked and joined form out."""
 
 from equipoise.data.arrays import ArraySource
+from equipoise.data.box_groups import (
+    ALL_BOXES,
+    AT_LEAST_600_PIXELS,
+    LARGE_BOXES,
+    BoxGroups,
+    BoxSize,
+    hall_boxes,
+)
+from equipoise.data.caption_groups import CaptionGroups, hall_captions
+from equipoise.data.class_mapping import (
+    ClassMapping,
+    MappingDifference,
+    compare_mappings,
+    read_class_mapping,
+)
 from equipoise.data.coded import Coded
+from equipoise.data.crops import CropBoxes
+from equipoise.data.formats.celeba import read_celeba
+from equipoise.data.formats.coco import read_coco_captions, read_coco_instances
+from equipoise.data.formats.dollar_street import (
+    CollapseRows,
+    DollarStreetColumns,
+    read_dollar_street,
+)
+from equipoise.data.formats.fairface import read_fairface
+from equipoise.data.formats.pata import PataCaption, read_pata, read_pata_captions
+from equipoise.data.formats.plain import read_plain
+from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
+from equipoise.data.formats.visogender import read_visogender
+from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images
+from equipoise.data.groups import design_choices
+from equipoise.data.image_parts import Boxes, Captions, Pairs, Step
+from equipoise.data.image_set import ImageSet, Rule
+from equipoise.data.image_steps import (
+    LeaveOutImages,
+    LeaveOutLabels,
+    LeaveOutUnlabelled,
+    combine,
+    leave_out_visual_genome,
+)
+from equipoise.data.image_tables import provenance, to_tables
 from equipoise.data.items import Items, ItemSource, load_items
+from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon
 from equipoise.data.matrices import Matrix, load_matrix
 from equipoise.data.normalize import Normalization
 from equipoise.data.predictions import load_predictions
 from equipoise.data.results import ModelPredictions, PredictionData, Predictions
 from equipoise.data.sources import LabelSource, PredictionSource
+from equipoise.data.synsets import synset_text, synset_texts
 from equipoise.data.tables import Table, read_table
+from equipoise.data.value_groups import BandGroups, ValueGroups, continents, income_bands
 from equipoise.data.vectors import Vectors, load_vectors
 
 __all__ = [
+    "ALL_BOXES",
+    "AT_LEAST_600_PIXELS",
+    "LARGE_BOXES",
+    "LEXICONS",
     "ArraySource",
+    "BandGroups",
+    "BoxGroups",
+    "BoxSize",
+    "Boxes",
+    "CaptionGroups",
+    "Captions",
+    "ClassMapping",
     "Coded",
+    "CollapseRows",
+    "CropBoxes",
+    "DollarStreetColumns",
+    "ImageSet",
     "ItemSource",
     "Items",
     "LabelSource",
+    "LeaveOutImages",
+    "LeaveOutLabels",
+    "LeaveOutUnlabelled",
+    "Lexicon",
+    "MappingDifference",
     "Matrix",
     "ModelPredictions",
     "Normalization",
+    "Pairs",
+    "PataCaption",
     "PredictionData",
     "PredictionSource",
     "Predictions",
+    "Rule",
+    "Step",
     "Table",
+    "ValueGroups",
     "Vectors",
+    "combine",
+    "compare_mappings",
+    "continents",
+    "design_choices",
+    "hall_boxes",
+    "hall_captions",
+    "income_bands",
+    "leave_out_visual_genome",
+    "lexicon",
     "load_items",
     "load_matrix",
     "load_predictions",
     "load_vectors",
+    "provenance",
+    "read_celeba",
+    "read_class_mapping",
+    "read_coco_captions",
+    "read_coco_instances",
+    "read_dollar_street",
+    "read_fairface",
+    "read_pata",
+    "read_pata_captions",
+    "read_plain",
+    "read_social_counterfactuals",
     "read_table",
+    "read_visogender",
+    "read_visual_genome",
+    "read_visual_genome_images",
+    "synset_text",
+    "synset_texts",
+    "to_tables",
 ]

@@ -1,0 +1,1 @@
+"""Readers for the formats that data sets come in."""

@@ -1,0 +1,115 @@
+"""CelebA: 40 attributes by face as text.
+
+Source: mmlab.ie.cuhk.edu.hk/projects/CelebA.html and torchvision.datasets.CelebA:
+`list_attr_celeba.txt` has the number of images, the names of the attributes, and then rows of a
+file name and 1 or -1 for each attribute, apart by spaces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.data.files import read_whole
+from equipoise.data.gathered import Gathered, Places, image_set
+from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import check_columns, counted, show
+from equipoise.data.text_file import to_utf8
+
+GENDER = {"Male": ("Male", "not Male")}
+_FIX = "download the file again"
+
+
+def read_celeba(
+    path: Path | str, *, attributes: Mapping[str, tuple[str, str]] = GENDER
+) -> ImageSet:
+    """Read `list_attr_celeba.txt`.
+
+    Parameters
+    ----------
+    path : path
+    attributes : mapping of str to (str, str)
+        Attributes that become columns to group by, with the text for 1 and that for -1. The
+        others become labels.
+
+    Returns
+    -------
+    ImageSet
+        With these columns, and as labels the attributes that are 1. Counts: "images",
+        "attributes", "pairs" of image and label, and "images_without_labels", which stay.
+
+    Raises
+    ------
+    DataError
+        When the number of rows is not the number in the first line, a row has another number of
+        cells, a cell is neither 1 nor -1, or a file is there twice.
+    """
+    content = read_whole(Path(path), ".txt", "the number of images, names of attributes and rows")
+    file = str(path)
+    lines = to_utf8(content, file, "utf-8-sig", header=False).decode("utf-8-sig").splitlines()
+    names, rows = _names(lines, file), [line.split() for line in lines[2:] if line.strip()]
+    check_columns(names, attributes, file)
+    _check_number(lines[0], len(rows), file)
+    places, labels = Places(file, "image"), []
+    columns: dict[str, list[str | None]] = {name: [] for name in attributes}
+    for row, cells in enumerate(rows, start=1):
+        shown = _shown(cells, names, file, row)
+        image = places.add(cells[0], f"row {row}")
+        for name, (if_one, if_not) in attributes.items():
+            columns[name].append(if_one if name in shown else if_not)
+        labels += [(image, name) for name in shown if name not in attributes]
+    counts = {
+        "images": len(rows),
+        "attributes": len(names),
+        "pairs": len(labels),
+        "images_without_labels": len(rows) - len({image for image, _ in labels}),
+    }
+    digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    gathered = Gathered([cells[0] for cells in rows], columns, labels)
+    inputs = {file: {**digest, "rows": len(rows)}}
+    return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
+
+
+def _names(lines: list[str], file: str) -> list[str]:
+    if len(lines) < 3 or not lines[0].strip().isdecimal():
+        raise DataError(
+            f"the first line is {show(lines[0])}" if lines else "there are no lines",
+            file=file,
+            expected="the number of images, then a line of attribute names, then rows",
+            fix="give list_attr_celeba.txt as it was downloaded",
+        )
+    return lines[1].split()
+
+
+def _check_number(first: str, rows: int, file: str) -> None:
+    if int(first) != rows:
+        raise DataError(
+            f"the first line says {first.strip()} images and there are {counted(rows, 'row')}",
+            file=file,
+            expected="as many rows as the first line says",
+            fix=f"{_FIX}: it may be cut off; or correct the number if you chose rows yourself",
+        )
+
+
+def _shown(cells: list[str], names: list[str], file: str, row: int) -> list[str]:
+    if len(cells) != len(names) + 1:
+        raise DataError(
+            f"the row has {counted(len(cells), 'cell')}",
+            file=file,
+            row=row,
+            expected=f"a file name and {counted(len(names), 'value')}",
+            fix=_FIX,
+        )
+    for name, cell in zip(names, cells[1:], strict=True):
+        if cell not in ("1", "-1"):
+            raise DataError(
+                f"the cell is {show(cell)}",
+                file=file,
+                column=name,
+                row=row,
+                expected="1 or -1",
+                fix=_FIX,
+            )
+    return [name for name, cell in zip(names, cells[1:], strict=True) if cell == "1"]

@@ -1,0 +1,199 @@
+"""Dollar Street: a CSV of photographs of households with country, income and topics.
+
+Source: "The Dollar Street Dataset" (Gaviria Rojas et al. 2022; kaggle.com, mlcommons): the columns
+of `images_v2.csv` are `id`, `country.id`, `country.name`, `region.id`, `type`, `imageRelPath`,
+`topics` (a list), `place` and `income` (a month, in dollars of equal purchasing power); the files
+of its ImageNet subset have `imagenet_synonyms` and `imagenet_sysnet_id` too.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.data.formats.rows import Rows, read_rows
+from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_parts import Step
+from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import show
+
+REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}
+_LIST = 'a list of texts such as ["bed", "pillow"], or one text'
+_LONGEST = 100_000
+
+
+@dataclass(frozen=True)
+class DollarStreetColumns:
+    """Names of the columns of a file.
+
+    Attributes
+    ----------
+    id, country, region, income, labels, file : str
+    """
+
+    id: str = "id"
+    country: str = "country.name"
+    region: str = "region.id"
+    income: str = "income"
+    labels: str = "topics"
+    file: str = "imageRelPath"
+
+
+@dataclass(frozen=True)
+class CollapseRows:
+    """Rows of one photograph become one image with the labels of all.
+
+    Attributes
+    ----------
+    by : {"id", "file"}
+        What two rows of one photograph have in common. By file, the image has the first of their
+        ids in sorted order.
+    """
+
+    by: str = "id"
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        return f"an image listed in several rows (the same {self.by}) is one image with all labels"
+
+
+def read_dollar_street(
+    path: Path | str,
+    *,
+    columns: DollarStreetColumns | None = None,
+    collapse: CollapseRows | None = CollapseRows(),
+) -> ImageSet:
+    """Read `images_v2.csv` or a table like it.
+
+    Parameters
+    ----------
+    path : path
+    columns : DollarStreetColumns, optional
+    collapse : CollapseRows or None
+        The rule for photographs listed under several labels; None: an id twice is an error.
+
+    Returns
+    -------
+    ImageSet
+        With the columns `country`, `region`, `income` and `file`, and labels. Counts: "rows",
+        "images", "pairs" of image and label, "rows_without_labels", and "missing": images by
+        column where the cell is empty. The rule is the first step, with "rows_collapsed".
+
+    Raises
+    ------
+    DataError
+        When a column is missing, a list of labels or an income cannot be read, rows of one
+        photograph differ in country, region or income, or an id repeats and `collapse` is None.
+    """
+    named = columns or DollarStreetColumns()
+    facts = {"country": named.country, "region": named.region, "income": named.income}
+    facts["file"] = named.file
+    rows = read_rows(path, (*facts.values(), named.labels), id=named.id, unique=collapse is None)
+    _check_incomes(rows, named.income)
+    owner = _owners(rows, named, collapse)
+    gathered = Gathered(labels=[], columns={name: [] for name in facts})
+    position = _collect(gathered, rows, owner, facts)
+    labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
+    found = [(position[owner[row]], text) for row, texts in enumerate(labels) for text in texts]
+    gathered.labels = found
+    counts = {
+        "rows": len(owner),
+        "images": len(gathered.ids),
+        "pairs": len({*found}),
+        "rows_without_labels": sum(not texts for texts in labels),
+        "missing": {name: values.count(None) for name, values in gathered.columns.items()},
+    }
+    collapsed = {"rows_collapsed": len(owner) - len(gathered.ids)}
+    steps = (Step("one image per photograph", collapse.description, collapsed),) if collapse else ()
+    return image_set(
+        gathered, name=rows.name, format="Dollar Street", inputs=rows.inputs, counts=counts,
+        steps=steps,
+    )  # fmt: skip
+
+
+def _owners(rows: Rows, named: DollarStreetColumns, collapse: CollapseRows | None) -> list[str]:
+    """Return the id of the image that each row belongs to."""
+    ids = rows.filled(named.id)
+    if collapse is None or collapse.by == "id":
+        return ids
+    files = rows.filled(named.file, "a file in every row, to collapse rows by")
+    first: dict[str, str] = {}
+    for one, file in zip(ids, files, strict=True):
+        first[file] = min(one, first.get(file, one))
+    return [first[file] for file in files]
+
+
+def _collect(
+    gathered: Gathered, rows: Rows, owner: list[str], facts: dict[str, str]
+) -> dict[str, int]:
+    """Keep each image once and return positions by id; facts of its rows must agree."""
+    met: dict[str, tuple[int, int]] = {}
+    for row, image in enumerate(owner):
+        if image in met:
+            position, first = met[image]
+            _check_same(rows, first, row, facts)
+            files = (gathered.columns["file"][position], rows.cells[facts["file"]][row])
+            gathered.columns["file"][position] = min(filter(None, files), default=None)
+            continue
+        met[image] = (len(met), row)
+        gathered.ids.append(image)
+        for name, column in facts.items():
+            value = rows.cells[column][row]
+            gathered.columns[name].append(
+                REGIONS.get(value or "", value) if name == "region" else value
+            )
+    return {image: position for image, (position, _) in met.items()}
+
+
+def _check_same(rows: Rows, first: int, second: int, facts: dict[str, str]) -> None:
+    for name, column in facts.items():
+        one, other = rows.cells[column][first], rows.cells[column][second]
+        if one != other and name != "file":
+            raise DataError(
+                f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
+                f"{show(other)}",
+                file=rows.name,
+                column=column,
+                expected="the same in every row of an image",
+                fix="correct one of them, or give the rows different ids",
+            )
+
+
+def _check_incomes(rows: Rows, column: str) -> None:
+    for row, cell in enumerate(rows.cells[column]):
+        try:
+            good = cell is None or 0 <= float(cell) < float("inf")
+        except ValueError:
+            good = False
+        if not good:
+            raise rows.wrong(column, row, "a number of dollars a month, 0 or more")
+
+
+def _labels(rows: Rows, column: str, row: int) -> list[str]:
+    """Return the labels of a cell: a list as JSON or Python writes it, or one text."""
+    cell = rows.cells[column][row]
+    if cell is None:
+        return []
+    if not cell.lstrip().startswith("["):
+        return [cell.strip()]
+    if len(cell) > _LONGEST:
+        raise rows.wrong(column, row, _LIST)
+    try:
+        found = _parsed(cell)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise rows.wrong(column, row, _LIST)
+    return [*dict.fromkeys(one.strip() for one in found if one.strip())]
+
+
+def _parsed(cell: str) -> object:
+    try:
+        return json.loads(cell)
+    except ValueError:
+        # pandas writes lists as Python does; only literals are read, nothing is run.
+        return ast.literal_eval(cell.strip())

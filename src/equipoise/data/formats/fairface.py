@@ -1,0 +1,40 @@
+"""FairFace: a CSV of perceived age, gender and race by face.
+
+Source: github.com/joojs/fairface, `fairface_label_train.csv` and `fairface_label_val.csv` with the
+columns `file`, `age`, `gender`, `race` and `service_test`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise.data.formats.rows import read_rows
+from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_set import ImageSet
+
+_COLUMNS = ("age", "gender", "race", "service_test")
+
+
+def read_fairface(path: Path | str) -> ImageSet:
+    """Read the labels of FairFace.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    ImageSet
+        With the columns `age`, `gender`, `race` and `service_test`; ids are the files, such as
+        "val/1.jpg". Counts: "images", and "missing": images by column where the cell is empty.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, a file is there twice, or the table cannot be read.
+    """
+    rows = read_rows(path, _COLUMNS, id="file")
+    missing = {name: rows.cells[name].count(None) for name in _COLUMNS}
+    gathered = Gathered(rows.filled("file"), {name: rows.cells[name] for name in _COLUMNS})
+    counts = {"images": len(gathered.ids), "missing": missing}
+    return image_set(gathered, name=rows.name, format="FairFace", inputs=rows.inputs, counts=counts)

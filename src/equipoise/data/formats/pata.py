@@ -1,0 +1,134 @@
+"""PATA (Protected Attribute Tag Association): addresses of images by scene, race, gender and age.
+
+Source: github.com/pata-fairness/pata_dataset: each line of `pata_fairness.files.lst` is
+"scene_race_gender_age|address", with underscores inside some scenes; `pata_fairness.captions.json`
+is a list of scenes with `short` (the scene), `long`, and captions under `pos` and `neg` by
+`races`, `gender` and `age`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.data.files import read_whole
+from equipoise.data.formats.json_file import open_json, records_of_list
+from equipoise.data.formats.records import as_record
+from equipoise.data.gathered import Gathered, Places, image_set
+from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import show
+from equipoise.data.text_file import to_utf8
+
+_TAGS = ("scene", "race", "gender", "age")
+_ATTRIBUTES = {"races": "race", "gender": "gender", "age": "age"}
+_CONNOTATIONS = {"pos": "positive", "neg": "negative"}
+
+
+@dataclass(frozen=True)
+class PataCaption:
+    """A caption that fits every image of a scene, or would demean who is in it.
+
+    Attributes
+    ----------
+    scene : str
+    attribute : str
+        What it is meant to test: "race", "gender" or "age".
+    connotation : str
+        "positive" or "negative".
+    text : str
+    """
+
+    scene: str
+    attribute: str
+    connotation: str
+    text: str
+
+
+def read_pata(path: Path | str) -> ImageSet:
+    """Read `pata_fairness.files.lst`.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    ImageSet
+        With the columns `scene`, `race`, `gender`, `age` and `url`; ids are the lines. Counts:
+        "lines", "images", "repeated_lines", which are one image, and "repeated_urls": images
+        whose address another has with other tags.
+
+    Raises
+    ------
+    DataError
+        When a line has no address or not four tags.
+    """
+    content, file = read_whole(Path(path), ".lst", "lines of tags and an address"), str(path)
+    text = to_utf8(content, file, "utf-8-sig", header=False).decode("utf-8-sig")
+    lines = [line.strip() for line in text.split("\n")]
+    found: dict[str, dict[str, str]] = {}
+    for row, line in enumerate(lines, start=1):
+        if line:
+            found[line] = _tags(line, file, row)
+    used = sum(bool(line) for line in lines)
+    columns = {name: [tags[name] for tags in found.values()] for name in (*_TAGS, "url")}
+    counts = {
+        "lines": used,
+        "images": len(found),
+        "repeated_lines": used - len(found),
+        "repeated_urls": len(found) - len({*columns["url"]}),
+    }
+    digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "rows": used}
+    gathered = Gathered([*found], {name: [*values] for name, values in columns.items()})
+    return image_set(gathered, name=file, format="PATA", inputs={file: digest}, counts=counts)
+
+
+def _tags(line: str, file: str, row: int) -> dict[str, str]:
+    tags, _, url = line.partition("|")
+    # From the right, since "fashion_show" is one scene.
+    parts = tags.rsplit("_", 3)
+    if not url.strip() or len(parts) < len(_TAGS) or not all(parts):
+        raise DataError(
+            f"the line is {show(line)}",
+            file=file,
+            row=row,
+            expected="'scene_race_gender_age|address'",
+            fix="correct the line, or download the file again",
+        )
+    return dict(zip(_TAGS, parts, strict=True)) | {"url": url.strip()}
+
+
+def read_pata_captions(path: Path | str) -> tuple[PataCaption, ...]:
+    """Read `pata_fairness.captions.json`.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    tuple of PataCaption
+        Sorted by scene, attribute, connotation and text.
+
+    Raises
+    ------
+    DataError
+        When the file is cut off, lacks a key, has a value of a wrong type or a scene twice.
+    """
+    source = open_json(path)
+    scenes, found = Places(source.name, "scene"), set()
+    for record in records_of_list(source):
+        scene = record.text("short")
+        scenes.add(scene, record.place)
+        for key, connotation in _CONNOTATIONS.items():
+            place = f"{record.place}.{key}"
+            within = as_record(source.name, place, record.need(key, "an object"))
+            for list_key, attribute in _ATTRIBUTES.items():
+                found |= {
+                    PataCaption(scene, attribute, connotation, text)
+                    for text in within.texts(list_key)
+                }
+    order = ("scene", "attribute", "connotation", "text")
+    return tuple(sorted(found, key=lambda one: [getattr(one, name) for name in order]))

@@ -1,0 +1,85 @@
+"""Plain tables: CSV, Parquet, JSON lines and data frames with a row per image, or per label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from equipoise.core import DataError
+from equipoise.data.formats.rows import Rows, read_rows
+from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import show
+
+
+def read_plain(
+    table: Path | str | Any,
+    *,
+    id: str,  # noqa: A002 - as in ItemSource
+    columns: Sequence[str] = (),
+    label: str | None = None,
+    missing: Sequence[str] = (),
+) -> ImageSet:
+    """Read a table that has no format of its own.
+
+    Parameters
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines, or any data frame.
+    id : str
+        Column of the ids.
+    columns : sequence of str
+        Attributes to keep.
+    label : str, optional
+        Column of labels. An image may then have several rows, one for each label, which agree in
+        the columns.
+    missing : sequence of str
+        Texts that mean "missing", beside the empty cell.
+
+    Returns
+    -------
+    ImageSet
+        Counts: "rows", "images", and "missing": images by column where it is empty; with labels
+        "pairs" and "rows_without_label" too.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, an id is empty, repeats without `label`, or its rows differ.
+    """
+    wanted = (*columns, *([label] if label else []))
+    rows = read_rows(table, wanted, id=id, unique=label is None, missing=missing)
+    ids = rows.filled(id)
+    first: dict[str, int] = {}
+    for row, one in enumerate(ids):
+        start = first.setdefault(one, row)
+        if start != row:
+            _check_same(rows, start, row, columns)
+    kept = [*first.values()]
+    position = {one: place for place, one in enumerate(first)}
+    gathered = Gathered([*first], {name: [rows.cells[name][r] for r in kept] for name in columns})
+    counts: dict[str, Any] = {"rows": len(ids), "images": len(first)}
+    counts["missing"] = {name: values.count(None) for name, values in gathered.columns.items()}
+    if label:
+        cells = rows.cells[label]
+        found = [(position[ids[row]], cell) for row, cell in enumerate(cells) if cell is not None]
+        gathered.labels = found
+        counts |= {"pairs": len({*found}), "rows_without_label": cells.count(None)}
+    return image_set(
+        gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
+    )
+
+
+def _check_same(rows: Rows, first: int, second: int, columns: Sequence[str]) -> None:
+    for name in columns:
+        one, other = rows.cells[name][first], rows.cells[name][second]
+        if one != other:
+            raise DataError(
+                f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
+                f"{show(other)}",
+                file=rows.name,
+                column=name,
+                expected="the same in every row of an image",
+                fix="correct one of them, or leave the column out",
+            )

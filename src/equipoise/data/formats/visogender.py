@@ -1,0 +1,85 @@
+"""VisoGender: tables of image addresses with occupation and perceived gender.
+
+Source: github.com/oxai/visogender, `data/visogender_data`: `OO_*.tsv` (one person and an object)
+has `IDX`, `Sector`, `Specialisation`, `Occupation`, `Object`, a column of addresses whose name
+starts with "URL", and `Occupation_Gender`; `OP_*.tsv` (two persons) has `Participant` and
+`Participant_Gender` in place of `Object`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise.core import DataError
+from equipoise.data.csv_file import csv_names
+from equipoise.data.files import read_whole
+from equipoise.data.formats.rows import read_rows
+from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import listed
+
+_ALWAYS = {
+    "sector": "Sector",
+    "specialisation": "Specialisation",
+    "occupation": "Occupation",
+    "gender": "Occupation_Gender",
+}
+_PERSON = {"participant": "Participant", "participant_gender": "Participant_Gender"}
+_OBJECT = {"object": "Object"}
+_NO_ADDRESS = ("NA", "N/A", "na")
+
+
+def read_visogender(path: Path | str) -> ImageSet:
+    """Read a table of VisoGender.
+
+    Parameters
+    ----------
+    path : path
+        `OO_Visogender_*.tsv` or `OP_Visogender_*.tsv`.
+
+    Returns
+    -------
+    ImageSet
+        With the columns `sector`, `specialisation`, `occupation`, `gender` (of who has the
+        occupation), `url`, and `object`, or `participant` and `participant_gender`. Counts:
+        "rows", "images", "rows_without_url", which are left out, "repeated_urls": images whose
+        address another has too, which stay, and "missing": images by column where it is empty.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, an id is there twice, or no row has an address.
+    """
+    names = csv_names(read_whole(Path(path), ".tsv"), str(path), "utf-8", "\t")
+    address = next((name for name in names if name.upper().startswith("URL")), None)
+    if address is None:
+        raise DataError(
+            "no column has a name that starts with 'URL'",
+            file=str(path),
+            expected=f"the columns of VisoGender; there are {listed(names)}",
+            fix="give a .tsv file of the data set as it was downloaded",
+        )
+    facts = _ALWAYS | (_PERSON if "Participant" in names else _OBJECT) | {"url": address}
+    rows = read_rows(path, tuple(facts.values()), id="IDX", missing=_NO_ADDRESS)
+    ids, urls = rows.filled("IDX"), rows.cells[address]
+    kept = [row for row, url in enumerate(urls) if url is not None]
+    if not kept:
+        raise DataError(
+            "no row has an address",
+            file=rows.name,
+            column=address,
+            expected="the address of an image in at least one row",
+            fix="download the file again",
+        )
+    columns = {name: [rows.cells[column][row] for row in kept] for name, column in facts.items()}
+    counts = {
+        "rows": len(ids),
+        "images": len(kept),
+        "rows_without_url": len(ids) - len(kept),
+        "repeated_urls": len(kept) - len({urls[row] for row in kept}),
+        "missing": {name: values.count(None) for name, values in columns.items() if name != "url"},
+    }
+    gathered = Gathered([ids[row] for row in kept], columns)
+    return image_set(
+        gathered, name=rows.name, format="VisoGender", inputs=rows.inputs, counts=counts
+    )
