@@ -30,7 +30,7 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
             "min: 0.6",
             "mn: 0.6, max: 1",
             "c.yaml, line 12: gate[0].mn: unknown key. Allowed here: metric, min, max, on, model, "
-            "groups, subject; did you mean 'min'?",
+            "groups, subject, version; did you mean 'min'?",
         ),
         (
             "min: 0.6",

@@ -139,3 +139,15 @@ def test_one_number_with_two_nulls_is_checked_once() -> None:
     )
     found = gate(result(WORST, within), [GateRule("worst_group_accuracy", min=0.6)])
     assert [check.finding for check in found.checks] == [WORST]
+
+
+def test_a_rule_may_be_about_one_version() -> None:
+    findings = (
+        finding(metric="ndkl", value=0.1, version="default"),
+        finding(metric="ndkl", value=0.9, version="K = 24"),
+    )
+    every = gate(result(*findings), [GateRule("ndkl", max=0.5)])
+    one = gate(result(*findings), [GateRule("ndkl", max=0.5, version="default")])
+    assert (len(every.checks), every.passed) == (2, False)
+    assert (len(one.checks), one.passed) == (1, True)
+    assert str(one.checks[0].rule) == "ndkl ≤ 0.5 (default)"

@@ -64,9 +64,9 @@ class GateConfig(Section):
         Bounds, both allowed values themselves.
     on : str
         What is compared: the value, or the lower or upper end of its interval.
-    model, groups, subject : optional
-        Restrict the rule to one model, one entry of `data.groups`, one class; every finding of
-        the metric otherwise.
+    model, groups, subject, version : optional
+        Restrict the rule to one model, one entry of `data.groups`, one class, one version of the
+        design choices; every finding of the metric otherwise.
     """
 
     metric: str
@@ -76,6 +76,7 @@ class GateConfig(Section):
     model: Label | None = None
     groups: Group | None = None
     subject: Label | None = None
+    version: Label | None = None
 
     @model_validator(mode="after")
     def _bounded(self, info: ValidationInfo) -> GateConfig:

@@ -29,8 +29,8 @@ class GateRule:
         Smallest and largest number that passes; at least one is given.
     on : "value", "lower" or "upper"
         Whether the value or an end of its interval is held against the bounds.
-    model, groups, subject : str or None
-        Which findings the rule is about; None: all models, all groups. Without a subject the
+    model, groups, subject, version : str or None
+        Which findings the rule is about; None: all models, groups and versions. Without a subject the
         rule is about the findings for the whole and, where the metric has none of these, about
         every subject.
 
@@ -47,6 +47,7 @@ class GateRule:
     model: str | None = None
     groups: str | None = None
     subject: str | None = None
+    version: str | None = None
 
     def __post_init__(self) -> None:
         if self.min is None and self.max is None:
@@ -67,7 +68,7 @@ class GateRule:
             for sign, bound in (("≥", self.min), ("≤", self.max))
             if bound is not None
         ]
-        where = [part for part in (self.model, self.subject, self.groups) if part]
+        where = [part for part in (self.model, self.subject, self.groups, self.version) if part]
         scope = f" ({', '.join(map(visible, where))})" if where else ""
         return f"{_NAMES[self.on]}{visible(self.metric)} {' and '.join(bounds)}{scope}"
 
@@ -159,6 +160,7 @@ def _matches(finding: Finding, rule: GateRule) -> bool:
         (rule.model, finding.model),
         (rule.groups, finding.groups),
         (rule.subject, finding.subject),
+        (rule.version, finding.version),
     )
     return all(want is None or want == has for want, has in wanted)
 

@@ -73,6 +73,7 @@ def gate_rules(rules: Sequence[GateConfig]) -> list[GateRule]:
             model=rule.model,
             groups=None if rule.groups is None else group_name(rule.groups),
             subject=rule.subject,
+            version=rule.version,
         )
         for rule in rules
     ]
