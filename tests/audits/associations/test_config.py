@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from audits.associations.association_world import asked, image_vectors, values
+from audits.associations.association_world import asked, image_vectors, model, values
 from equipoise import audits
 from equipoise.core import ConfigError
 
@@ -23,7 +23,7 @@ MESSAGES: list[tuple[dict[str, Any], str]] = [
     (
         {**SCORE, "offset": 0.1},
         "measure[0]: 'offset' is no option of association_score. Allowed: targets, attributes, "
-        "modalities, fixed, version",
+        "modalities, fixed, model, version",
     ),
     (
         {"metric": "weat", "targets": ["science", "arts"]},
@@ -107,6 +107,19 @@ def test_a_question_asked_twice_needs_a_version() -> None:
     )
     audits.parse_config(values(SCORE, {**SCORE, "version": "again"}))
     audits.parse_config(values({**SCORE, "modalities": ["II"]}, {**SCORE, "modalities": ["TT"]}))
+
+
+def test_labels_of_a_column_belong_to_a_model() -> None:
+    question = {"metric": "label_concentration", "images": "images", "groups": "gender",
+                "label_column": "job"}  # fmt: skip
+    two = {"m": model(), "n": model()}
+    assert message(question, models=two) == (
+        "measure[0]: 'label_column' holds the labels of one model; name it as 'model'. "
+        "Allowed: m, n"
+    )
+    audits.parse_config(values({**question, "model": "n"}, models=two))
+    audits.parse_config(values({**SCORE, "model": "m"}, {**SCORE, "model": "n"}, models=two))
+    assert message({**SCORE, "model": "o"}) == "measure[0].model: given 'o'. Allowed: m"
 
 
 def test_figures_from_two_series_are_two_questions() -> None:

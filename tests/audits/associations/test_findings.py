@@ -365,6 +365,14 @@ def test_a_model_without_texts_is_asked_what_it_can_answer() -> None:
     )
 
 
+def test_one_model_alone_is_asked_where_it_is_named() -> None:
+    result = run(
+        {**asked("association_score", "doctor"), "model": "n"}, models={"m": model(), "n": model(2)}
+    )
+    assert {f.model for f in result.findings} == {"n"}
+    assert not any("is not answered by" in note for note in result.manifest.notes)
+
+
 def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
     from equipoise import audits
 

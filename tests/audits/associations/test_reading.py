@@ -192,6 +192,10 @@ def test_a_region_without_images_of_a_group_has_no_number() -> None:
     found = pick(result, "gender_difference", subject="east")
     assert np.isnan(found.value)
     assert found.reason == "fewer than two groups"
+    assert (
+        "Fewer than 10 images, whose intervals are too short: Female in east (0), Male in east (6)"
+        in notes(result)
+    )
     assert [(one.group, one.note) for one in found.by_group] == [
         ("Female", "no images"),
         ("Male", ""),
@@ -212,8 +216,8 @@ def test_labels_for_three_groups() -> None:
                 "labels": "prompts", "attributes": ["men", "women"]}  # fmt: skip
     assert message(question) == (
         "images (data frame), column 'region': predicted_label_weat compares two groups; the "
-        "column has 'east', 'north', 'south'. Expected: two different values. To do: name a column of two "
-        "values, with other values as `missing:`."
+        "column has 'east', 'north', 'south'. Expected: two different values. To do: name a column "
+        "of two values, with other values as `missing:`."
     )
     assert message({**question, "groups": "gender", "first": "Man"}) == (
         "images (data frame), column 'gender': first: no image has 'Man'. Expected: one of "

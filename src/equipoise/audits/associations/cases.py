@@ -37,6 +37,8 @@ class Case:
 
 def cases_of(asked: MeasureConfig, space: Space) -> list[Case]:
     """Return what a question asks of a model; nothing where the model cannot answer it."""
+    if asked.model not in (None, space.model):
+        return []
     if asked.images is not None:
         return [Case("")] if _knows_images(asked, space) else []
     composite = asked.metric in _COMPOSITE or asked.of == "mcas"

@@ -58,6 +58,12 @@ class Config(AuditConfig):
         images = [name for name, table in self.data.items() if table.kind == "image"]
         for index, asked in enumerate(self.measure):
             among(f"measure[{index}].images", asked.images, images)
+            among(f"measure[{index}].model", asked.model, [*self.models])
+            if asked.label_column is not None and asked.model is None and len(self.models) > 1:
+                raise ValueError(
+                    f"measure[{index}]: 'label_column' holds the labels of one model; name it as "
+                    f"'model'. Allowed: {', '.join(self.models)}"
+                )
             for key, names in asked.set_names.items():
                 for name in names:
                     among(f"measure[{index}].{key}", name, [*self.sets])
@@ -89,6 +95,8 @@ def _asked_once(every: tuple[MeasureConfig, ...]) -> None:
 
 def _meet(one: MeasureConfig, other: MeasureConfig) -> bool:
     """Whether two questions of one metric and groups share a subject."""
+    if one.model and other.model and one.model != other.model:
+        return False
     if one.modalities and other.modalities and not {*one.modalities} & {*other.modalities}:
         return False
     if one.metric in ("weat", "differential_association"):

@@ -63,7 +63,9 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
         "correlation": Options((*_SETS, "outside"), ("of", "modalities", "span")),
     }
 )
-"""Keys by metric; every metric takes `version` too."""
+"""Keys by metric; every metric takes those of `_ALWAYS` too."""
+
+_ALWAYS = ("model", "version")
 
 _TWO_TARGETS = ("weat", "differential_association")
 
@@ -141,6 +143,8 @@ class MeasureConfig(Section):
         Of alignment: `mean` or `rank`.
     span : float
         Share of the data in each local fit.
+    model : str, optional
+        The only model that is asked; the one that predicted the labels of `label_column`.
     version : str
         Name of this choice of sets, where a question is asked in several ways.
     """
@@ -172,12 +176,13 @@ class MeasureConfig(Section):
     hypothesis: OutsideConfig | None = None
     statistic: Literal["mean", "rank"] = "mean"
     span: Annotated[float, Field(gt=0, le=1)] = 2.0 / 3.0
+    model: Label | None = None
     version: str = ""
 
     @model_validator(mode="after")
     def _options_of_its_metric(self) -> MeasureConfig:
         options = OPTIONS[self.metric]
-        allowed = (*options.needs, *options.takes, "version")
+        allowed = (*options.needs, *options.takes, *_ALWAYS)
         for key in sorted(self.model_fields_set - {"metric", *allowed}):
             raise ValueError(
                 f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from equipoise.audits.associations.cases import cases_of
 from equipoise.audits.associations.spaces import Space
 
@@ -67,6 +69,7 @@ def _sets(config: Config, data: AssociationData) -> Iterator[str]:
         yield f"Sets of fewer than {FEW}, whose intervals are too short: {_cut(few)}."
     yield from _shared(config, data)
     yield from _unequal(config, data)
+    yield from _cells(config, data)
     for name, one in data.items.items():
         for column, count in one.counts["missing"].items():
             if count:
@@ -118,10 +121,32 @@ def _unequal(config: Config, data: AssociationData) -> Iterator[str]:
             )
 
 
+def _cells(config: Config, data: AssociationData) -> Iterator[str]:
+    """Count the cells of groups and regions that hold few images."""
+    seen = set()
+    for asked in config.measure:
+        if asked.images is None or asked.groups is None or asked.regions is None:
+            continue
+        coded = data.items[asked.images].coded
+        group, region = coded[asked.groups], coded[asked.regions]
+        known = (group.codes >= 0) & (region.codes >= 0)
+        many = len(group.vocabulary)
+        cells = region.codes[known].astype(int) * many + group.codes[known]
+        sizes = np.bincount(cells, minlength=many * len(region.vocabulary))
+        few = [
+            f"{group.vocabulary[cell % many]} in {region.vocabulary[cell // many]} ({sizes[cell]})"
+            for cell in np.flatnonzero(sizes < FEW)
+        ]
+        if few and (asked.groups, asked.regions) not in seen:
+            seen.add((asked.groups, asked.regions))
+            yield f"Fewer than {FEW} images, whose intervals are too short: {_cut(few)}."
+
+
 def _unanswered(config: Config, spaces: Sequence[Space]) -> Iterator[str]:
     for index, asked in enumerate(config.measure):
-        without = [space.model for space in spaces if not cases_of(asked, space)]
-        if without and len(without) < len(spaces):
+        meant = [space for space in spaces if asked.model in (None, space.model)]
+        without = [space.model for space in meant if not cases_of(asked, space)]
+        if without:
             yield (
                 f"measure[{index}] ({asked.metric}) is not answered by {', '.join(without)}, which "
                 "lacks embeddings or scores that it needs."

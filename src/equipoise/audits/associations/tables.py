@@ -68,11 +68,13 @@ def tables_of(
 ) -> dict[str, pa.Table]:
     """Return the tables that have rows."""
     split: dict[str, list[Mapping[str, Any]]] = {}
+    # Questions on the same images and words tell the same of them.
+    told: set[tuple[Any, ...]] = set()
     for row in rows:
-        kept = split.setdefault(row.table, [])
-        # Questions on the same images and words tell the same of them.
-        if row.table not in ("words", "labels") or row.values not in kept:
-            kept.append(row.values)
+        key = (row.table, *row.values.values())
+        if row.table not in ("words", "labels") or key not in told:
+            split.setdefault(row.table, []).append(row.values)
+        told.add(key)
     found = {
         name: pa.Table.from_pylist(split[name], schema=SCHEMAS[name])
         for name in SCHEMAS
