@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from equipoise.metrics.associations.building import (
 )
 from equipoise.metrics.associations.partitions import Exchanged, exchange
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
+from equipoise.metrics.associations.space import Sets, Similarity, dots, embed, similarities
 from equipoise.metrics.measure import DEFAULT
 from equipoise.stats.resampling import Resampling
 
@@ -82,7 +82,7 @@ def association_score(
     """
     sets = embed({"targets": targets}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
-    boot = replicates(sets, fixed, resampling, rng, lambda weights: _score(_means(sets, weights)))
+    boot = replicates(sets, fixed, resampling, rng, _resampled(sets))
     centre = sets["targets"].mean
     value, *nearness = _score({name: one.mean[None] for name, one in sets.items()})[0].tolist()
     tested = _tested(sets, ("a", "b"), centre, resampling, rng)
@@ -116,6 +116,28 @@ def association_score(
 def _score(means: Mapping[str, Floats]) -> Floats:
     near, far = (row_dots(means["targets"], means[name]) for name in ("a", "b"))
     return np.stack([row_dots(means["targets"], means["a"] - means["b"]), near, far], axis=1)
+
+
+def _resampled(sets: Sets) -> Callable[[Mapping[str, Floats]], Floats]:
+    """Return what gives the score and both mean similarities of resampled sets.
+
+    Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
+    """
+    targets = sets["targets"].vectors
+    if len(targets) >= targets.shape[1]:
+        return lambda weights: _score(_means(sets, weights))
+    similar = {name: similarities(sets[name].vectors, targets) for name in ("a", "b")}
+
+    def scores(weights: Mapping[str, Floats]) -> Floats:
+        times = weights["targets"]
+        with np.errstate(invalid="ignore"):
+            near, far = (
+                row_dots(times, mean_vectors(weights[name], rows)) / times.sum(axis=1)
+                for name, rows in similar.items()
+            )
+        return np.stack([near - far, near, far], axis=1)
+
+    return scores
 
 
 def differential_association(  # noqa: PLR0913 - one keyword for each choice
