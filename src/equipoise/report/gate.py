@@ -30,9 +30,9 @@ class GateRule:
     on : "value", "lower" or "upper"
         Whether the value or an end of its interval is held against the bounds.
     model, groups, subject, version : str or None
-        Which findings the rule is about; None: all models, groups and versions. Without a subject the
-        rule is about the findings for the whole and, where the metric has none of these, about
-        every subject.
+        Which findings the rule is about; None: all models, groups and versions. Without a
+        subject the rule is about the findings for the whole and, where the metric has none of
+        these, about every subject.
 
     Raises
     ------

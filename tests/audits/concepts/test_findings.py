@@ -15,7 +15,7 @@ from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.planning import Plan
 from equipoise.core import Family, Verdict
-from equipoise.metrics import concept_disparity
+from equipoise.metrics import concept_disparity, concept_hit_rate
 from equipoise.stats.resampling import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
@@ -246,3 +246,18 @@ def test_the_example_s_data_are_what_its_script_writes(tmp_path: Path) -> None:
 def test_every_metric_makes_findings(metric: str) -> None:
     result = run(small(metrics=[metric]))
     assert [one.metric for one in result.findings] == 5 * [metric]
+
+
+def test_hit_rates_where_they_are_asked_for() -> None:
+    scores, labels, group = world(3, n=400)
+    found = concept_hit_rate(scores, labels, {"gender": group}, k=1, resampling=None)
+    result = run({**small(), "hit_rate": 1})
+    rate, gap = (
+        next(one for one in result.findings if one.metric == name)
+        for name in ("hit_rate", "hit_rate_gap")
+    )
+    assert rate.value == found.value
+    assert (rate.family, gap.family) == (Family.DESCRIPTIVE, Family.COMPOSITE)
+    assert gap.threshold == 0.05
+    assert not math.isnan(gap.q_value)
+    assert not [one for one in run(small()).findings if one.metric.startswith("hit_rate")]

@@ -42,6 +42,7 @@ class Config(AuditConfig):
     metrics: Annotated[
         tuple[Metric, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ] = ("average_precision", "auroc")
+    hit_rate: Annotated[int, Field(ge=1)] | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Annotated[Label, Field(min_length=1)], Changes] = Field(default_factory=dict)
     cross: bool | Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)] = (

@@ -10,6 +10,7 @@ from equipoise.audits.concepts import loading, planning
 from equipoise.audits.concepts.designs import Design, designs
 from equipoise.audits.concepts.drafting import drafts_of
 from equipoise.audits.concepts.effects import effects_of
+from equipoise.audits.concepts.hits import hits_of
 from equipoise.audits.concepts.measuring import measure_designs
 from equipoise.audits.concepts.notes import notes_of
 from equipoise.audits.concepts.tables import tables_of
@@ -57,7 +58,7 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
             level=config.resampling.level,
         )
     )
-    return Measured((*drafts,), tables, notes_of(data, every, runs))
+    return Measured((*drafts, *hits_of(config, data, every)), tables, notes_of(data, every, runs))
 
 
 def _check(every: Sequence[Design], data: ConceptData) -> None:

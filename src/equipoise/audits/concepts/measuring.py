@@ -65,7 +65,7 @@ def measure_designs(
     samples = _by_sample(every)
     done = 0
     for designs in samples:
-        rows = _Sample.of(data, designs[0])
+        rows = Sample.of(data, designs[0])
         for design in designs:
             if progress is not None:
                 progress("measuring", done, len(every))
@@ -84,7 +84,7 @@ def _by_sample(every: Iterable[Design]) -> list[list[Design]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
+class Sample:
     """Labels and scores by row."""
 
     concepts: tuple[str, ...]
@@ -93,7 +93,8 @@ class _Sample:
     units: Any
 
     @classmethod
-    def of(cls, data: ConceptData, design: Design) -> _Sample:
+    def of(cls, data: ConceptData, design: Design) -> Sample:
+        """Read what a design's model says, under its class mapping."""
         model, name = data.models[design.model], design.version.choices.map
         labels = data.labels.by_image(model.concepts, name)
         scores = model.by_image(name)
@@ -102,7 +103,7 @@ class _Sample:
         return cls(model.concepts, labels, scores, data.rows.units)
 
 
-def _runs(config: Config, rows: _Sample, design: Design, found: dict[Key, Any]) -> Iterator[Run]:
+def _runs(config: Config, rows: Sample, design: Design, found: dict[Key, Any]) -> Iterator[Run]:
     metrics = metrics_of(config, design.version)
     keys = {one: (*design.sample, comparable(config, design.version, one)) for one in metrics}
     fresh = [metric for metric in metrics if keys[metric] not in found]
@@ -116,7 +117,7 @@ def _runs(config: Config, rows: _Sample, design: Design, found: dict[Key, Any]) 
 
 
 def _measured(
-    config: Config, rows: _Sample, design: Design, metrics: Sequence[Metric]
+    config: Config, rows: Sample, design: Design, metrics: Sequence[Metric]
 ) -> dict[Metric, ConceptResults]:
     """Measure several metrics on one sample."""
     if not metrics:

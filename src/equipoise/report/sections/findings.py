@@ -228,8 +228,9 @@ def _panel(key: tuple[str, str, str], found: list[Finding]) -> Chart | None:
 
 
 def _findings_table(found: Sequence[Finding]) -> Table:
+    about = "About" if voice(found[0].audit) else "Class"
     columns = [
-        "Metric", "About" if voice(found[0].audit) else "Class", "#Value", "#Interval", "#Chance", "Verdict", "Model", "Groups",
+        "Metric", about, "#Value", "#Interval", "#Chance", "Verdict", "Model", "Groups",
         "#Excess", "#q", "#Chance band", "#Images", "~Reason", "~Null hypothesis",
     ]  # fmt: skip
     cells = [

@@ -105,6 +105,13 @@ _FRAMES = {
     for whole in (True, False)
 } | {
     ("concept_difference", True): "{model}, {subject}: a difference of {value} ({groups}).",
+    ("hit_rate", False): (
+        "{model} has a true concept of an image among its first on {share} of the images."
+    ),
+    ("hit_rate_gap", False): (
+        "How often {model} has a true concept of an image among its first differs by {points} "
+        "between groups of {groups}."
+    ),
 }
 
 VOICE = Voice(
