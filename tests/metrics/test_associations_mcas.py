@@ -10,9 +10,10 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
+from equipoise.metrics.associations.components import components_of, resampled_components
 from equipoise.metrics.associations.mcas import mcas
 from equipoise.metrics.associations.scores import association_score
-from equipoise.metrics.associations.space import PairScores
+from equipoise.metrics.associations.space import PairScores, embed
 from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import Golden
@@ -226,3 +227,13 @@ def test_offset_is_the_mean_size_of_neutral_scores() -> None:
     assert estimate_offset([0.1]).method == "none: use Bootstrap()"
     with pytest.raises(InputError, match="expected finite numbers, one per neutral target"):
         estimate_offset([])
+
+
+def test_similarities_resampled_are_those_of_resampled_vectors() -> None:
+    rng = np.random.default_rng(4)
+    given = {name: rng.standard_normal((3 + k, 40)) for k, name in enumerate(NAMES)}
+    found = embed({n: given[n] for n in NAMES[:2]}, {n: given[n] for n in NAMES[2:]})
+    weights = {n: rng.integers(1, 4, (5, len(one))).astype(float) for n, one in given.items()}
+    means = {n: (weights[n] @ found[n].vectors) / weights[n].sum(1)[:, None] for n in NAMES}
+    drawn = resampled_components(found)(weights)
+    np.testing.assert_allclose(drawn, components_of(means), atol=1e-12)

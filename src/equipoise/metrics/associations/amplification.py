@@ -12,7 +12,8 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import parts_from_table, parts_to_table
 from equipoise.metrics.associations.building import number
-from equipoise.metrics.associations.mcas import COMPONENTS, Components
+from equipoise.metrics.associations.components import COMPONENTS
+from equipoise.metrics.associations.mcas import Components
 from equipoise.metrics.building import Percentile
 
 Floats = npt.NDArray[np.float64]

@@ -23,8 +23,13 @@ from equipoise.metrics.associations.building import (
     replicates,
     set_values,
 )
+from equipoise.metrics.associations.components import (
+    COMPONENTS,
+    SIDES,
+    components_of,
+    resampled_components,
+)
 from equipoise.metrics.associations.partitions import Exchanged, exchange
-from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT
@@ -34,14 +39,6 @@ from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
 
-COMPONENTS = ("II", "ITP", "ITA", "TT")
-# Attribute set and target set of each component.
-_SIDES = {
-    "II": ("images", "target_images"),
-    "ITP": ("images", "target_texts"),
-    "ITA": ("texts", "target_images"),
-    "TT": ("texts", "target_texts"),
-}
 _FEWEST_TEXTS = 10
 _NULL = "images and texts of a and b are exchangeable, each among their kind"
 
@@ -196,13 +193,7 @@ def components(
 ) -> tuple[Components, Floats | None]:
     """Compute the four components with their draws, and the bootstrap replicates."""
     observed = components_of({name: one.mean[None] for name, one in sets.items()})[0]
-
-    def statistic(weights: Mapping[str, Floats]) -> Floats:
-        return components_of(
-            {name: mean_vectors(weights[name], one.vectors) for name, one in sets.items()}
-        )
-
-    boot = replicates(sets, fixed, resampling, seed, statistic)
+    boot = replicates(sets, fixed, resampling, seed, resampled_components(sets))
     if resampling is None:
         return Components(observed), boot
     images, texts = (_exchanged(sets, kind, resampling, seed) for kind in ("images", "texts"))
@@ -227,7 +218,7 @@ def component_parts(sets: Sets, found: Components) -> list[Part]:
     """Return the four components as parts."""
     parts = []
     for index, name in enumerate(COMPONENTS):
-        kind, target = _SIDES[name]
+        kind, target = SIDES[name]
         null = None if found.null is None else found.null[:, index]
         value = float(found.observed[index])
         attributes = [sets[f"a_{kind}"], sets[f"b_{kind}"]]
@@ -245,12 +236,6 @@ def component_parts(sets: Sets, found: Components) -> list[Part]:
             )
         )
     return parts
-
-
-def components_of(means: Mapping[str, Floats]) -> Floats:
-    """Return II, ITP, ITA and TT from mean vectors (r, d) of every set, shape (r, 4)."""
-    apart = {kind: means[f"a_{kind}"] - means[f"b_{kind}"] for kind in ("images", "texts")}
-    return np.stack([row_dots(apart[kind], means[target]) for kind, target in _SIDES.values()], 1)
 
 
 def _exchanged(sets: Sets, kind: str, resampling: Resampling, seed: int) -> Exchanged:

@@ -21,7 +21,8 @@ from equipoise.metrics.associations.building import (
     number,
     replicates,
 )
-from equipoise.metrics.associations.mcas import components_of, fixed_texts
+from equipoise.metrics.associations.components import components_of
+from equipoise.metrics.associations.mcas import fixed_texts
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Similarity, embed
 from equipoise.metrics.building import NOTHING, Percentile
