@@ -16,11 +16,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits import parse_config, run
-from equipoise.audits.config_sections import THRESHOLDS
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.cards import CARDS
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import Measure, measure
@@ -41,6 +41,12 @@ SAMPLES, AUDITS = 1000, 200
 RESAMPLING = Permutation(199, resolution=0.1)
 
 FINE = Permutation(999, resolution=0.1)
+
+NO_THRESHOLDS = {
+    name: 0.0
+    for name, card in CARDS.items()
+    if card.family == "predictions" and card.threshold is not None
+}
 
 
 def counts_of(rows: Rows) -> Counts:
@@ -161,7 +167,7 @@ def _audit(world: World, sample: int) -> tuple[Finding, ...]:
             "models": {"model": {"table": frame, "prediction": "label"}},
             "resampling": {"replicates": 100, "permutations": 4000, "seed": sample},
             "metrics": {"skewsize": False, "effect_sizes": {"min_expected": 0}},
-            "testing": {"alpha": ALPHA, "thresholds": dict.fromkeys(THRESHOLDS, 0.0)},
+            "testing": {"alpha": ALPHA, "thresholds": NO_THRESHOLDS},
         }
     )
     return run(config).findings
