@@ -1,0 +1,115 @@
+"""Train the classifiers of the scenes: convolutional networks and a ViT that name the subject."""
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.planted.colours.train import export
+from equipoise.planted.scenes.classify import CNNS, VITS
+from equipoise.planted.scenes.networks import (
+    build_cnn,
+    build_image_processor,
+    build_vit,
+    save_half,
+)
+from equipoise.planted.scenes.render import degrade, render
+from equipoise.planted.scenes.variants import WORLDS
+from equipoise.stats.streams import stream
+
+
+@dataclass(frozen=True)
+class ClassifierRecipe:
+    """How a classifier is trained.
+
+    Half the images are degraded: where the subject is hard to see, the attributes decide, and
+    mistakes carry the bias. On clear images they would not.
+
+    Attributes
+    ----------
+    images, batch_size, cnn_steps, vit_steps : int
+    learning_rate : float
+        Highest of a one-cycle schedule.
+    weight_decay : float
+        Of AdamW.
+    seed : int
+        Of images, weights and order.
+    """
+
+    images: int = 36_000
+    batch_size: int = 128
+    cnn_steps: int = 1000
+    vit_steps: int = 2500
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.01
+    seed: int = 0
+
+
+def train_classifiers(out: Path, recipe: ClassifierRecipe) -> None:
+    """Write ``cnn-<world>.onnx`` and ``vit-<world>`` into a folder."""
+    import torch
+
+    for name in CNNS:
+        torch.manual_seed(recipe.seed)
+        network = build_cnn()
+        _fit(network, name, recipe, recipe.cnn_steps)
+        export(network.eval(), out / f"cnn-{name}.onnx")
+    for name in VITS:
+        torch.manual_seed(recipe.seed)
+        vit = build_vit()
+        _fit(_Logits(vit), name, recipe, recipe.vit_steps)
+        save_half(vit.eval(), out / f"vit-{name}")
+        build_image_processor("ViT").save_pretrained(out / f"vit-{name}")
+
+
+class _Logits:
+    """A ViT called as the plain network is: on pixels from 0 to 1, for logits."""
+
+    def __init__(self, vit: Any) -> None:
+        self.vit = vit
+
+    def __call__(self, pixels: Any) -> Any:
+        return self.vit(pixel_values=2.0 * pixels - 1.0).logits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.vit, name)
+
+
+def training_images(name: str, recipe: ClassifierRecipe) -> tuple[NDArray[np.uint8], Any]:
+    """Return images of a world, every second one degraded, and their subjects."""
+    factors = WORLDS[name].draw(recipe.images, seed=recipe.seed + 1)
+    images = render(factors)
+    images[::2] = degrade(images[::2], seed=recipe.seed)
+    return images, factors.subject
+
+
+def _fit(network: Any, name: str, recipe: ClassifierRecipe, steps: int) -> None:
+    import torch
+
+    images, subject = training_images(name, recipe)
+    pixels, labels = torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(subject)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, recipe.learning_rate, total_steps=steps
+    )
+    choice = stream(recipe.seed, "scenes", "classifier", name)
+    network.train()
+    began = time.perf_counter()
+    for step in range(steps):
+        rows = choice.integers(recipe.images, size=recipe.batch_size)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logits = network(pixels[rows].float() / 255.0)
+        loss = torch.nn.functional.cross_entropy(logits.float(), labels[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step % 250 == 249:
+            passed = time.perf_counter() - began
+            sys.stderr.write(f"{name}: step {step + 1}, loss {loss:.3f}, {passed:.0f} s\n")

@@ -1,0 +1,209 @@
+"""Glyphs on grey: a subject (shape and fill) in a hue, in a frame of two bars.
+
+Hue and frame are the attributes; where, how large and how turned the glyph is, and the grey behind
+it, are nuisance. Every draw comes from a stream of its own name, so a smaller set is the beginning
+of a larger one.
+"""
+
+from dataclasses import dataclass, fields
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.planted.scenes.glyphs import CELLS, REACH, SHAPES, distances
+from equipoise.stats.streams import stream
+
+FILLS = ("solid", "hollow")
+SUBJECTS = tuple(f"{fill} {shape}" for shape, fill in product(SHAPES, FILLS))
+HUES = ("red", "yellow", "green", "cyan", "blue", "purple")
+FRAMES = ("level", "upright")
+
+IMAGE_SIZE = 32
+"""Height and width of an image in pixels."""
+
+SIDE_RANGE = (10.0, 12.5)
+"""Square root of the area of a glyph's outline, in pixels."""
+
+SHIFT = 1.5
+"""Most pixels, across and down, from the middle of the image to the centroid of the glyph."""
+
+TURN = 0.3
+"""Most a glyph is turned either way, in radians."""
+
+GREY_RANGE = (0.3, 0.85)
+STROKE = 1.5
+"""Width of the line of a hollow glyph, in pixels; it lies inside the outline."""
+
+BAR = (21.0, 2.0, 13.5)
+"""Length and width of a bar, and how far it lies from the middle, in pixels."""
+
+RGB = np.array(
+    [
+        (215, 45, 45),
+        (225, 195, 30),
+        (45, 165, 60),
+        (40, 190, 205),
+        (50, 75, 215),
+        (170, 60, 200),
+    ],
+    dtype=np.float32,
+)
+"""Colour of each hue at full light."""
+
+LIGHT_RANGE = (0.75, 1.0)
+
+BLUR = 5
+"""Side in pixels of the squares that `degrade` averages over."""
+
+NOISE = 24.0
+"""Standard deviation of the noise that `degrade` adds, in grey levels of 255."""
+
+_INK = 20.0
+_CHUNK = 1024
+NUISANCE = ("x", "y", "side", "turn", "grey", "slope", "light")
+"""Names of the factors that are no attribute."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What each image shows.
+
+    Attributes
+    ----------
+    subject, hue, frame : ndarray of int64, shape (n,)
+        Positions in `SUBJECTS`, `HUES` and `FRAMES`.
+    x, y : ndarray of float64, shape (n,)
+        Pixels right of and below the middle, within `SHIFT`.
+    side : ndarray of float64, shape (n,)
+        In `SIDE_RANGE`.
+    turn : ndarray of float64, shape (n,)
+        Anticlockwise, in radians, within `TURN`.
+    grey : ndarray of float64, shape (n,)
+        Background at the middle, in `GREY_RANGE`; 1 is white.
+    slope : ndarray of float64, shape (n,)
+        How much lighter the background is on the right than on the left, in [-0.2, 0.2].
+    light : ndarray of float64, shape (n,)
+        What the hue's colour is multiplied by, in `LIGHT_RANGE`.
+    """
+
+    subject: Ints
+    hue: Ints
+    frame: Ints
+    x: Floats
+    y: Floats
+    side: Floats
+    turn: Floats
+    grey: Floats
+    slope: Floats
+    light: Floats
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> "Factors":
+        """Return the factors of some rows."""
+        return Factors(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+
+
+def draw_poses(subject: Ints, hue: Ints, frame: Ints, generator: np.random.Generator) -> Factors:
+    """Draw the nuisance factors of images whose subject, hue and frame are given."""
+    unit = generator.random((len(subject), len(NUISANCE)))
+    ranges = ((-SHIFT, SHIFT), (-SHIFT, SHIFT), SIDE_RANGE, (-TURN, TURN), GREY_RANGE)
+    low, high = np.array([*ranges, (-0.2, 0.2), LIGHT_RANGE]).T
+    return Factors(subject, hue, frame, *(low + (high - low) * unit).T)
+
+
+def render(factors: Factors) -> NDArray[np.uint8]:
+    """Draw one image per row.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, IMAGE_SIZE, IMAGE_SIZE, 3)
+    """
+    images = np.empty((len(factors), IMAGE_SIZE, IMAGE_SIZE, 3), dtype=np.uint8)
+    for start in range(0, len(factors), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        images[rows] = _render_chunk(factors.take(rows))
+    return images
+
+
+def degrade(images: NDArray[np.uint8], *, seed: int) -> NDArray[np.uint8]:
+    """Blur images and add noise, so that the shape is hard to see.
+
+    Parameters
+    ----------
+    images : ndarray of uint8, shape (n, height, width, 3)
+    seed : int
+        Of the noise.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, height, width, 3)
+        Averaged over squares of `BLUR` pixels a side, with normal noise of `NOISE` grey levels.
+    """
+    noise = stream(seed, "scenes", "degrade")
+    degraded = np.empty_like(images)
+    for start in range(0, len(images), _CHUNK):
+        part = images[start : start + _CHUNK].astype(np.float32)
+        part = _smoothed(_smoothed(part, axis=1), axis=2)
+        part += noise.standard_normal(part.shape, dtype=np.float32) * np.float32(NOISE)
+        degraded[start : start + _CHUNK] = np.clip(np.rint(part), 0.0, 255.0)
+    return degraded
+
+
+def _smoothed(images: NDArray[np.float32], *, axis: int) -> NDArray[np.float32]:
+    """Average each pixel with two on either side of it; edges are repeated outwards."""
+    reach = BLUR // 2
+    widths = [(reach, reach) if one == axis else (0, 0) for one in range(images.ndim)]
+    padded = np.pad(images, widths, mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, BLUR, axis=axis)
+    means: NDArray[np.float32] = windows.mean(axis=-1, dtype=np.float32)
+    return means
+
+
+def _render_chunk(factors: Factors) -> NDArray[np.uint8]:
+    column = np.arange(IMAGE_SIZE, dtype=np.float32) + np.float32(0.5 - IMAGE_SIZE / 2.0)
+    grey = factors.grey[:, None] + factors.slope[:, None] * (column / IMAGE_SIZE)
+    behind = np.float32(255.0) * grey.astype(np.float32)[:, None, :]
+    bars = np.stack([_bars(column, upright=upright) for upright in (False, True)])[factors.frame]
+    behind = behind + bars * (np.float32(_INK) - behind)
+    ink = RGB[factors.hue] * factors.light.astype(np.float32)[:, None]
+    covered = _coverage(factors, column)[..., None]
+    drawn = behind[..., None] + covered * (ink[:, None, None, :] - behind[..., None])
+    pixels: NDArray[np.uint8] = np.rint(np.clip(drawn, 0.0, 255.0)).astype(np.uint8)
+    return pixels
+
+
+def _bars(column: NDArray[np.float32], *, upright: bool) -> NDArray[np.float32]:
+    length, width, away = BAR
+    along = np.clip(length / 2.0 + 0.5 - np.abs(column), 0.0, 1.0)
+    beside = np.clip(width / 2.0 + 0.5 - np.abs(np.abs(column) - away), 0.0, 1.0)
+    level = (beside[:, None] * along[None, :]).astype(np.float32)
+    return level.T if upright else level
+
+
+def _coverage(factors: Factors, column: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the share of each pixel that the glyph covers: a ramp a pixel wide at its edge."""
+    single = {
+        name: getattr(factors, name).astype(np.float32) for name in ("x", "y", "side", "turn")
+    }
+    right = column[None, None, :] - single["x"][:, None, None]
+    down = column[None, :, None] - single["y"][:, None, None]
+    scale = np.float32(CELLS / (2.0 * REACH)) / single["side"]
+    cos = (np.cos(single["turn"]) * scale)[:, None, None]
+    sin = (np.sin(single["turn"]) * scale)[:, None, None]
+    # A turn of the glyph is a turn of the pixels the other way; rows count downwards.
+    across = np.clip(cos * right - sin * down + np.float32(CELLS / 2), 0, CELLS - 1)
+    below = np.clip(sin * right + cos * down + np.float32(CELLS / 2), 0, CELLS - 1)
+    shape = (factors.subject // len(FILLS)).astype(np.int32)[:, None, None] * np.int32(CELLS**2)
+    cell = below.astype(np.int32) * np.int32(CELLS) + across.astype(np.int32) + shape
+    outside = distances().ravel()[cell] * single["side"][:, None, None]
+    hollow = (factors.subject % len(FILLS) == FILLS.index("hollow"))[:, None, None]
+    line = np.abs(outside + np.float32(STROKE / 2.0)) - np.float32(STROKE / 2.0)
+    edge = np.where(hollow, line, outside)
+    covered: NDArray[np.float32] = np.clip(np.float32(0.5) - edge, 0.0, 1.0)
+    return covered

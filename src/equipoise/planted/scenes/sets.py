@@ -1,0 +1,153 @@
+"""Sets of scenes with the truth about each image: balanced, and counterfactual."""
+
+from dataclasses import dataclass, fields
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.planted.scenes.glyphs import SHAPES
+from equipoise.planted.scenes.render import (
+    FILLS,
+    FRAMES,
+    HUES,
+    NUISANCE,
+    SUBJECTS,
+    Factors,
+    Floats,
+    draw_poses,
+    render,
+)
+from equipoise.stats.streams import stream
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Rendered images with the factors that made them.
+
+    Attributes
+    ----------
+    image_id : tuple of str
+        Unique within the set.
+    set_id : tuple of str
+        Images of one set differ in hue and frame alone; an image of its own set where none was
+        drawn.
+    images : ndarray of uint8, shape (n, IMAGE_SIZE, IMAGE_SIZE, 3)
+    factors : Factors
+        The same n rows.
+    """
+
+    image_id: tuple[str, ...]
+    set_id: tuple[str, ...]
+    images: NDArray[np.uint8]
+    factors: Factors
+
+    def __len__(self) -> int:
+        return len(self.image_id)
+
+    def table(self) -> dict[str, NDArray[np.str_] | Floats]:
+        """Return what is true of each image.
+
+        Returns
+        -------
+        dict of str to ndarray of length n
+            ``image_id``, ``set``, ``subject``, ``shape``, ``fill``, ``hue``, ``frame`` (names),
+            and the nuisance factors.
+        """
+        subject = np.array(SUBJECTS)[self.factors.subject]
+        named: dict[str, NDArray[np.str_] | Floats] = {
+            "image_id": np.array(self.image_id),
+            "set": np.array(self.set_id),
+            "subject": subject,
+            "shape": np.array(SHAPES)[self.factors.subject // len(FILLS)],
+            "fill": np.array(FILLS)[self.factors.subject % len(FILLS)],
+            "hue": np.array(HUES)[self.factors.hue],
+            "frame": np.array(FRAMES)[self.factors.frame],
+        }
+        return named | {name: getattr(self.factors, name) for name in NUISANCE}
+
+
+def render_balanced(per_cell: int, *, seed: int) -> Scenes:
+    """Render the same number of unrelated images for every subject, hue and frame.
+
+    Parameters
+    ----------
+    per_cell : int
+        Images of each subject in each hue and frame, at least 1.
+    seed : int
+        Not negative.
+
+    Returns
+    -------
+    Scenes
+        ``288 * per_cell`` images, cell after cell; none shares a draw with training images.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+    """
+    _check("per_cell", per_cell, seed)
+    cells = list(product(range(len(SUBJECTS)), range(len(HUES)), range(len(FRAMES))))
+    parts, names = [], []
+    for cell in cells:
+        subject, hue, frame = (np.full(per_cell, one, dtype=np.int64) for one in cell)
+        parts.append(draw_poses(subject, hue, frame, stream(seed, "scenes", "balanced", *cell)))
+        name = f"{SUBJECTS[cell[0]]} {HUES[cell[1]]} {FRAMES[cell[2]]}".replace(" ", "-")
+        names += [f"{name}-{number:05d}" for number in range(per_cell)]
+    factors = _joined(parts)
+    return Scenes(tuple(names), tuple(names), render(factors), factors)
+
+
+def render_sets(per_subject: int, *, seed: int) -> Scenes:
+    """Render counterfactual sets: one pose and background in all 12 combinations of attributes.
+
+    Parameters
+    ----------
+    per_subject : int
+        Sets of each subject, at least 1.
+    seed : int
+        Not negative.
+
+    Returns
+    -------
+    Scenes
+        ``288 * per_subject`` images, set after set.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+    """
+    _check("per_subject", per_subject, seed)
+    attributes = np.array(list(product(range(len(HUES)), range(len(FRAMES)))), dtype=np.int64)
+    endings = [f"{HUES[hue]}-{FRAMES[frame]}" for hue, frame in attributes]
+    parts, sets, names = [], [], []
+    for number, subject in enumerate(SUBJECTS):
+        zeros = np.zeros(per_subject, dtype=np.int64)
+        poses = draw_poses(zeros + number, zeros, zeros, stream(seed, "scenes", "sets", number))
+        once = poses.take(np.repeat(np.arange(per_subject), len(attributes)))
+        hue, frame = np.tile(attributes, (per_subject, 1)).T
+        parts.append(Factors(**{**vars(once), "hue": hue, "frame": frame}))
+        for pose in range(per_subject):
+            name = f"{subject}-{pose:05d}".replace(" ", "-")
+            sets += [name] * len(attributes)
+            names += [f"{name}-{ending}" for ending in endings]
+    factors = _joined(parts)
+    return Scenes(tuple(names), tuple(sets), render(factors), factors)
+
+
+def _joined(parts: list[Factors]) -> Factors:
+    return Factors(
+        **{
+            one.name: np.concatenate([getattr(part, one.name) for part in parts])
+            for one in fields(Factors)
+        }
+    )
+
+
+def _check(name: str, count: int, seed: int) -> None:
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, got {count}")
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")

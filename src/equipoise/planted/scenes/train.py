@@ -1,0 +1,66 @@
+"""Train the models of the scenes and write them with a record of what they are.
+
+Run as ``python -m equipoise.planted.scenes.train --out DIR``; needs the extra ``train``.
+"""
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from equipoise.core.errors import MissingExtraError
+
+PARTS = ("clip", "classifiers")
+
+
+def train(out: Path, parts: Sequence[str]) -> None:
+    """Train models into a folder, then measure all that lie there.
+
+    Parameters
+    ----------
+    out : Path
+        Made where it is missing.
+    parts : sequence of str
+        Some of `PARTS`.
+
+    Raises
+    ------
+    MissingExtraError
+        If a library that training needs is not installed.
+    """
+    torch = _needed("torch")
+    _needed("transformers")
+    from equipoise.planted.scenes.classifiers import ClassifierRecipe, train_classifiers
+    from equipoise.planted.scenes.embed import CLIPS
+    from equipoise.planted.scenes.record import write_record
+    from equipoise.planted.scenes.train_clip import ClipRecipe, train_clips
+
+    torch.set_num_threads(1)
+    out.mkdir(parents=True, exist_ok=True)
+    clip, classifier = ClipRecipe(), ClassifierRecipe()
+    if "clip" in parts:
+        train_clips(out, CLIPS, clip)
+    if "classifiers" in parts:
+        train_classifiers(out, classifier)
+    write_record(out, clip, classifier)
+
+
+def _needed(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(name, "train") from error
+
+
+def main() -> None:
+    """Read the command line and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    arguments = parser.parse_args()
+    train(arguments.out, arguments.parts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Train the CLIP models of the scenes: one start, and from it each shipped model."""
+
+import copy
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.planted.scenes.captions import (
+    TEMPLATES,
+    all_captions,
+    caption_rows,
+    draw_mentions,
+    mention_probabilities,
+)
+from equipoise.planted.scenes.networks import (
+    build_clip,
+    build_image_processor,
+    build_tokenizer,
+    save_half,
+)
+from equipoise.planted.scenes.render import render
+from equipoise.planted.scenes.variants import START, WORLDS, World
+from equipoise.stats.streams import stream
+
+
+@dataclass(frozen=True)
+class ClipRecipe:
+    """How a CLIP model is trained.
+
+    Attributes
+    ----------
+    images, batch_size : int
+        Images rendered, and images a step.
+    steps : int
+        Of the start, which learns from nothing.
+    more_steps : int
+        Of each shipped model, which continues from the start in its own world.
+    learning_rate, more_learning_rate : float
+        Highest of a cosine schedule, for the start and for what continues from it.
+    weight_decay : float
+        Of AdamW.
+    warm_up : int
+        Steps in which the learning rate rises.
+    seed : int
+        Of images, captions, weights and order.
+    """
+
+    images: int = 36_000
+    batch_size: int = 256
+    steps: int = 2000
+    more_steps: int = 700
+    learning_rate: float = 1e-3
+    more_learning_rate: float = 7e-4
+    weight_decay: float = 0.05
+    warm_up: int = 100
+    seed: int = 0
+
+
+def train_start(recipe: ClipRecipe) -> Any:
+    """Train the model that the shipped ones continue from.
+
+    In a world without associations it would not train: the hue is how the subject is found first.
+
+    Returns
+    -------
+    transformers.CLIPModel
+    """
+    import torch
+
+    torch.manual_seed(recipe.seed)
+    model = build_clip(len(build_tokenizer()))
+    _fit(model, START, recipe, recipe.steps, recipe.learning_rate)
+    return model
+
+
+def continue_in(model: Any, world: World, recipe: ClipRecipe) -> Any:
+    """Train a model further, in place, on images and captions of another world."""
+    import torch
+
+    torch.manual_seed(recipe.seed)
+    _fit(model, world, recipe, recipe.more_steps, recipe.more_learning_rate)
+    return model
+
+
+def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
+    """Train the start and write ``clip-<name>`` for each named world into a folder."""
+    start = train_start(recipe)
+    for name in names:
+        model = continue_in(copy.deepcopy(start), WORLDS[name], recipe)
+        save_clip(model, out / f"clip-{name}")
+
+
+def save_clip(model: Any, folder: Path) -> None:
+    """Write a CLIP with its tokenizer and preprocessing, as `from_pretrained` reads it."""
+    save_half(model.eval(), folder)
+    build_tokenizer().save_pretrained(folder)
+    build_image_processor("CLIP").save_pretrained(folder)
+
+
+def token_rows() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return tokens and attention mask of `all_captions`, each (captions, longest)."""
+    found = build_tokenizer()(list(all_captions()), padding=True)
+    return np.array(found["input_ids"]), np.array(found["attention_mask"])
+
+
+def _fit(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) -> None:
+    import torch
+
+    factors = world.draw(recipe.images, seed=recipe.seed)
+    pixels = torch.from_numpy(render(factors)).permute(0, 3, 1, 2)
+    tokens, mask = (torch.from_numpy(one) for one in token_rows())
+    mention = mention_probabilities(world, factors)
+    choice = stream(recipe.seed, "scenes", "training", world.name)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(steps, recipe.warm_up))
+    model.train()
+    began = time.perf_counter()
+    for step in range(steps):
+        rows = choice.integers(recipe.images, size=recipe.batch_size)
+        # A caption is decided anew each time an image is seen, as if many people had described it.
+        template = choice.integers(len(TEMPLATES), size=len(rows))
+        said = caption_rows(factors.take(rows), draw_mentions(mention[rows], choice), template)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = _loss(model, pixels[rows].float() / 127.5 - 1.0, said, tokens, mask)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        with torch.no_grad():
+            model.logit_scale.clamp_(max=float(np.log(100.0)))
+        if step % 100 == 99:
+            passed = time.perf_counter() - began
+            sys.stderr.write(f"{world.name}: step {step + 1}, loss {loss:.3f}, {passed:.0f} s\n")
+
+
+def _loss(model: Any, pixels: Any, said: NDArray[np.int64], tokens: Any, mask: Any) -> Any:
+    """InfoNCE, as CLIPModel computes it; a caption that several images have is read once."""
+    import torch
+    from torch.nn.functional import cross_entropy, normalize
+
+    once, place = np.unique(said, return_inverse=True)
+    images = model.get_image_features(pixel_values=pixels).pooler_output.float()
+    texts = model.get_text_features(input_ids=tokens[once], attention_mask=mask[once])
+    texts = texts.pooler_output.float()[place]
+    with torch.autocast("cpu", enabled=False):
+        logits = model.logit_scale.exp() * normalize(images) @ normalize(texts).T
+        own = torch.arange(len(said))
+        return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2.0
+
+
+def _cosine(steps: int, warm_up: int) -> Any:
+    def factor(step: int) -> float:
+        rising = min(1.0, (step + 1) / warm_up)
+        return float(rising * 0.5 * (1.0 + np.cos(np.pi * step / steps)))
+
+    return factor
