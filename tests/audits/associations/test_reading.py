@@ -108,6 +108,20 @@ def test_a_set_without_a_vector_that_can_be_used() -> None:
     )
 
 
+def test_words_that_cannot_be_used_leave_the_others() -> None:
+    texts = word_vectors()
+    texts[rows_of("list", "good")[0]] = np.nan
+    texts[rows_of("list", "prompt")[0]] = 0
+    labels = {"metric": "label_concentration", "images": "images", "groups": "gender",
+              "labels": "prompts"}  # fmt: skip
+    models = model_of(image_vectors(), texts)
+    result = run({"metric": "trend", **GROUPED}, labels, models=models)
+    alone = {"good": {"words": ["gentle"]}}
+    assert pick(result, "trend").value == pick(run(
+        {"metric": "trend", **GROUPED}, sets=alone), "trend").value  # fmt: skip
+    assert {row["label"] for row in result.tables["labels"].to_pylist()} == {"a photo of a nurse"}
+
+
 def test_vectors_that_are_not_normalised_and_float16_are_told() -> None:
     result = run(SCORE, models=model_of(image_vectors().astype(np.float16)))
     assert "m, images: vectors are not of length 1, and were normalised." in notes(result)

@@ -158,7 +158,7 @@ def predicted(question: Question, space: Space) -> Predicted:
 
 def _vocabulary(question: Question, space: Space) -> Side:
     """Return the labels: members of one set, or the mean of each of several sets."""
-    sides = [space.chosen(name, "text") for name in question.asked.labels]
+    sides = [space.usable(space.chosen(name, "text")) for name in question.asked.labels]
     if len(sides) == 1:
         return sides[0]
     if space.similarity is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -107,7 +107,7 @@ class Space:
             When the model has a usable vector or score of none of them.
         """
         found = self.side(name, kind)
-        if found is not None and (self.model not in self.data.vectors or _any_usable(found)):
+        if found is not None and len(self.usable(found)):
             return found
         why = "has an embedding or scores" if found is None else "has a finite vector other than 0"
         raise DataError(
@@ -115,6 +115,15 @@ class Space:
             expected="at least one that can be used",
             fix="embed them again, or leave the set out",
         )
+
+    def usable(self, side: Side) -> Side:
+        """Return the members whose vectors are finite and not 0; all, of scores of pairs."""
+        if self.model not in self.data.vectors:
+            return side
+        finite = np.isfinite(side.things).all(axis=1)
+        kept = np.flatnonzero(finite & (side.things != 0).any(axis=1))
+        ids, units = (tuple(one[row] for row in kept.tolist()) for one in (side.ids, side.units))
+        return replace(side, things=side.things[kept], ids=ids, units=units)
 
     def meet(self, targets: str, target_kind: str, attributes: str, attribute_kind: str) -> bool:
         """Whether the model compares the targets with the attributes."""
@@ -228,11 +237,6 @@ class Space:
     def _start(self, table: str) -> int:
         names = [*self.data.items]
         return sum(len(self.data.items[name]) for name in names[: names.index(table)])
-
-
-def _any_usable(side: Side) -> bool:
-    vectors = np.asarray(side.things, dtype=np.float64)
-    return bool((np.isfinite(vectors).all(axis=1) & (vectors != 0).any(axis=1)).any())
 
 
 def spaces_of(data: AssociationData) -> list[Space]:

@@ -27,6 +27,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.metrics.associations.cells import ImageSimilarities
+from equipoise.metrics.associations.space import similarities as inner_products
 from equipoise.metrics.associations.words import gender_difference, trend
 
 Floats = npt.NDArray[np.float64]
@@ -74,7 +75,9 @@ def similarities(
     asked = question.asked
     table = asked.images or ""
     images = space.images(table)
-    up, down = (space.chosen(name or "", "text") for name in (asked.positive, asked.negative))
+    up, down = (
+        space.usable(space.chosen(name or "", "text")) for name in (asked.positive, asked.negative)
+    )
     if both := sorted({*up.ids} & {*down.ids}):
         raise DataError(
             f"{both[0]!r} is in the set {up.name!r} and in {down.name!r}",
@@ -100,8 +103,9 @@ def cosines(space: Space, rows: Side, columns: Side) -> Floats:
     if space.similarity is not None:
         return np.asarray(space.similarity(rows.things, columns.things), dtype=np.float64)
     right = _unit(columns.things)
+    # Not a matrix product, whose last bits may depend on threads.
     blocks = [
-        _unit(rows.things[start : start + _BLOCK]) @ right.T
+        inner_products(_unit(rows.things[start : start + _BLOCK]), right)
         for start in range(0, len(rows), _BLOCK)
     ]
     return np.concatenate(blocks)
