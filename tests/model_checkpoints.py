@@ -80,4 +80,301 @@ def clip(folder: Path) -> Path:
     return _save(folder, _seeded(CLIPModel, config), processor, tokenizer)
 
 
-FAMILIES: dict[str, Callable[[Path], Path]] = {"clip": clip}
+TOWER = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
+SQUARE = {"height": 32, "width": 32}
+
+
+def _words_tokenizer(length: int, **special: str) -> Any:
+    """A tokenizer of whole words, as any library of tokenizers can write one."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = sorted({word for text in TEXTS for word in text.split()} | {"what", "is", "this", "?"})
+    tokens = [*special.values(), *words]
+    tokenizer = Tokenizer(models.WordLevel({t: i for i, t in enumerate(tokens)}, "<unk>"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if "eos_token" in special:
+        end = special["eos_token"]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"$A {end}", special_tokens=[(end, tokens.index(end))]
+        )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, model_max_length=length, padding_side="right", **special
+    )
+
+
+def siglip(folder: Path) -> Path:
+    from transformers import SiglipConfig, SiglipImageProcessorPil, SiglipModel
+
+    tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
+    text = TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 64}
+    text |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
+    config = SiglipConfig(
+        text_config=text, vision_config=TOWER | {"image_size": 32, "patch_size": 8}
+    )
+    model = _seeded(SiglipModel, config)
+    model.logit_scale.data.fill_(2.0)
+    model.logit_bias.data.fill_(-3.0)
+    return _save(folder, model, SiglipImageProcessorPil(size=SQUARE), tokenizer)
+
+
+def siglip2(folder: Path) -> Path:
+    from transformers import Siglip2Config, Siglip2ImageProcessorPil, Siglip2Model
+
+    tokenizer = _words_tokenizer(64, eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
+    text = TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 64}
+    text |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 1}
+    config = Siglip2Config(
+        text_config=text, vision_config=TOWER | {"num_patches": 16, "patch_size": 8}
+    )
+    model = _seeded(Siglip2Model, config)
+    model.logit_scale.data.fill_(2.0)
+    model.logit_bias.data.fill_(-3.0)
+    processor = Siglip2ImageProcessorPil(patch_size=8, max_num_patches=16)
+    return _save(folder, model, processor, tokenizer)
+
+
+def _bert_tokenizer(length: int) -> Any:
+    from transformers import BertTokenizer
+
+    words = sorted({word for text in TEXTS for word in text.split()})
+    letters = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {token: i for i, token in enumerate(dict.fromkeys([*special, *words, *letters]))}
+    tokenizer = BertTokenizer(vocab=vocabulary, model_max_length=length)
+    tokenizer.add_tokens(["[DEC]", "[ENC]"], special_tokens=True)
+    return tokenizer
+
+
+def flava(folder: Path) -> Path:
+    from transformers import FlavaConfig, FlavaImageProcessorPil, FlavaModel
+
+    tokenizer = _bert_tokenizer(77)
+    config = FlavaConfig(
+        image_config=TOWER | {"image_size": 32, "patch_size": 8},
+        text_config=TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 80},
+        multimodal_config=TOWER,
+        hidden_size=32,
+        projection_dim=24,
+    )
+    processor = FlavaImageProcessorPil(size=SQUARE, crop_size=SQUARE)
+    return _save(folder, _seeded(FlavaModel, config), processor, tokenizer)
+
+
+def _blip_config(tokenizer: Any) -> Any:
+    from transformers import BlipConfig
+
+    special = {
+        "vocab_size": len(tokenizer),
+        "max_position_embeddings": 64,
+        "bos_token_id": tokenizer.convert_tokens_to_ids("[DEC]"),
+        "sep_token_id": tokenizer.sep_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.3,
+        "encoder_hidden_size": 32,
+        "projection_dim": 24,
+    }
+    vision = TOWER | {"image_size": 32, "patch_size": 8, "initializer_range": 0.3}
+    return BlipConfig(text_config=TOWER | special, vision_config=vision, image_text_hidden_size=24)
+
+
+def _blip(folder: Path, kind: str) -> Path:
+    import transformers
+
+    tokenizer = _bert_tokenizer(64)
+    model = _seeded(getattr(transformers, kind), _blip_config(tokenizer))
+    images = transformers.BlipImageProcessorPil(size=SQUARE)
+    return _save(folder, model, transformers.BlipProcessor(images, tokenizer))
+
+
+def blip_matching(folder: Path) -> Path:
+    return _blip(folder, "BlipForImageTextRetrieval")
+
+
+def blip_vqa(folder: Path) -> Path:
+    return _blip(folder, "BlipForQuestionAnswering")
+
+
+def blip_caption(folder: Path) -> Path:
+    return _blip(folder, "BlipForConditionalGeneration")
+
+
+def bridgetower(folder: Path) -> Path:
+    from transformers import (
+        BridgeTowerConfig,
+        BridgeTowerForImageAndTextRetrieval,
+        BridgeTowerImageProcessorPil,
+        BridgeTowerProcessor,
+        RobertaTokenizer,
+    )
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "\u0120"]
+    vocabulary = {token: i for i, token in enumerate([*special, *string.ascii_lowercase])}
+    tokenizer = RobertaTokenizer(vocab=vocabulary, merges=[], model_max_length=60)
+    config = BridgeTowerConfig(
+        hidden_size=32,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        text_config=TOWER | {"vocab_size": len(tokenizer), "max_position_embeddings": 64},
+        vision_config={
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "image_size": 32,
+            "patch_size": 8,
+        },
+    )
+    images = BridgeTowerImageProcessorPil(
+        size={"shortest_edge": 32}, crop_size={"shortest_edge": 32}
+    )
+    model = _seeded(BridgeTowerForImageAndTextRetrieval, config)
+    return _save(folder, model, BridgeTowerProcessor(images, tokenizer))
+
+
+LABELS = {0: "doctor", 1: "nurse", 2: "farmer", 3: "singer", 4: "cook"}
+
+
+def _classifier(folder: Path, config: Any, kind: str, **more: Any) -> Path:
+    import transformers
+
+    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    for name, value in more.items():
+        setattr(config, name, value)
+    images = transformers.ViTImageProcessorPil(size=SQUARE)
+    return _save(folder, _seeded(getattr(transformers, kind), config), images)
+
+
+def vit(folder: Path) -> Path:
+    from transformers import ViTConfig
+
+    config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
+    return _classifier(folder, config, "ViTForImageClassification")
+
+
+def vit_multi_label(folder: Path) -> Path:
+    from transformers import ViTConfig
+
+    config = ViTConfig(**TOWER, image_size=32, patch_size=8, initializer_range=0.2)
+    kind = "multi_label_classification"
+    return _classifier(folder, config, "ViTForImageClassification", problem_type=kind)
+
+
+def resnet(folder: Path) -> Path:
+    from transformers import ResNetConfig
+
+    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1])
+    return _classifier(folder, config, "ResNetForImageClassification")
+
+
+def convnext(folder: Path) -> Path:
+    from transformers import ConvNextConfig
+
+    config = ConvNextConfig(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2)
+    return _classifier(folder, config, "ConvNextForImageClassification")
+
+
+def blip_2(folder: Path) -> Path:
+    from transformers import (
+        Blip2Config,
+        Blip2ForConditionalGeneration,
+        Blip2Processor,
+        BlipImageProcessorPil,
+        OPTConfig,
+    )
+
+    tokenizer = _words_tokenizer(64, bos_token="<s>", pad_token="<pad>", unk_token="<unk>")
+    processor = Blip2Processor(BlipImageProcessorPil(size=SQUARE), tokenizer, num_query_tokens=4)
+    text = OPTConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        word_embed_proj_dim=32,
+        ffn_dim=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=128,
+        bos_token_id=tokenizer.bos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.convert_tokens_to_ids("doctor"),
+        init_std=0.3,
+    )
+    config = Blip2Config(
+        vision_config=TOWER | {"image_size": 32, "patch_size": 8, "initializer_range": 0.3},
+        qformer_config=TOWER | {"encoder_hidden_size": 32, "initializer_range": 0.3},
+        text_config=text.to_dict(),
+        num_query_tokens=4,
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+    )
+    model = _seeded(Blip2ForConditionalGeneration, config)
+    return _save(folder, model, processor)
+
+
+CHAT = (
+    "{% for message in messages %}{{ message['role'] }} : {% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<image> {% else %}{{ part['text'] }} {% endif %}{% endfor %}"
+    "{% endfor %}{% if add_generation_prompt %}assistant :{% endif %}"
+)
+
+
+def llava(folder: Path) -> Path:
+    from transformers import (
+        CLIPImageProcessorPil,
+        CLIPVisionConfig,
+        LlamaConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+    )
+
+    tokenizer = _words_tokenizer(
+        256, bos_token="<s>", pad_token="<pad>", unk_token="<unk>", image_token="<image>"
+    )
+    config = LlavaConfig(
+        vision_config=CLIPVisionConfig(**TOWER, image_size=32, patch_size=8).to_dict(),
+        text_config=LlamaConfig(
+            **TOWER,
+            vocab_size=len(tokenizer),
+            initializer_range=0.3,
+            bos_token_id=tokenizer.bos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.convert_tokens_to_ids("doctor"),
+        ).to_dict(),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        image_seq_length=16,
+    )
+    images = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=SQUARE)
+    processor = LlavaProcessor(
+        images,
+        tokenizer,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=CHAT,
+    )
+    return _save(folder, _seeded(LlavaForConditionalGeneration, config), processor)
+
+
+FAMILIES: dict[str, Callable[[Path], Path]] = {
+    made.__name__: made
+    for made in (
+        clip,
+        siglip,
+        siglip2,
+        flava,
+        blip_matching,
+        bridgetower,
+        vit,
+        vit_multi_label,
+        resnet,
+        convnext,
+        blip_2,
+        blip_vqa,
+        blip_caption,
+        llava,
+    )
+}

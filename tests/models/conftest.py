@@ -13,6 +13,10 @@ from model_checkpoints import FAMILIES
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return the folder of a tiny checkpoint of a family, made when it is first asked for."""
 
+    torch = pytest.importorskip("torch", reason="could not import torch")
+    # Several threads spin longer over models this small than they work.
+    torch.set_num_threads(1)
+
     @cache
     def made(family: str) -> Path:
         return FAMILIES[family](tmp_path_factory.mktemp(family))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models import hf_dual
+from equipoise.models import hf_answers, hf_classifier, hf_dual, hf_pairs
 from equipoise.models.hf_files import find_checkpoint
 from equipoise.models.hf_loading import Source
 from equipoise.models.options import Options
@@ -34,15 +34,36 @@ def load(target: str, options: Options) -> Any:
     library = transformers()
     placement = place(options.device, options.dtype, "hf")
     checkpoint = find_checkpoint(target, options)
-    return _loader(checkpoint.architecture, target)(Source(checkpoint, options, placement, library))
+    loader = _loader(checkpoint.architecture, library)
+    if loader is None:
+        raise ModelError(
+            f"{target} is a {checkpoint.architecture or 'model of no named architecture'}, which "
+            f"equipoise cannot audit. It takes {', '.join(_known())}, …ForImageClassification, and "
+            "chat models that see. To do: wrap it in a factory (python:module:factory)."
+        )
+    return loader(Source(checkpoint, options, placement, library))
 
 
-def _loader(architecture: str, target: str) -> Callable[[Source], Any]:
-    if architecture in hf_dual.FAMILIES:
-        return hf_dual.load_dual_encoder
-    known = sorted(hf_dual.FAMILIES)
-    raise ModelError(
-        f"{target} is a {architecture or 'model without a named architecture'}, which equipoise "
-        f"cannot audit. There are {', '.join(known)}. To do: write a factory and name it "
-        "python:module:factory."
-    )
+def _known() -> list[str]:
+    return sorted([*hf_dual.FAMILIES, *hf_pairs.FAMILIES, *hf_answers.FAMILIES])
+
+
+def _loader(architecture: str, library: Any) -> Callable[[Source], Any] | None:
+    auto = library.models.auto.modeling_auto
+    kinds: list[tuple[set[str], Callable[[Source], Any]]] = [
+        (set(hf_dual.FAMILIES), hf_dual.load_dual_encoder),
+        (set(hf_pairs.FAMILIES), hf_pairs.load_pair_scorer),
+        (_names(auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES), hf_classifier.load_classifier),
+        (set(hf_answers.FAMILIES), hf_answers.load_answerer),
+        (_names(auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES), hf_answers.load_answerer),
+    ]
+    return next((load for names, load in kinds if architecture in names), None)
+
+
+def _names(mapping: dict[str, str | tuple[str, ...]]) -> set[str]:
+    """Return all classes of a mapping from families to a class or several."""
+    return {
+        name
+        for value in mapping.values()
+        for name in ([value] if isinstance(value, str) else value)
+    }

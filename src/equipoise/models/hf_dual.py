@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.batching import Batches
-from equipoise.models.hf_loading import Source, image_facts, text_facts
-from equipoise.models.images import pillow_images
+from equipoise.models.hf_loading import Source, image_facts, prepared, text_facts
 from equipoise.models.info import ModelInfo
 from equipoise.models.runtimes import Placement
 
@@ -110,7 +109,7 @@ class HfDualEncoder:
         return np.concatenate([empty, *parts])
 
     def _images(self, images: Sequence[Any]) -> Floats:
-        inputs = self.image_processor(images=pillow_images(images), return_tensors="pt")
+        inputs = prepared(self.image_processor, images, self.info.name)
         return self._vectors(self.model.get_image_features, inputs)
 
     def _texts(self, texts: Sequence[str]) -> Floats:

@@ -1,11 +1,13 @@
 """What all families of transformers share: reading a checkpoint, and what is told about it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.errors import ModelError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.models.hf_files import Checkpoint
+from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
 from equipoise.models.runtimes import Placement, quiet
@@ -115,6 +117,43 @@ PARTS = {
     "AutoImageProcessor": "image processor",
     "AutoProcessor": "processor",
 }
+
+
+def prepared(processor: Any, images: Sequence[Any], name: str) -> Any:
+    """Return images as an image processor prepares them.
+
+    Parameters
+    ----------
+    processor : object
+        An image processor of transformers.
+    images : sequence
+        See `equipoise.models.images.as_rgb`.
+    name : str
+        The model, for the message.
+
+    Raises
+    ------
+    InputError
+        If it cannot take one of them, for example because the image is too narrow to be resized;
+        the message names the first.
+    """
+    pillow = pillow_images(images)
+    try:
+        return processor(images=pillow, return_tensors="pt")
+    except Exception:
+        for position, image in enumerate(pillow):
+            _try_alone(processor, image, f"Image {position}", name)
+        raise
+
+
+def _try_alone(processor: Any, image: Any, which: str, name: str) -> None:
+    try:
+        processor(images=[image], return_tensors="pt")
+    except Exception as error:
+        raise InputError(
+            f"{which}, {image.width} × {image.height} pixels, cannot be prepared for {name}: "
+            f"{error}"
+        ) from error
 
 
 def image_facts(processor: Any) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""Models that answer in words through `load_model`: the words are the library's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from model_checkpoints import images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+QUESTION = "what is this ?"
+GREEDY = {"do_sample": False, "max_new_tokens": 32}
+
+
+@pytest.fixture(scope="module")
+def answerer(checkpoint: Callable[[str], Path]) -> Callable[[str], tuple[Any, Any, Any]]:
+    """Return our model, the library's, and its processor."""
+
+    def loaded(family: str) -> tuple[Any, Any, Any]:
+        folder = checkpoint(family)
+        kind = "BlipForQuestionAnswering" if family == "blip_vqa" else "AutoModelForImageTextToText"
+        reference = getattr(transformers, kind).from_pretrained(folder).eval()
+        processor = transformers.AutoProcessor.from_pretrained(folder)
+        return load_model(f"hf:{folder}", device="cpu"), reference, processor
+
+    return loaded
+
+
+def said(reference: Any, processor: Any, start: int, **inputs: Any) -> str:
+    with torch.inference_mode():
+        tokens = reference.generate(**inputs, **GREEDY)
+    return processor.decode(tokens[0, start:], skip_special_tokens=True).strip()
+
+
+def test_blip_2_is_asked_in_its_own_words(answerer: Any) -> None:
+    model, reference, processor = answerer("blip_2")
+    expected = []
+    for image in images():
+        inputs = processor(
+            Image.fromarray(image), "Question: what is this ? Answer:", return_tensors="pt"
+        )
+        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
+    assert model.answer(images(), QUESTION) == expected
+    assert len(set(expected)) > 1
+    assert model.info.family == "blip-2"
+    assert model.info.preprocessing["prompt"] == "Question: {} Answer:"
+
+
+def test_blip_2_captions_where_there_is_no_question(answerer: Any) -> None:
+    model, reference, processor = answerer("blip_2")
+    inputs = processor(Image.fromarray(images()[0]), return_tensors="pt")
+    # Its own start, without a text: the image's tokens and the one that begins a text.
+    expected = said(reference, processor, 4 + 1, **inputs)
+    assert model.answer(images()[:1], "") == [expected]
+
+
+def test_blip_answers_questions(answerer: Any) -> None:
+    model, reference, processor = answerer("blip_vqa")
+    expected = [
+        said(
+            reference,
+            processor,
+            0,
+            **processor(Image.fromarray(image), QUESTION, return_tensors="pt"),
+        )
+        for image in images()
+    ]
+    assert model.answer(images(), QUESTION) == expected
+    assert len(set(expected)) > 1
+    with pytest.raises(ModelError, match=r"^hf:.* answers questions; it was given an empty one\.$"):
+        model.answer(images(), " ")
+
+
+def test_blip_captions(answerer: Any) -> None:
+    model, reference, processor = answerer("blip_caption")
+    expected = [
+        said(reference, processor, 0, **processor(Image.fromarray(image), return_tensors="pt"))
+        for image in images()
+    ]
+    assert model.answer(images(), "") == expected
+    assert len(set(expected)) > 1
+    with pytest.raises(ModelError, match=r"^hf:.* only captions\. To do: leave the question empty"):
+        model.answer(images(), QUESTION)
+
+
+def test_a_chat_model_is_asked_by_its_template(answerer: Any) -> None:
+    model, reference, processor = answerer("llava")
+    expected = []
+    for image in images():
+        text = f"user : <image> {QUESTION} assistant :"
+        inputs = processor(Image.fromarray(image), text, return_tensors="pt")
+        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
+    assert model.answer(images(), QUESTION) == expected
+    assert len(set(expected)) > 1
+    assert model.info.family == "llava"
+    assert "assistant :" in model.info.preprocessing["prompt"]
+    assert model.info.preprocessing["decoding"]["do_sample"] is False
+
+
+def test_the_size_of_a_batch_changes_no_answer(answerer: Any) -> None:
+    model, _, _ = answerer("llava")
+    expected = model.answer(images(), QUESTION)
+    for size in (1, 2):
+        model.batches.size = size
+        assert model.answer(images(), QUESTION) == expected
+    assert model.answer([], QUESTION) == []
+
+
+@pytest.mark.parametrize("family", ["blip_2", "blip_vqa", "blip_caption", "llava"])
+def test_it_is_an_answerer_and_none_of_the_others(answerer: Any, family: str) -> None:
+    model, _, _ = answerer(family)
+    assert isinstance(model, Answerer)
+    assert not isinstance(model, DualEncoder | PairScorer | Classifier)
+
+
+def test_a_chat_model_without_a_template(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+    source = checkpoint("llava")
+    for path in source.iterdir():
+        if path.name != "chat_template.jinja":
+            (tmp_path / path.name).symlink_to(path)
+    with pytest.raises(ModelError, match=r" has no chat template, so how to ask it is not known\."):
+        load_model(f"hf:{tmp_path}", device="cpu")

@@ -1,0 +1,99 @@
+"""Image classifiers of transformers through `load_model`."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from equipoise.models.heads import last_linear, seen_by
+from model_checkpoints import LABELS, images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+FAMILIES = ("vit", "resnet", "convnext", "vit_multi_label")
+
+
+@pytest.fixture(params=FAMILIES, scope="module")
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
+    return checkpoint(family)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return load_model(f"hf:{folder}", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def outputs(folder: Path) -> Any:
+    reference = transformers.AutoModelForImageClassification.from_pretrained(folder).eval()
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    inputs = processor([Image.fromarray(image) for image in images()], return_tensors="pt")
+    with torch.inference_mode():
+        return reference, reference(**inputs, output_hidden_states=True)
+
+
+def test_probabilities_are_the_librarys(model: Any, outputs: Any, family: str) -> None:
+    logits = outputs[1].logits
+    several = family == "vit_multi_label"
+    expected = logits.sigmoid() if several else logits.softmax(dim=1)
+    got = model.predict_proba(images())
+    np.testing.assert_allclose(got, expected.numpy(), atol=1e-5)
+    assert got.dtype == np.float32
+    assert model.labels == tuple(LABELS.values())
+    assert model.info.preprocessing["probabilities"] == ("sigmoid" if several else "softmax")
+    assert (np.abs(got.sum(axis=1) - 1) < 1e-5).all() == (not several)
+
+
+def test_features_are_what_the_head_turns_into_logits(model: Any, outputs: Any) -> None:
+    reference, out = outputs
+    features = model.features(images())
+    assert features.shape == (7, model.info.dimension)
+    head = last_linear(torch, reference.classifier)
+    with torch.inference_mode():
+        logits = head(torch.from_numpy(features))
+    np.testing.assert_allclose(logits.numpy(), out.logits.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
+    expected, features = model.predict_proba(images()), model.features(images())
+    before, model.batches.size = model.batches.size, size
+    np.testing.assert_allclose(model.predict_proba(images()), expected, atol=1e-6)
+    np.testing.assert_allclose(model.features(images()), features, atol=1e-5)
+    model.batches.size = before
+
+
+def test_it_is_a_classifier_and_none_of_the_others(model: Any) -> None:
+    assert isinstance(model, Classifier)
+    assert not isinstance(model, DualEncoder | PairScorer | Answerer)
+
+
+def test_nothing_gives_no_rows(model: Any) -> None:
+    assert model.predict_proba([]).shape == (0, 5)
+    assert model.features([]).shape == (0, model.info.dimension)
+
+
+def test_nan_is_not_hidden(checkpoint: Callable[[str], Path]) -> None:
+    model = load_model(f"hf:{checkpoint('vit')}", device="cpu")
+    with torch.no_grad():
+        model.model.classifier.bias[2] = torch.nan
+    assert np.isnan(model.predict_proba(images()[:2])).all()
+    assert np.isfinite(model.features(images()[:2])).all()
+
+
+def test_a_model_without_a_linear_layer_has_no_features() -> None:
+    assert last_linear(torch, None) is None
+    assert last_linear(torch, torch.nn.Conv2d(3, 5, 1)) is None
+    with pytest.raises(ModelError, match=r"^hf:x ends in no linear layer, so it has no penult"):
+        seen_by(None, lambda: None, "hf:x")

@@ -1,0 +1,92 @@
+"""BLIP matching and BridgeTower through `load_model`: the scores are the library's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
+from model_checkpoints import TEXTS, images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+CLASSES = {
+    "blip_matching": "BlipForImageTextRetrieval",
+    "bridgetower": "BridgeTowerForImageAndTextRetrieval",
+}
+
+
+def square(image: np.ndarray) -> bool:
+    """Whether an image is near enough to a square for BridgeTower's image processor."""
+    return max(image.shape[:2]) / min(image.shape[:2]) < 1.66
+
+
+IMAGES = [image for image in images() if square(image)]
+
+
+@pytest.fixture(params=CLASSES, scope="module")
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
+    return checkpoint(family)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return load_model(f"hf:{folder}", device="cpu")
+
+
+def test_pairs_are_scored_as_the_library_does(model: Any, folder: Path, family: str) -> None:
+    reference = getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    expected = np.empty((len(IMAGES), len(TEXTS)))
+    for row, image in enumerate(IMAGES):
+        for column, text in enumerate(TEXTS):
+            inputs = processor(images=Image.fromarray(image), text=text, return_tensors="pt")
+            with torch.inference_mode():
+                out = reference(**inputs)
+            logits = out.itm_score if hasattr(out, "itm_score") else out.logits
+            expected[row, column] = logits.softmax(dim=1)[0, 1]
+    got = model.score(IMAGES, TEXTS)
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert got.dtype == np.float32
+    assert np.ptp(got, axis=0).min() > 1e-4
+    assert np.ptp(got, axis=1).min() > 1e-4
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
+    expected = model.score(IMAGES, TEXTS)
+    before = model.image_batches.size, model.pair_batches.size
+    model.image_batches.size = model.pair_batches.size = size
+    np.testing.assert_allclose(model.score(IMAGES, TEXTS), expected, atol=1e-6)
+    model.image_batches.size, model.pair_batches.size = before
+
+
+def test_it_is_a_pair_scorer_and_none_of_the_others(model: Any) -> None:
+    assert isinstance(model, PairScorer)
+    assert not isinstance(model, DualEncoder | Classifier | Answerer)
+    assert (model.info.dimension, model.info.scale, model.info.bias) == (None, None, None)
+
+
+def test_nothing_gives_an_empty_table(model: Any) -> None:
+    assert model.score([], TEXTS).shape == (0, 7)
+    assert model.score(IMAGES, []).shape == (4, 0)
+
+
+def test_an_image_that_the_processor_cannot_take_is_named(
+    checkpoint: Callable[[str], Path],
+) -> None:
+    model = load_model(f"hf:{checkpoint('bridgetower')}", device="cpu")
+    narrow = np.zeros((90, 20, 3), dtype=np.uint8)
+    expected = r"^Image 1, 20 × 90 pixels, cannot be prepared for hf:.*: Size must contain"
+    with pytest.raises(InputError, match=expected):
+        model.score([IMAGES[0], narrow], TEXTS)
