@@ -124,7 +124,10 @@ def test_words_that_cannot_be_used_leave_the_others() -> None:
 
 def test_vectors_that_are_not_normalised_and_float16_are_told() -> None:
     result = run(SCORE, models=model_of(image_vectors().astype(np.float16)))
-    assert "m, images: vectors are not of length 1, and were normalised." in notes(result)
+    told = "m, images: the 64 vectors are not all of length 1, and were normalised."
+    assert told in notes(result)
+    unit = image_vectors() / np.linalg.norm(image_vectors(), axis=1, keepdims=True)
+    assert "images: the" not in notes(run(SCORE, models=model_of(unit)))
     assert "m, images: vectors are stored as float16, and were computed with in float64." in notes(
         result
     )

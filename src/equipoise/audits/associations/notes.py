@@ -38,7 +38,8 @@ def _embeddings(space: Space) -> Iterator[str]:
     for table, vectors in space.data.vectors.get(space.model, {}).items():
         where, counts = f"{space.model}, {table}", vectors.counts
         if not vectors.normalised:
-            yield f"{where}: vectors are not of length 1, and were normalised."
+            known = int(vectors.usable.sum())
+            yield f"{where}: the {known} vectors are not all of length 1, and were normalised."
         if vectors.dtype.itemsize == 2:
             yield f"{where}: vectors are stored as float16, and were computed with in float64."
         for key, what in _LEFT.items():
