@@ -13,11 +13,11 @@ import numpy as np
 from equipoise.core import DataError, InputError
 from equipoise.data.files import read_whole, unknown_extension
 from equipoise.data.formats.rows import read_rows
+from equipoise.data.formats.utf8 import utf8_text
 from equipoise.data.image_parts import Step, pairs
 from equipoise.data.image_set import ImageSet
 from equipoise.data.mapping_yaml import parse_mapping_yaml
 from equipoise.data.problems import show
-from equipoise.data.text_file import to_utf8
 
 FORMATS = ".csv, .tsv, .json, .yaml or .yml"
 _EXAMPLES = 5
@@ -189,9 +189,8 @@ def read_class_mapping(
         found = _from_table(file, columns)
     elif extension in (".json", ".yaml", ".yml"):
         content = read_whole(file, FORMATS, "labels, each with a class or a list of classes")
-        utf8 = to_utf8(content, str(path), "utf-8-sig", header=False).decode("utf-8-sig")
         parse = _parse_json if extension == ".json" else parse_mapping_yaml
-        found = _from_mapping(parse(utf8, str(path)), str(path))
+        found = _from_mapping(parse(utf8_text(content, str(path)), str(path)), str(path))
     else:
         raise unknown_extension(file, FORMATS)
     return ClassMapping(name or file.stem, found)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
+from equipoise.data.formats.utf8 import utf8_text
 from equipoise.data.gathered import Gathered, Places, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import check_columns, counted, show
-from equipoise.data.text_file import to_utf8
 
 GENDER = {"Male": ("Male", "not Male")}
 _FIX = "download the file again"
@@ -48,7 +48,7 @@ def read_celeba(
     """
     content = read_whole(Path(path), ".txt", "the number of images, names of attributes and rows")
     file = str(path)
-    lines = to_utf8(content, file, "utf-8-sig", header=False).decode("utf-8-sig").splitlines()
+    lines = utf8_text(content, file).splitlines()
     names, rows = _names(lines, file), [line.split() for line in lines[2:] if line.strip()]
     check_columns(names, attributes, file)
     _check_number(lines[0], len(rows), file)

@@ -15,12 +15,14 @@ from equipoise.data.image_set import ImageSet
 _COLUMNS = ("age", "gender", "race", "service_test")
 
 
-def read_fairface(path: Path | str) -> ImageSet:
+def read_fairface(path: Path | str, *, id: str = "file") -> ImageSet:  # noqa: A002 - as elsewhere
     """Read the labels of FairFace.
 
     Parameters
     ----------
     path : path
+    id : str
+        Column of the ids, for tables made from the files of FairFace.
 
     Returns
     -------
@@ -33,8 +35,8 @@ def read_fairface(path: Path | str) -> ImageSet:
     DataError
         When a column is missing, a file is there twice, or the table cannot be read.
     """
-    rows = read_rows(path, _COLUMNS, id="file")
+    rows = read_rows(path, _COLUMNS, id=id)
     missing = {name: rows.cells[name].count(None) for name in _COLUMNS}
-    gathered = Gathered(rows.filled("file"), {name: rows.cells[name] for name in _COLUMNS})
+    gathered = Gathered(rows.filled(id), {name: rows.cells[name] for name in _COLUMNS})
     counts = {"images": len(gathered.ids), "missing": missing}
     return image_set(gathered, name=rows.name, format="FairFace", inputs=rows.inputs, counts=counts)

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
 from equipoise.data.formats.records import Record, as_record, told
+from equipoise.data.formats.utf8 import utf8_text
 from equipoise.data.problems import counted, listed
-from equipoise.data.text_file import to_utf8
 
 FORMATS = ".json"
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -50,9 +50,8 @@ def open_json(path: Path | str) -> JsonText:
     """
     content = read_whole(Path(path), FORMATS, "a JSON file of annotations")
     name = str(path)
-    utf8 = to_utf8(content, name, "utf-8-sig", header=False)
     digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    return JsonText(name, utf8.decode("utf-8-sig"), digest)
+    return JsonText(name, utf8_text(content, name), digest)
 
 
 def records_of_lists(source: JsonText, keys: tuple[str, ...]) -> Iterator[tuple[str, Record]]:

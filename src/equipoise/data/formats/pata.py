@@ -16,10 +16,10 @@ from equipoise.core import DataError
 from equipoise.data.files import read_whole
 from equipoise.data.formats.json_file import open_json, records_of_list
 from equipoise.data.formats.records import as_record
+from equipoise.data.formats.utf8 import utf8_text
 from equipoise.data.gathered import Gathered, Places, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import show
-from equipoise.data.text_file import to_utf8
 
 _TAGS = ("scene", "race", "gender", "age")
 _ATTRIBUTES = {"races": "race", "gender": "gender", "age": "age"}
@@ -66,8 +66,7 @@ def read_pata(path: Path | str) -> ImageSet:
         When a line has no address or not four tags.
     """
     content, file = read_whole(Path(path), ".lst", "lines of tags and an address"), str(path)
-    text = to_utf8(content, file, "utf-8-sig", header=False).decode("utf-8-sig")
-    lines = [line.strip() for line in text.split("\n")]
+    lines = [line.strip() for line in utf8_text(content, file).split("\n")]
     found: dict[str, dict[str, str]] = {}
     for row, line in enumerate(lines, start=1):
         if line:

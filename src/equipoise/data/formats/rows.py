@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core import DataError
+from equipoise.data.formats.utf8 import as_formats_are
 from equipoise.data.join import check_ids
 from equipoise.data.problems import show
 from equipoise.data.tables import read_table
@@ -85,7 +86,8 @@ def read_rows(
         As `read_table`.
     """
     names = tuple(dict.fromkeys((*columns, *([id] if id else []))))
-    table = read_table(path, texts=names, role=role)
+    with as_formats_are():
+        table = read_table(path, texts=names, role=role)
     if id:
         check_ids(table.texts[id], table.name, unique=unique, fix="remove one of the repeated rows")
     empty = {"", *missing}

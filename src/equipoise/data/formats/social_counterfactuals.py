@@ -18,6 +18,7 @@ from equipoise.core import DataError
 from equipoise.data.csv_file import csv_names
 from equipoise.data.files import read_whole
 from equipoise.data.formats.rows import Rows, read_rows
+from equipoise.data.formats.utf8 import as_formats_are
 from equipoise.data.gathered import Gathered, Places, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import show
@@ -93,7 +94,8 @@ def _names(path: Path) -> list[str]:
     """Return the columns of a file; reading it says what is wrong with one that has none."""
     if path.suffix.lower() == ".csv":
         content = read_whole(path, ".csv")
-        return [*csv_names(content, str(path), "utf-8", ",")]
+        with as_formats_are():
+            return [*csv_names(content, str(path), "utf-8", ",")]
     try:
         is_lines = path.suffix.lower() in (".jsonl", ".ndjson")
         return pl.read_ndjson(path).columns if is_lines else [*pl.read_parquet_schema(path)]

@@ -14,6 +14,7 @@ from equipoise.core import DataError
 from equipoise.data.csv_file import csv_names
 from equipoise.data.files import read_whole
 from equipoise.data.formats.rows import read_rows
+from equipoise.data.formats.utf8 import as_formats_are
 from equipoise.data.gathered import Gathered, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import listed
@@ -50,7 +51,8 @@ def read_visogender(path: Path | str) -> ImageSet:
     DataError
         When a column is missing, an id is there twice, or no row has an address.
     """
-    names = csv_names(read_whole(Path(path), ".tsv"), str(path), "utf-8", "\t")
+    with as_formats_are():
+        names = csv_names(read_whole(Path(path), ".tsv"), str(path), "utf-8", "\t")
     address = next((name for name in names if name.upper().startswith("URL")), None)
     if address is None:
         raise DataError(

@@ -1,0 +1,69 @@
+"""The words of the package are those of their sources."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import equipoise.data.lexicons as room
+from equipoise.data import LEXICONS, lexicon
+
+
+def test_the_list_of_lexicons_is_the_folder() -> None:
+    files = Path(room.__file__).parent.glob("*.toml")
+    assert sorted(path.stem for path in files) == sorted(LEXICONS)
+
+
+@pytest.mark.parametrize("name", LEXICONS)
+def test_every_lexicon_names_its_source(name: str) -> None:
+    found = lexicon(name)
+    assert len(found.source) > 20
+    assert len(found.note) > 20
+    assert found.content
+
+
+def source(shared: Path, name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads((shared / "lexicons" / f"{name}.json").read_text("utf-8"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("mandal_2024_words", "mandal_words"),
+        ("mandal_2024_gender", "gender_words"),
+        ("mandal_2024_prompts", "text_to_image_prompts"),
+        ("howard_2024", "social_counterfactuals"),
+    ],
+)
+def test_words_are_those_collected(name: str, file: str, shared_dir: Path) -> None:
+    collected = source(shared_dir, file)
+    expected = {key: value for key, value in collected.items() if key not in ("source", "note")}
+    assert dict(lexicon(name).content) == expected
+
+
+def test_terms_of_gender_are_those_collected(shared_dir: Path) -> None:
+    collected, found = source(shared_dir, "hall_gender_terms"), lexicon("hall_2023").content
+    assert found["captions"] == collected["coco_captions"]
+    assert found["synsets"] == collected["visual_genome"]
+    assert found["neutral"] == collected["excluded_terms"]
+    assert found["class_mapping_examples"] == collected["class_mapping_examples"]
+    assert found["dropped_in_v3"] == {
+        "captions": collected["dropped_in_v3"]["coco_captions"],  # type: ignore[index]
+        "synsets": collected["dropped_in_v3"]["visual_genome"],  # type: ignore[index]
+    }
+
+
+def test_regions_are_those_collected(shared_dir: Path) -> None:
+    collected = source(shared_dir, "regions")
+    regions = [
+        {"name": one["name"], "code": code, "language": one["language"],
+         "countries": one["countries"]}
+        for code, one in lexicon("mandal_2024_regions").content["regions"].items()
+    ]  # fmt: skip
+    assert regions == collected["regions"]
+    assert lexicon("mandal_2024_regions").content["queries"] == collected["queries"]
+
+
+def test_sections_are_lists_by_name() -> None:
+    assert lexicon("hall_2023").section("captions")["man"][:2] == ("man", "mans")

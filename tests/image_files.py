@@ -1,0 +1,249 @@
+"""Small files in the true formats of data sets, in any order of their records."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.data import (
+    ImageSet,
+    read_celeba,
+    read_coco_captions,
+    read_coco_instances,
+    read_dollar_street,
+    read_fairface,
+    read_pata,
+    read_plain,
+    read_social_counterfactuals,
+    read_visogender,
+    read_visual_genome,
+)
+
+COCO_IMAGES = [
+    {"id": i, "width": 640, "height": 480, "file_name": f"{i:012}.jpg", "license": 1}
+    for i in (139, 25, 9, 7)
+]
+COCO_CAPTIONS = {
+    "info": {"description": "COCO 2017 Dataset", "year": 2017},
+    "licenses": [{"id": 1, "name": "Attribution License", "url": "http://example.org"}],
+    "images": COCO_IMAGES,
+    "annotations": [
+        {"id": 1, "image_id": 139, "caption": "A woman stands in the dining area.\n"},
+        {"id": 2, "image_id": 139, "caption": "A person near a table."},
+        {"id": 3, "image_id": 25, "caption": "A MAN'S giraffe — eating leaves"},
+        {"id": 4, "image_id": 9, "caption": "He and her boat"},
+        {"id": 5, "image_id": 7, "caption": "Two giraffes beside a man-made tree"},
+        {"id": 6, "image_id": 7, "caption": "  "},
+    ],
+}
+COCO_INSTANCES = {
+    "images": COCO_IMAGES,
+    "annotations": [
+        {"id": 10, "image_id": 139, "category_id": 1, "bbox": [412.8, 157.61, 53.05, 138.01],
+         "area": 1.5, "iscrowd": 0, "segmentation": [[412.8, 157.6, 413.0, 158.1]]},
+        {"id": 11, "image_id": 139, "category_id": 1, "bbox": [0, 0, 10, 20], "iscrowd": 1,
+         "area": 9, "segmentation": {"counts": [1, 2], "size": [480, 640]}},
+        {"id": 12, "image_id": 139, "category_id": 62, "bbox": [1, 2, 30, 40], "iscrowd": 0},
+        {"id": 13, "image_id": 25, "category_id": 25, "bbox": [600, 400, 100, 100], "iscrowd": 0},
+        {"id": 14, "image_id": 9, "category_id": 62, "bbox": [5, 5, 5, 5], "iscrowd": 0},
+    ],
+    "categories": [
+        {"id": 1, "name": "person", "supercategory": "person"},
+        {"id": 62, "name": "chair", "supercategory": "furniture"},
+        {"id": 25, "name": "giraffe", "supercategory": "animal"},
+        {"id": 90, "name": "toothbrush", "supercategory": "indoor"},
+    ],
+}  # fmt: skip
+
+
+def thing(number: int, box: tuple[int, int, int, int], *synsets: str) -> dict[str, Any]:
+    """An object of Visual Genome."""
+    x, y, w, h = box
+    names = [synset.split(".")[0] for synset in synsets] or ["thing"]
+    return {"object_id": number, "x": x, "y": y, "w": w, "h": h, "names": names,
+            "synsets": [*synsets], "merged_object_ids": []}  # fmt: skip
+
+
+# Images of 100 × 100: a box of 10 × 10 is 1 %, of 20 × 20 4 %, of 30 × 30 9 %.
+VG_OBJECTS = [
+    {"image_id": 1, "image_url": "http://example.org/1.jpg", "objects": [
+        thing(1, (0, 0, 30, 30), "man.n.01"), thing(2, (0, 0, 10, 10), "woman.n.01"),
+        thing(3, (5, 5, 9, 9), "clock.n.01", "watch.n.01")]},
+    {"image_id": 2, "image_url": "http://example.org/2.jpg", "objects": [
+        thing(4, (0, 0, 30, 30), "woman.n.01"), thing(5, (0, 0, 20, 20), "man.n.01")]},
+    {"image_id": 3, "image_url": "http://example.org/3.jpg", "objects": [
+        thing(6, (0, 0, 20, 20), "girl.n.01"), thing(7, (0, 0, 0, 4), "tree.n.01")]},
+    {"image_id": 4, "image_url": "http://example.org/4.jpg", "objects": [
+        thing(8, (0, 0, 50, 50), "father.n.01"), thing(9, (1, 1, 2, 2))]},
+    {"image_id": 5, "image_url": "http://example.org/5.jpg", "objects": []},
+]  # fmt: skip
+VG_IMAGES = [
+    {"image_id": i, "width": 100, "height": 100, "coco_id": coco, "flickr_id": None, "url": "u"}
+    for i, coco in ((1, 139), (2, None), (3, 9), (4, None), (5, 77), (6, None))
+]
+FAIRFACE = [
+    ["file", "age", "gender", "race", "service_test"],
+    ["val/1.jpg", "3-9", "Male", "East Asian", "False"],
+    ["val/2.jpg", "50-59", "Female", "Latino_Hispanic", "True"],
+    ["val/10.jpg", "more than 70", "Male", "", "True"],
+]
+DOLLAR_STREET = [
+    ["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics", "place",
+     "income"],
+    ["5d4b", "lb", "Lebanon", "as", "image", "assets/a.jpg", '["hand back", "hands"]', "x", "60"],
+    ["5d4c", "no", "Norway", "eu", "image", "assets/b.jpg", "['bed', 'pillow']", "y", "4000.5"],
+    ["5d4c", "no", "Norway", "eu", "image", "assets/b.jpg", "bedrooms", "y", "4000.5"],
+    ["5d4d", "bi", "Burundi", "af", "image", "assets/c.jpg", "", "z", "59.9"],
+    ["5d4e", "xx", "Atlantis", "", "image", "assets/d.jpg", "[]", "z", ""],
+]  # fmt: skip
+
+
+def _counterfactual(
+    number: str, race: str, gender: str, kind: str = "race", prefix: str = "A photo of a"
+) -> list[str]:
+    both = f"{race} {gender}"
+    name = f"images/{number}_{race[0]}{gender[0]}.jpg"
+    return [name, number, f"{prefix} {both} Web Developer", kind, race, "gender", gender, both]
+
+
+SOCIAL = [
+    ["file_name", "counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2"],
+    *(_counterfactual("s1", r, g) for r in ("White", "Black") for g in ("male", "female")),
+    *(_counterfactual("s2", r, "female") for r in ("White", "Black")),
+    *(_counterfactual("s3", "skinny", g, "physical") for g in ("male", "female")),
+]
+VISOGENDER = [
+    ["IDX", "Sector", "Specialisation", "Occupation", "Participant",
+     "URL type (Type NA if can't find)", "Licence", "Occupation_Gender", "Participant_Gender",
+     "Error codes", "Annotator"],
+    ["OP_1", "education", "institutional", "teacher", "student", "https://example.org/1", "Yes",
+     "man", "woman", "", "A"],
+    ["OP_2", "medical", "hospital_worker", "doctor", "patient", "https://example.org/1", "Yes",
+     "woman", "", "", "A"],
+    ["OP_3", "medical", "hospital_worker", "doctor", "patient", "NA", "", "man", "man", "", "A"],
+]  # fmt: skip
+PATA = [
+    "fashion_show_eastasian_female_young|https://example.org/1.jpg",
+    "office_black_male_old|https://example.org/2.jpg",
+    "office_black_male_old|https://example.org/2.jpg",
+    "car_black_male_old|https://example.org/2.jpg",
+]
+CELEBA = [
+    "000001.jpg -1  1  1 -1",
+    "000003.jpg -1 -1 -1  1",
+    "000002.jpg  1 -1 -1 -1",
+]
+PLAIN = [
+    ["id", "gender", "label"],
+    ["b", "F", "cat"],
+    ["a", "M", "dog"],
+    ["b", "F", "dog"],
+    ["c", "NA", ""],
+]
+
+
+def write_csv(path: Path, rows: list[list[str]], delimiter: str = ",") -> Path:
+    """Write rows as a CSV."""
+    sink = io.StringIO()
+    csv.writer(sink, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    path.write_text(sink.getvalue(), encoding="utf-8")
+    return path
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Write a value as JSON."""
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def _mixed(rows: list[Any], seed: int | None, header: int = 0) -> list[Any]:
+    rest = rows[header:]
+    return rows[:header] + (rest if seed is None else random.Random(seed).sample(rest, len(rest)))
+
+
+def coco(folder: Path, value: dict[str, Any], seed: int | None) -> Path:
+    lists = {k: _mixed(v, seed) if isinstance(v, list) else v for k, v in value.items()}
+    keys = _mixed([*lists], seed)
+    return write_json(folder / "coco.json", {key: lists[key] for key in keys})
+
+
+def visual_genome(folder: Path, seed: int | None) -> ImageSet:
+    objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
+    return read_visual_genome(
+        write_json(folder / "objects.json", _mixed(objects, seed)),
+        write_json(folder / "image_data.json", _mixed(VG_IMAGES, seed)),
+    )
+
+
+def celeba(folder: Path, rows: list[str]) -> Path:
+    path = folder / "list_attr_celeba.txt"
+    names = "5_o_Clock_Shadow Smiling Young Male"
+    path.write_text("\n".join([str(len(rows)), names, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def pata(folder: Path, lines: list[str]) -> Path:
+    path = folder / "pata_fairness.files.lst"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a format is written in some order of its records, and read."""
+
+    name: str
+    read: Callable[[Path, int | None], ImageSet]
+
+
+def social_parquet(folder: Path, seed: int | None) -> ImageSet:
+    rows = _mixed(SOCIAL, seed, 1)
+    frame = pl.DataFrame(rows[1:], schema=rows[0], orient="row").drop("file_name")
+    frame = frame.with_columns(image=pl.lit(b"\xff\xd8"))
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    half = len(frame) // 2
+    frame[:half].write_parquet(data / "train-00000-of-00002.parquet")
+    frame[half:].write_parquet(data / "train-00001-of-00002.parquet")
+    return read_social_counterfactuals(folder)
+
+
+FORMATS = [
+    Format("COCO captions", lambda f, s: read_coco_captions(coco(f, COCO_CAPTIONS, s))),
+    Format("COCO instances", lambda f, s: read_coco_instances(coco(f, COCO_INSTANCES, s))),
+    Format("Visual Genome", visual_genome),
+    Format("FairFace", lambda f, s: read_fairface(write_csv(f / "f.csv", _mixed(FAIRFACE, s, 1)))),
+    Format(
+        "Dollar Street",
+        lambda f, s: read_dollar_street(write_csv(f / "d.csv", _mixed(DOLLAR_STREET, s, 1))),
+    ),
+    Format(
+        "SocialCounterfactuals",
+        lambda f, s: read_social_counterfactuals(write_csv(f / "m.csv", _mixed(SOCIAL, s, 1))),
+    ),
+    Format("SocialCounterfactuals, Parquet", social_parquet),
+    Format(
+        "VisoGender",
+        lambda f, s: read_visogender(write_csv(f / "v.tsv", _mixed(VISOGENDER, s, 1), "\t")),
+    ),
+    Format("PATA", lambda f, s: read_pata(pata(f, _mixed(PATA, s)))),
+    Format("CelebA", lambda f, s: read_celeba(celeba(f, _mixed(CELEBA, s)))),
+    Format(
+        "plain table",
+        lambda f, s: read_plain(
+            write_csv(f / "p.csv", _mixed(PLAIN, s, 1)),
+            id="id",
+            columns=("gender",),
+            label="label",
+            missing=("NA",),
+        ),
+    ),
+]
