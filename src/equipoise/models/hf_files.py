@@ -1,18 +1,17 @@
 """Checkpoints of transformers on disk: where they lie, which files count, which are refused."""
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
+from equipoise.models.hub import PICKLED_ONLY, commit, fetched
 from equipoise.models.info import digests, one_digest
 from equipoise.models.options import Options
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 TOLD = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration, tokenizer, image processor
-COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -86,34 +85,19 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
         if options.revision is not None:
             raise ModelError(f"{asked} is a folder; a revision is only for a hub id.")
         found, revision = folder, None
-    elif re.fullmatch(r"[\w.-]+(/[\w.-]+)?", asked):
-        found = _fetched(asked, options)
-        revision = found.name if COMMIT.fullmatch(found.name) else None
     else:
-        raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
+        found = fetched(asked, options, _wanted(options))
+        revision = commit(found)
     return Checkpoint(
         asked, found, _config(asked, found), _weights(asked, found, options.allow_pickle), revision
     )
 
 
-def _fetched(asked: str, options: Options) -> Path:
-    from huggingface_hub import snapshot_download
-
+def _wanted(options: Options) -> list[str]:
     patterns = [*TOLD, "model*.safetensors"]
     patterns += ["pytorch_model*.bin"] if options.allow_pickle else []
     patterns += ["*.py"] if options.trust_remote_code else []
-    try:
-        folder = snapshot_download(
-            asked, revision=options.revision, allow_patterns=patterns, ignore_patterns=["*/*"]
-        )
-    except Exception as error:
-        at = f" at revision {options.revision}" if options.revision else ""
-        raise ModelError(
-            f"{asked}{at} is no folder here, is not in the local cache, and could not be fetched "
-            f"({type(error).__name__}). To do: download its files where there is a network and "
-            "name the folder (hf:path/to/folder), or set HF_HOME to a cache that holds it."
-        ) from error
-    return Path(folder)
+    return patterns
 
 
 def _config(asked: str, folder: Path) -> dict[str, Any]:
@@ -138,11 +122,7 @@ def _weights(asked: str, folder: Path, allow_pickle: bool) -> tuple[Path, ...]:
             if path.is_file():
                 return _shards(asked, path)
     if any(folder.glob("pytorch_model*.bin*")):
-        raise ModelError(
-            f"{asked} has its weights only as pickles, which can run any code when they are read. "
-            "To do: use a revision with safetensors, convert the weights, or, if you trust where "
-            "they come from, set allow_pickle: true."
-        )
+        raise ModelError(PICKLED_ONLY.format(asked))
     raise ModelError(f"{asked} holds no weights ({SAFE}).")
 
 

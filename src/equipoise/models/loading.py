@@ -4,11 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models import hf
+from equipoise.models import hf, onnx, open_clip, python, timm
 from equipoise.models.options import Options
 
 LOADERS: dict[str, Callable[[str, Options], Any]] = {
     "hf": hf.load,
+    "open_clip": open_clip.load,
+    "timm": timm.load,
+    "onnx": onnx.load,
+    "python": python.load,
 }
 
 
@@ -26,7 +30,9 @@ def load_model(
     Parameters
     ----------
     name : str
-        ``hf:`` and a hub id or folder.
+        ``hf:`` and a hub id or folder; ``open_clip:`` and architecture/tag, architecture/file,
+        a folder or hf-hub:id; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
+        and a file; ``python:`` and module:factory.
     device : str
         ``auto`` (cuda where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
     dtype : str

@@ -1,4 +1,4 @@
-"""Classifiers stored as ONNX graphs, run by onnxruntime on the CPU."""
+"""Classifiers stored as ONNX graphs, run by onnxruntime on the CPU; the prefix ``onnx:``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.models.images import as_rgb
+from equipoise.models.info import ModelInfo, sha256_of
+from equipoise.models.options import Options
+
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class OnnxClassifier:
     """A graph from uint8 images (n, height, width, 3) to class probabilities (n, classes).
 
-    Make one with `load_onnx_classifier`.
+    Make one with `load_onnx_classifier`, or `load_model` and ``onnx:path``.
 
     Attributes
     ----------
@@ -28,19 +33,22 @@ class OnnxClassifier:
     batch_size : int
         Images in every call of the graph. The last batch is filled up with black images, so an
         image's probabilities do not depend on how many others are asked for.
+    info : ModelInfo
+        What the model is.
     """
 
     path: str
     labels: tuple[str, ...]
     session: Any
     batch_size: int
+    info: ModelInfo
 
-    def predict_proba(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def predict_proba(self, images: Sequence[Any] | NDArray[np.uint8]) -> Floats:
         """Return class probabilities.
 
         Parameters
         ----------
-        images : ndarray of uint8, shape (n, height, width, 3)
+        images : ndarray of uint8, shape (n, height, width, 3), or a sequence of n images
             RGB, of the height and width that the graph was made for.
 
         Returns
@@ -54,15 +62,60 @@ class OnnxClassifier:
             If the images are not of that form, or the graph does not answer with one probability
             per label.
         """
-        self._check_images(images)
-        scores = np.empty((len(images), len(self.labels)), dtype=np.float32)
-        for start in range(0, len(images), self.batch_size):
-            part = images[start : start + self.batch_size]
-            scores[start : start + len(part)] = self._run(part)[: len(part)]
-        return scores
+        stacked = self._stacked(images)
+        parts = [self._run(part, 0) for part in self._batches(stacked)]
+        for scores in parts:
+            if scores.shape != (self.batch_size, len(self.labels)):
+                raise ModelError(
+                    f"{self.path} gives an output of shape {scores.shape} for {self.batch_size} "
+                    f"images, expected one number for each of {', '.join(self.labels)}."
+                )
+        return self._joined(parts, len(stacked), len(self.labels))
 
-    def _check_images(self, images: NDArray[np.uint8]) -> None:
+    def features(self, images: Sequence[Any] | NDArray[np.uint8]) -> Floats:
+        """Return what the last layer sees: the graph's second output.
+
+        Parameters
+        ----------
+        images : as for `predict_proba`
+
+        Returns
+        -------
+        ndarray of float32, shape (n, dimension)
+
+        Raises
+        ------
+        ModelError
+            If the graph has no second output.
+        """
+        if self.info.dimension is None:
+            raise ModelError(
+                f"{self.path} has no second output of shape (n, dimension), so it has no "
+                "penultimate features. To do: export the graph with them as its second output."
+            )
+        stacked = self._stacked(images)
+        parts = [self._run(part, 1) for part in self._batches(stacked)]
+        return self._joined(parts, len(stacked), self.info.dimension)
+
+    def _stacked(self, images: Sequence[Any] | NDArray[np.uint8]) -> NDArray[np.uint8]:
         wanted = self.session.get_inputs()[0].shape[1:]
+        if isinstance(images, np.ndarray):
+            self._check_images(images, wanted)
+            return images
+        if not len(images):
+            return np.zeros((0, *(size if isinstance(size, int) else 1 for size in wanted)), "u1")
+        arrays = as_rgb(images)
+        shapes = sorted({array.shape for array in arrays})
+        if len(shapes) > 1:
+            raise ModelError(
+                f"{self.path} takes images of one size, got {shapes[0]} and {shapes[1]}. "
+                "To do: resize them before they are classified."
+            )
+        stacked = np.stack(arrays)
+        self._check_images(stacked, wanted)
+        return stacked
+
+    def _check_images(self, images: NDArray[np.uint8], wanted: Sequence[Any]) -> None:
         fits = images.ndim == 4 and all(
             not isinstance(size, int) or size == got
             for size, got in zip(wanted, images.shape[1:], strict=True)
@@ -73,23 +126,64 @@ class OnnxClassifier:
                 f"got {images.dtype} of shape {images.shape}."
             )
 
-    def _run(self, part: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def _batches(self, images: NDArray[np.uint8]) -> list[NDArray[np.uint8]]:
+        starts = range(0, len(images), self.batch_size)
+        return [images[start : start + self.batch_size] for start in starts]
+
+    def _run(self, part: NDArray[np.uint8], output: int) -> Floats:
         batch = np.zeros((self.batch_size, *part.shape[1:]), dtype=np.uint8)
         batch[: len(part)] = part
+        wanted = [self.session.get_outputs()[output].name]
         try:
-            (scores,) = self.session.run(None, {self.session.get_inputs()[0].name: batch})
+            (found,) = self.session.run(wanted, {self.session.get_inputs()[0].name: batch})
         except Exception as error:
             raise ModelError(f"{self.path} failed on a batch of images: {error}") from error
-        if scores.shape != (self.batch_size, len(self.labels)):
-            raise ModelError(
-                f"{self.path} gives an output of shape {scores.shape} for {self.batch_size} "
-                f"images, expected one number for each of {', '.join(self.labels)}."
-            )
-        return np.asarray(scores, dtype=np.float32)
+        return np.asarray(found, dtype=np.float32)
+
+    def _joined(self, parts: list[Floats], count: int, width: int) -> Floats:
+        return np.concatenate([np.empty((0, width), dtype=np.float32), *parts])[:count]
+
+
+def load(target: str, options: Options) -> OnnxClassifier:
+    """Load a classifier whose labels lie beside it, one a line: model.onnx, model.labels.txt.
+
+    Parameters
+    ----------
+    target : str
+        Path of the graph.
+    options : Options
+        What was asked; it runs on the CPU, in the numbers that the graph is made of.
+
+    Raises
+    ------
+    ModelError
+        If a file is missing or holds no such graph, or another device or dtype was asked for.
+    """
+    if options.device not in {"auto", "cpu"} or options.dtype not in {"auto", "float32"}:
+        raise ModelError(
+            f"onnx: runs on the CPU as the graph was exported; device {options.device} and dtype "
+            f"{options.dtype} were asked for. To do: leave both at auto."
+        )
+    path = Path(target)
+    if not path.is_file():
+        raise ModelError(f"There is no model file {path}.")
+    names = path.with_suffix(".labels.txt")
+    if not names.is_file():
+        raise ModelError(
+            f"There is no file {names} with the names of the classes. "
+            "To do: write one name a line, in the order of the graph's output."
+        )
+    labels = [line.strip() for line in names.read_text(encoding="utf-8").splitlines()]
+    return load_onnx_classifier(path, [name for name in labels if name], name=options.name)
 
 
 def load_onnx_classifier(
-    path: str | Path, labels: Sequence[str], *, threads: int = 1, batch_size: int = 256
+    path: str | Path,
+    labels: Sequence[str],
+    *,
+    threads: int = 1,
+    batch_size: int = 256,
+    name: str | None = None,
 ) -> OnnxClassifier:
     """Load a classifier from an ONNX file.
 
@@ -97,13 +191,16 @@ def load_onnx_classifier(
     ----------
     path : str or Path
         A graph with one input, uint8 (n, height, width, 3), and one output, float (n, classes),
-        whose rows sum to 1; any scaling of the pixels is part of the graph.
+        whose rows sum to 1; any scaling of the pixels is part of the graph. A second output, float
+        (n, dimension), is what the last layer sees.
     labels : sequence of str
         Names of the classes, in the order of the output.
     threads : int
         Threads for one operator. Operators run one after the other.
     batch_size : int
         Images in every call of the graph.
+    name : str, optional
+        Name in `info`; ``onnx:`` and the path by default.
 
     Returns
     -------
@@ -121,9 +218,26 @@ def load_onnx_classifier(
     if not Path(path).is_file():
         raise ModelError(f"There is no model file {path}.")
     session = _open_session(Path(path), threads)
-    model = OnnxClassifier(str(path), tuple(labels), session, batch_size)
-    _check_signature(model)
-    return model
+    _check_signature(str(path), session)
+    info = _info(Path(path), name or f"onnx:{path}", session)
+    return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
+
+
+def _info(path: Path, name: str, session: Any) -> ModelInfo:
+    import onnxruntime
+
+    digest = sha256_of(path)
+    outputs = session.get_outputs()
+    return ModelInfo(
+        name=name,
+        family="onnx",
+        weights_sha256=digest,
+        files={path.name: digest},
+        dimension=outputs[1].shape[1] if len(outputs) == 2 else None,
+        backend="onnxruntime",
+        preprocessing={"image_processor": "the graph itself"},
+        versions={"onnxruntime": onnxruntime.__version__},
+    )
 
 
 def _open_session(path: Path, threads: int) -> Any:
@@ -145,14 +259,21 @@ def _open_session(path: Path, threads: int) -> Any:
         raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
 
 
-def _check_signature(model: OnnxClassifier) -> None:
-    inputs, outputs = model.session.get_inputs(), model.session.get_outputs()
-    if len(inputs) != 1 or len(outputs) != 1:
+def _check_signature(path: str, session: Any) -> None:
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    if len(inputs) != 1 or len(outputs) not in {1, 2}:
         raise ModelError(
-            f"{model.path} has {len(inputs)} inputs and {len(outputs)} outputs, expected one each."
+            f"{path} has {len(inputs)} inputs and {len(outputs)} outputs, expected one input and "
+            "one or two outputs (probabilities, and features)."
         )
     if inputs[0].type != "tensor(uint8)" or len(inputs[0].shape) != 4:
         raise ModelError(
-            f"{model.path} takes {inputs[0].type} of shape {inputs[0].shape}, "
+            f"{path} takes {inputs[0].type} of shape {inputs[0].shape}, "
             "expected tensor(uint8) of shape (n, height, width, 3)."
+        )
+    if len(outputs) == 2 and not (
+        len(outputs[1].shape) == 2 and isinstance(outputs[1].shape[1], int)
+    ):
+        raise ModelError(
+            f"{path} has a second output of shape {outputs[1].shape}, expected (n, dimension)."
         )

@@ -32,6 +32,26 @@ def transformers() -> Any:
     return transformers
 
 
+def open_clip() -> Any:
+    """Return the module open_clip."""
+    torch("open_clip")
+    try:
+        import open_clip
+    except ImportError as error:
+        raise MissingExtraError("open_clip", "open_clip") from error
+    return open_clip
+
+
+def timm() -> Any:
+    """Return the module timm."""
+    torch("timm")
+    try:
+        import timm
+    except ImportError as error:
+        raise MissingExtraError("timm", "timm") from error
+    return timm
+
+
 @dataclass(frozen=True)
 class Placement:
     """Where a model runs and what it computes with.

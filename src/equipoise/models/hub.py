@@ -1,0 +1,73 @@
+"""Files of a hub's repository: from the local cache, or fetched."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from equipoise.core.errors import ModelError
+from equipoise.models.options import Options
+
+PICKLED_ONLY = (
+    "{} has its weights only as pickles, which can run any code when they are read. To do: use a "
+    "revision with safetensors, convert the weights, or, if you trust where they come from, set "
+    "allow_pickle: true."
+)
+
+
+def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
+    """Return the folder with the files of a repository.
+
+    Parameters
+    ----------
+    asked : str
+        Hub id, owner/name.
+    options : Options
+        Which revision.
+    patterns : sequence of str
+        Names of the files that are needed, with wildcards; only those at the top are taken.
+
+    Raises
+    ------
+    ModelError
+        If it is no hub id, or its files are neither in the cache nor to be had.
+    """
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", asked):
+        raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = snapshot_download(
+            asked,
+            revision=options.revision,
+            allow_patterns=[*patterns],
+            ignore_patterns=["*/*"],
+        )
+    except Exception as error:
+        at = f" at revision {options.revision}" if options.revision else ""
+        prefix = options.name.partition(":")[0]
+        raise ModelError(
+            f"{asked}{at} is no folder here, is not in the local cache, and could not be fetched "
+            f"({type(error).__name__}). To do: download its files where there is a network and "
+            f"name the folder ({prefix}:path/to/folder), or set HF_HOME to a cache that holds it."
+        ) from error
+    return Path(folder)
+
+
+def commit(folder: Path) -> str | None:
+    """Return the commit that a folder of the cache is a snapshot of, None of any other folder."""
+    return folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None
+
+
+def weights_file(asked: str, folder: Path, names: Sequence[str], options: Options) -> Path:
+    """Return the first of some files that is there; a pickle only where that is allowed."""
+    there = [folder / name for name in names if (folder / name).is_file()]
+    if not there:
+        raise ModelError(f"{asked} holds no weights ({names[0]}).")
+    return checked(there[0], asked, options)
+
+
+def checked(path: Path, asked: str, options: Options) -> Path:
+    """Return a file of weights; refuse a pickle unless pickles are allowed."""
+    if path.suffix != ".safetensors" and not options.allow_pickle:
+        raise ModelError(PICKLED_ONLY.format(asked))
+    return path

@@ -1,0 +1,241 @@
+"""The prefix ``open_clip:``: dual encoders of open_clip, by tag, file, folder or hub id."""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import ModelError
+from equipoise.models.batching import Batches
+from equipoise.models.hub import checked, commit, fetched, weights_file
+from equipoise.models.images import pillow_images
+from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.options import Options
+from equipoise.models.runtimes import Placement, open_clip, place
+
+Floats = NDArray[np.float32]
+SETTINGS = "open_clip_config.json"
+WEIGHTS = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+)
+PRECISIONS = {"float32": "fp32", "bfloat16": "pure_bf16", "float16": "pure_fp16"}
+PREPARED = {
+    "mean": "image_mean",
+    "std": "image_std",
+    "interpolation": "image_interpolation",
+    "resize_mode": "image_resize_mode",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Which model to make, and from which files.
+
+    Attributes
+    ----------
+    architecture : str
+        As `create_model_from_pretrained` takes it.
+    weights : Path
+        The file of weights.
+    settings : Path or None
+        The configuration beside it, of a folder.
+    revision : str or None
+        Commit, of a snapshot.
+    image_settings : mapping
+        What a tag says about preparing images.
+    """
+
+    architecture: str
+    weights: Path
+    settings: Path | None = None
+    revision: str | None = None
+    image_settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpenClipEncoder:
+    """A dual encoder of open_clip; made by `load_model`."""
+
+    info: ModelInfo
+    model: Any
+    prepare: Callable[[Any], Any]
+    tokenizer: Any
+    placement: Placement
+    image_batches: Batches
+    text_batches: Batches
+
+    def embed_images(self, images: Sequence[Any]) -> Floats:
+        """Return projected vectors of n images, (n, dimension), not normalised."""
+        return self._stacked(self.image_batches.map(self._images, images))
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats:
+        """Return projected vectors of n texts; longer ones are cut, with a warning."""
+        self._warn_of_long(texts)
+        return self._stacked(self.text_batches.map(self._texts, texts))
+
+    def _stacked(self, parts: list[Floats]) -> Floats:
+        empty = np.empty((0, self.info.dimension or 0), dtype=np.float32)
+        return np.concatenate([empty, *parts])
+
+    def _images(self, images: Sequence[Any]) -> Floats:
+        pixels = self.placement.torch.stack([self.prepare(one) for one in pillow_images(images)])
+        return self._vectors(self.model.encode_image, pixels)
+
+    def _texts(self, texts: Sequence[str]) -> Floats:
+        return self._vectors(self.model.encode_text, self.tokenizer(list(texts)))
+
+    def _vectors(self, call: Callable[[Any], Any], tensor: Any) -> Floats:
+        (given,) = self.placement.put({"tensor": tensor}).values()
+        with self.placement.torch.inference_mode():
+            return np.asarray(call(given).float().cpu().numpy(), dtype=np.float32)
+
+    def _warn_of_long(self, texts: Sequence[str]) -> None:
+        if not hasattr(self.tokenizer, "encode"):
+            return
+        most = self.tokenizer.context_length
+        cut = sum(len(self.tokenizer.encode(text)) + 2 > most for text in texts)
+        if cut:
+            warnings.warn(
+                f"{self.info.name}: {cut} of {len(texts)} texts are longer than the {most} tokens "
+                "that the model reads; the rest of them was cut off.",
+                stacklevel=3,
+            )
+
+
+def load(target: str, options: Options) -> OpenClipEncoder:
+    """Load a model of open_clip.
+
+    Parameters
+    ----------
+    target : str
+        ``architecture/tag``, ``architecture/path/to/weights``, a folder that holds
+        open_clip_config.json, or ``hf-hub:owner/name``.
+    options : Options
+        What was asked.
+
+    Raises
+    ------
+    MissingExtraError
+        If open_clip is not installed.
+    ModelError
+        If there is no such model, it cannot be fetched, or its weights are pickles.
+    """
+    library = open_clip()
+    placement = place(options.device, options.dtype, "open_clip")
+    found = _find(library, target, options)
+    try:
+        model, prepare = library.create_model_from_pretrained(
+            found.architecture,
+            pretrained=None if found.settings else str(found.weights),
+            precision=PRECISIONS[placement.dtype],
+            device=placement.device,
+            **found.image_settings,
+        )
+        tokenizer = library.get_tokenizer(found.architecture)
+    except Exception as error:
+        raise ModelError(f"{target} cannot be loaded: {error}") from error
+    return _encoder(options, placement, found, model.eval(), (prepare, tokenizer))
+
+
+def _find(library: Any, target: str, options: Options) -> Found:
+    if Path(target).is_dir():
+        return _folder(target, Path(target), options)
+    if target.startswith("hf-hub:"):
+        asked = target.removeprefix("hf-hub:")
+        kept = [SETTINGS, "*.json", "*.txt", *WEIGHTS[: 3 if options.allow_pickle else 2]]
+        return _folder(asked, fetched(asked, options, kept), options)
+    architecture, _, rest = target.partition("/")
+    config = library.get_model_config(architecture)
+    if config is None:
+        raise ModelError(
+            f"open_clip has no architecture {architecture!r}. To do: name one of "
+            "open_clip.list_models(), and its weights: open_clip:ViT-B-32/openai."
+        )
+    if Path(rest).is_file():
+        return Found(architecture, checked(Path(rest), target, options))
+    return _tag(library, architecture, rest, bool(config.get("quick_gelu")), options)
+
+
+def _folder(asked: str, folder: Path, options: Options) -> Found:
+    if not (folder / SETTINGS).is_file():
+        raise ModelError(f"{asked} holds no {SETTINGS}.")
+    weights = weights_file(asked, folder, WEIGHTS, options)
+    return Found(f"local-dir:{folder}", weights, folder / SETTINGS, commit(folder))
+
+
+def _tag(library: Any, architecture: str, tag: str, quick_gelu: bool, options: Options) -> Found:
+    settings = library.get_pretrained_cfg(architecture, tag)
+    if not settings:
+        tags = ", ".join(library.list_pretrained_tags_by_model(architecture)) or "none"
+        raise ModelError(f"{tag!r} is no file and no tag of {architecture}. Its tags are: {tags}.")
+    if bool(settings.get("quick_gelu")) != quick_gelu:
+        raise ModelError(
+            f"The weights {tag} of {architecture} were trained with another activation "
+            f"(QuickGELU: {bool(settings.get('quick_gelu'))}). To do: name "
+            f"{architecture.removesuffix('-quickgelu')}{'' if quick_gelu else '-quickgelu'}/{tag}."
+        )
+    asked, _, name = settings.get("hf_hub", "").rpartition("/")
+    if not asked:
+        raise ModelError(
+            f"The weights {tag} of {architecture} are on no hub. To do: download them and name the "
+            f"file: open_clip:{architecture}/path/to/weights."
+        )
+    names = [name] if name else [WEIGHTS[0], WEIGHTS[2]]
+    wanted = [one for one in names if one.endswith(".safetensors") or options.allow_pickle]
+    if not wanted:
+        checked(Path(name), f"{architecture}/{tag}", options)
+    folder = fetched(asked, options, wanted)
+    prepared = {PREPARED[key]: settings[key] for key in PREPARED if key in settings}
+    weights = weights_file(f"{architecture}/{tag}", folder, names, options)
+    return Found(architecture, weights, None, commit(folder), prepared)
+
+
+def _encoder(
+    options: Options, placement: Placement, found: Found, model: Any, parts: tuple[Any, Any]
+) -> OpenClipEncoder:
+    prepare, tokenizer = parts
+    weights = digests([found.weights])
+    with placement.torch.inference_mode():
+        some = model.encode_text(tokenizer(["a"]).to(placement.device))
+    bias = getattr(model, "logit_bias", None)
+    info = ModelInfo(
+        name=options.name,
+        family="open_clip",
+        weights_sha256=one_digest(weights),
+        files=weights | (digests([found.settings]) if found.settings else {}),
+        revision=found.revision,
+        dimension=int(some.shape[1]),
+        scale=math.exp(model.logit_scale.item()),
+        bias=0.0 if bias is None else bias.item(),
+        dtype=placement.dtype,
+        device=placement.device,
+        preprocessing=_facts(found, model, tokenizer),
+        versions={
+            "torch": str(placement.torch.__version__),
+            "open_clip": open_clip().__version__,
+        },
+    )
+    batches = placement.batches(), placement.batches()
+    return OpenClipEncoder(info, model, prepare, tokenizer, placement, *batches)
+
+
+def _facts(found: Found, model: Any, tokenizer: Any) -> dict[str, Any]:
+    settings = dict(model.visual.preprocess_cfg)
+    return {
+        "architecture": "" if found.settings else found.architecture,
+        "image_processor": "open_clip.image_transform_v2",
+        "image_backend": "torchvision",
+        "image_settings": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings.items()
+        },
+        "tokenizer": type(tokenizer).__name__,
+        "text": {"max_length": tokenizer.context_length},
+    }

@@ -1,0 +1,72 @@
+"""The prefix ``python:``: models that the user's own code makes."""
+
+import importlib
+from typing import Any
+
+from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.models.info import ModelInfo
+from equipoise.models.options import Options
+from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+
+KINDS = (DualEncoder, PairScorer, Classifier, Answerer)
+OFFERS = {
+    DualEncoder: "embed_images and embed_texts",
+    PairScorer: "score",
+    Classifier: "labels, predict_proba and features",
+    Answerer: "answer",
+}
+
+
+def load(target: str, options: Options) -> Any:
+    """Make a model by a factory of the user's.
+
+    Parameters
+    ----------
+    target : str
+        ``module:factory``, of a module that Python finds (an installed package, a file on
+        PYTHONPATH). The factory is called with the device and the dtype by name.
+    options : Options
+        What was asked.
+
+    Returns
+    -------
+    DualEncoder, PairScorer, Classifier or Answerer
+
+    Raises
+    ------
+    ModelError
+        If there is no such factory, it fails, or what it returns is none of the protocols.
+    """
+    module, colon, name = target.partition(":")
+    if not colon or not module or not name:
+        raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
+    try:
+        made = getattr(importlib.import_module(module), name)(
+            device=options.device, dtype=options.dtype
+        )
+    except EquipoiseError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            raise ModelError(f"{module} cannot be imported: {error}") from error
+        raise ModelError(
+            f"There is no module {module}. To do: install it, or add its folder to PYTHONPATH."
+        ) from error
+    except Exception as error:
+        raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
+    return _checked(made, target)
+
+
+def _checked(made: Any, target: str) -> Any:
+    if not any(isinstance(made, kind) for kind in KINDS):
+        offers = "; ".join(f"{kind.__name__}: {what}" for kind, what in OFFERS.items())
+        raise ModelError(
+            f"{target} made a {type(made).__name__}, which is none of the models that can be "
+            f"audited. Each has info and what its kind offers ({offers})."
+        )
+    if not isinstance(made.info, ModelInfo):
+        raise ModelError(
+            f"{target} made a model whose info is a {type(made.info).__name__}, expected "
+            "equipoise.models.ModelInfo."
+        )
+    return made

@@ -1,0 +1,175 @@
+"""The prefix ``timm:``: image classifiers of timm, by name, file, folder or hub id."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import ModelError
+from equipoise.models.batching import Batches
+from equipoise.models.hub import checked, commit, fetched, weights_file
+from equipoise.models.images import pillow_images
+from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.options import Options
+from equipoise.models.runtimes import Placement, place, timm
+
+Floats = NDArray[np.float32]
+SETTINGS = "config.json"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Which model to make, from which files: a name of timm, its weights, and settings beside."""
+
+    architecture: str
+    weights: Path
+    settings: Path | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
+class TimmClassifier:
+    """An image classifier of timm; made by `load_model`."""
+
+    info: ModelInfo
+    labels: tuple[str, ...]
+    model: Any
+    prepare: Callable[[Any], Any]
+    placement: Placement
+    batches: Batches
+
+    def predict_proba(self, images: Sequence[Any]) -> Floats:
+        """Return class probabilities of n images, (n, classes); rows sum to 1."""
+        return self._stacked(images, len(self.labels), self._probabilities)
+
+    def features(self, images: Sequence[Any]) -> Floats:
+        """Return what the last layer sees of n images, (n, dimension)."""
+        return self._stacked(images, self.info.dimension or 0, self._penultimate)
+
+    def _probabilities(self, pixels: Any) -> Any:
+        return self.model(pixels).float().softmax(dim=-1)
+
+    def _penultimate(self, pixels: Any) -> Any:
+        return self.model.forward_head(self.model.forward_features(pixels), pre_logits=True)
+
+    def _stacked(self, images: Sequence[Any], width: int, call: Callable[[Any], Any]) -> Floats:
+        def run(batch: Sequence[Any]) -> Floats:
+            stacked = self.placement.torch.stack([self.prepare(i) for i in pillow_images(batch)])
+            (pixels,) = self.placement.put({"pixels": stacked}).values()
+            with self.placement.torch.inference_mode():
+                found = call(pixels).flatten(start_dim=1).float().cpu().numpy()
+            return np.asarray(found, dtype=np.float32)
+
+        return np.concatenate(
+            [np.empty((0, width), dtype=np.float32), *self.batches.map(run, images)]
+        )
+
+
+def load(target: str, options: Options) -> TimmClassifier:
+    """Load a classifier of timm.
+
+    Parameters
+    ----------
+    target : str
+        A name with its tag (``resnet50.a1_in1k``), ``name/path/to/weights``, a folder that holds
+        timm's config.json, or ``hf-hub:owner/name``.
+    options : Options
+        What was asked.
+
+    Raises
+    ------
+    MissingExtraError
+        If timm is not installed.
+    ModelError
+        If there is no such model, it cannot be fetched, or its weights are pickles.
+    """
+    library = timm()
+    placement = place(options.device, options.dtype, "timm")
+    found = _find(library, target, options)
+    own = {} if found.settings else {"pretrained_cfg_overlay": {"file": str(found.weights)}}
+    try:
+        model = library.create_model(found.architecture, pretrained=True, **own)
+    except Exception as error:
+        raise ModelError(f"{target} cannot be loaded: {error}") from error
+    model = model.to(placement.device, placement.torch_dtype).eval()
+    return _classifier(library, options, placement, found, model)
+
+
+def _find(library: Any, target: str, options: Options) -> Found:
+    if Path(target).is_dir():
+        return _folder(target, Path(target), options)
+    name, _, rest = target.partition("/")
+    if target.startswith("hf-hub:"):
+        asked = target.removeprefix("hf-hub:")
+    elif not library.is_model(name.partition(".")[0]):
+        raise ModelError(
+            f"timm has no model {name!r}. To do: name one of timm.list_models(pretrained=True)."
+        )
+    elif rest:
+        if not Path(rest).is_file():
+            raise ModelError(f"There is no file of weights {rest}.")
+        return Found(name, checked(Path(rest), target, options))
+    else:
+        settings = library.get_pretrained_cfg(name)
+        asked = settings.hf_hub_id if settings else ""
+    if not asked:
+        raise ModelError(f"timm has no weights for {name}. To do: name a file: timm:{name}/path.")
+    names = [SETTINGS, *WEIGHTS[: 2 if options.allow_pickle else 1]]
+    return _folder(asked, fetched(asked, options, names), options)
+
+
+def _folder(asked: str, folder: Path, options: Options) -> Found:
+    if not (folder / SETTINGS).is_file():
+        raise ModelError(f"{asked} holds no {SETTINGS}.")
+    weights = weights_file(asked, folder, WEIGHTS, options)
+    return Found(f"local-dir:{folder}", weights, folder / SETTINGS, commit(folder))
+
+
+def _classifier(
+    library: Any, options: Options, placement: Placement, found: Found, model: Any
+) -> TimmClassifier:
+    settings = library.data.resolve_model_data_config(model)
+    weights = digests([found.weights])
+    info = ModelInfo(
+        name=options.name,
+        family="timm",
+        weights_sha256=one_digest(weights),
+        files=weights | (digests([found.settings]) if found.settings else {}),
+        revision=found.revision,
+        dimension=int(model.head_hidden_size or model.num_features),
+        dtype=placement.dtype,
+        device=placement.device,
+        preprocessing={
+            "architecture": "" if found.settings else found.architecture,
+            "image_processor": "timm.data.create_transform",
+            "image_backend": "torchvision",
+            "image_settings": json.loads(json.dumps(settings)),
+            "probabilities": "softmax",
+        },
+        versions={"torch": str(placement.torch.__version__), "timm": library.__version__},
+    )
+    return TimmClassifier(
+        info,
+        _labels(library, model),
+        model,
+        library.data.create_transform(**settings, is_training=False),
+        placement,
+        placement.batches(),
+    )
+
+
+def _labels(library: Any, model: Any) -> tuple[str, ...]:
+    """Names from the checkpoint, else of ImageNet's classes, else the classes' numbers."""
+    names = model.pretrained_cfg.get("label_names")
+    if names:
+        return tuple(map(str, names))
+    subset = library.data.infer_imagenet_subset(model)
+    if subset:
+        told = library.data.ImageNetInfo(subset)
+        return tuple(told.index_to_description(index) for index in range(model.num_classes))
+    return tuple(map(str, range(model.num_classes)))
