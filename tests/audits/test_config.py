@@ -121,3 +121,9 @@ def test_no_yaml_like_text_raises_anything_else(text: str) -> None:
     assert outcome(lambda raw: parse_yaml(raw, "c"), text.encode()).startswith(
         ("c:", "c, line", "accepted")
     )
+
+
+def test_a_metric_without_a_default_may_be_given_a_threshold() -> None:
+    testing = parse_config(values(testing={"thresholds": {"skewsize": 0.5}})).testing
+    assert "skewsize" not in THRESHOLDS
+    assert testing.threshold("skewsize") == 0.5

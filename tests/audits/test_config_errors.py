@@ -261,7 +261,7 @@ def test_an_unknown_metric_is_named_with_the_nearest() -> None:
     assert said.startswith("c: gate[0]: no metric is called 'worst_group_acuracy'. Allowed: ")
     assert said.endswith("; did you mean 'worst_group_accuracy'?")
     said = refusal(values(testing={"thresholds": {"cramer": 0.1}}))
-    assert said.startswith("c: testing.thresholds: 'cramer' has no threshold. Allowed: ")
+    assert said.startswith("c: testing.thresholds: no metric is called 'cramer'. Allowed: ")
     assert said.endswith("; did you mean 'cramers_v'?")
 
 

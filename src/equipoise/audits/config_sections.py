@@ -109,7 +109,8 @@ class TestingConfig(Section):
     correction : str
         Benjamini-Hochberg (false discovery rate) or Holm (family-wise error).
     thresholds : mapping of str to float
-        Practical threshold on the excess over chance, per metric, in place of the default.
+        Practical threshold on the excess over chance, per metric, in place of the default, or
+        where the metric has none.
     """
 
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
@@ -119,11 +120,11 @@ class TestingConfig(Section):
     @field_validator("thresholds", mode="before")
     @classmethod
     def _known(cls, value: object, info: ValidationInfo) -> object:
-        known = [name for name in known_metrics(info) if name in THRESHOLDS]
+        known = known_metrics(info)
         for name in value if isinstance(value, Mapping) else ():
             if name not in known:
                 raise ValueError(
-                    f"{name!r} has no threshold. Allowed: {', '.join(known)}{nearest(name, known)}"
+                    f"no metric is called {name!r}. Allowed: {', '.join(known)}{nearest(name, known)}"
                 )
         return value
 

@@ -229,8 +229,8 @@ def test_without_resampling_values_alone() -> None:
         ),
         (
             {"testing": {"thresholds": {"accuracy": 0.5}}},
-            "configuration: testing.thresholds: 'accuracy' has no threshold. Allowed: iss_cross, "
-            "iss_difference",
+            "configuration: testing.thresholds: no metric is called 'accuracy'. Allowed: iss_intra, "
+            "iss_cross, iss_difference, mean_distance",
         ),
         (
             {"models": {"m": {"file": "f.npy", "id": "i", "ids": "j.txt"}}},
