@@ -1,13 +1,17 @@
 """The ONNX adapter: what it returns, and what it says when it cannot."""
 
+import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import ModelError
+from equipoise.models import load_model
 from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
 from equipoise.models.protocols import Classifier
 from equipoise.planted.colours.predict import WEIGHTS
@@ -56,6 +60,104 @@ def test_threads_change_no_label(model: OnnxClassifier) -> None:
     images = render_test_set(30).images
     other = load_onnx_classifier(GRAPH, SHAPES, threads=2).predict_proba(images)
     np.testing.assert_array_equal(other.argmax(axis=1), model.predict_proba(images).argmax(axis=1))
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A graph with the names of its classes beside it."""
+    path = Path(shutil.copy(GRAPH, tmp_path / "shapes.onnx"))
+    path.with_suffix(".labels.txt").write_text("\n".join(SHAPES) + "\n\n")
+    return path
+
+
+def test_by_name_with_its_labels_beside_it(beside: Path, model: OnnxClassifier) -> None:
+    images = render_test_set(10).images
+    loaded: Any = load_model(f"onnx:{beside}")
+    assert isinstance(loaded, Classifier)
+    assert loaded.labels == SHAPES
+    expected = model.predict_proba(images)
+    np.testing.assert_array_equal(loaded.predict_proba(images), expected)
+    np.testing.assert_array_equal(loaded.predict_proba(list(images)), expected)
+    digest = hashlib.sha256(GRAPH.read_bytes()).hexdigest()
+    assert (loaded.info.name, loaded.info.weights_sha256) == (f"onnx:{beside}", digest)
+    assert (loaded.info.backend, loaded.info.dimension) == ("onnxruntime", None)
+
+
+def test_by_name_without_labels(beside: Path) -> None:
+    beside.with_suffix(".labels.txt").unlink()
+    expected = (
+        r"^There is no file .*shapes\.labels\.txt with the names of the classes\. To do: write"
+    )
+    with pytest.raises(ModelError, match=expected):
+        load_model(f"onnx:{beside}")
+
+
+@pytest.mark.parametrize("asked", [{"device": "cuda"}, {"dtype": "bfloat16"}])
+def test_by_name_elsewhere_than_on_the_cpu(beside: Path, asked: dict[str, str]) -> None:
+    with pytest.raises(ModelError, match=r"^onnx: runs on the CPU as the graph was exported; "):
+        load_model(f"onnx:{beside}", **asked)
+
+
+def test_lists_of_images(model: OnnxClassifier) -> None:
+    assert model.predict_proba([]).shape == (0, 3)
+    sizes = [np.zeros((32, 32, 3), np.uint8), np.zeros((16, 16, 3), np.uint8)]
+    expected = (
+        r"complete\.onnx takes images of one size, got \(16, 16, 3\) and \(32, 32, 3\)\. To do"
+    )
+    with pytest.raises(ModelError, match=expected):
+        model.predict_proba(sizes)
+    with pytest.raises(
+        ModelError, match=r"takes uint8 images of shape \(n, 32, 32, 3\), got uint8"
+    ):
+        model.predict_proba(sizes[1:])
+
+
+def test_no_second_output_no_features(model: OnnxClassifier) -> None:
+    with pytest.raises(ModelError, match=r"complete\.onnx has no second output of shape \(n, dim"):
+        model.features(render_test_set(1).images)
+
+
+def graph_with(path: Path, *outputs: tuple[str, list[Any]], channels: Any = 3) -> Path:
+    """A graph whose outputs are the images' mean colours, as many times as asked."""
+    onnx = pytest.importorskip("onnx", reason="could not import 'onnx'")
+    make, kind = onnx.helper, onnx.TensorProto
+    nodes = [make.make_node("Cast", ["images"], ["floats"], to=kind.FLOAT)]
+    nodes += [
+        make.make_node("ReduceMean", ["floats", "sides"], [name], keepdims=0) for name, _ in outputs
+    ]
+    graph = make.make_graph(
+        nodes,
+        "means",
+        [make.make_tensor_value_info("images", kind.UINT8, ["n", 4, 4, channels])],
+        [make.make_tensor_value_info(name, kind.FLOAT, shape) for name, shape in outputs],
+        [make.make_tensor("sides", kind.INT64, [2], [1, 2])],
+    )
+    opset = make.make_opsetid("", 18)
+    onnx.save(make.make_model(graph, opset_imports=[opset], ir_version=9), path)
+    return path
+
+
+def test_features_are_the_second_output(tmp_path: Path) -> None:
+    path = graph_with(tmp_path / "m.onnx", ("scores", ["n", 3]), ("seen", ["n", 3]))
+    model = load_onnx_classifier(path, ("r", "g", "b"), batch_size=2)
+    images = np.arange(5 * 48, dtype=np.uint8).reshape(5, 4, 4, 3)
+    assert model.info.dimension == 3
+    expected = images.mean(axis=(1, 2))
+    np.testing.assert_allclose(model.features(images), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(images), expected, rtol=1e-6)
+
+
+def test_graphs_with_other_outputs(tmp_path: Path) -> None:
+    three = graph_with(tmp_path / "3.onnx", *((name, ["n", 3]) for name in "abc"))
+    with pytest.raises(
+        ModelError, match=r"has 1 inputs and 3 outputs, expected one input and one "
+    ):
+        load_onnx_classifier(three, SHAPES)
+    open_ended = graph_with(tmp_path / "2.onnx", ("a", ["n", "d"]), ("b", ["n", "d"]), channels="d")
+    with pytest.raises(
+        ModelError, match=r"has a second output of shape \['n', 'd'\], expected \(n"
+    ):
+        load_onnx_classifier(open_ended, SHAPES)
 
 
 def test_missing_file() -> None:

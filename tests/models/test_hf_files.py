@@ -1,0 +1,182 @@
+"""Checkpoints that are not what they should be, and where they are looked for."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import load_model
+from model_checkpoints import images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+hub = pytest.importorskip("huggingface_hub", reason="could not import huggingface_hub")
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def folder(checkpoint: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A copy of a tiny CLIP, to be broken."""
+    return Path(shutil.copytree(checkpoint("clip"), tmp_path / "clip"))
+
+
+def load(folder: Path, **options: Any) -> Any:
+    return load_model(f"hf:{folder}", device="cpu", **options)
+
+
+def edit(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def pickled(folder: Path) -> Path:
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return folder
+
+
+def test_a_pickle_is_read_only_where_that_is_allowed(folder: Path) -> None:
+    expected = load(folder).embed_images(images())
+    pickled(folder)
+    with pytest.raises(ModelError, match=r" has its weights only as pickles, which can run any co"):
+        load(folder)
+    model = load(folder, allow_pickle=True)
+    np.testing.assert_array_equal(model.embed_images(images()), expected)
+    assert "pytorch_model.bin" in model.info.files
+
+
+def test_safetensors_are_read_where_there_are_both(folder: Path) -> None:
+    (folder / "pytorch_model.bin").write_bytes(b"never read")
+    assert "pytorch_model.bin" not in load(folder, allow_pickle=True).info.files
+
+
+def test_weights_in_several_files(folder: Path) -> None:
+    whole = load(folder)
+    model = transformers.CLIPModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    model.save_pretrained(folder, max_shard_size="50KB")
+    shards = sorted(path.name for path in folder.glob("model-*.safetensors"))
+    assert len(shards) > 1
+    parts = load(folder)
+    np.testing.assert_array_equal(parts.embed_images(images()), whole.embed_images(images()))
+    assert set(shards) <= parts.info.files.keys()
+    assert parts.info.weights_sha256 != whole.info.weights_sha256
+    (folder / shards[0]).unlink()
+    with pytest.raises(ModelError, match=rf"lacks weights that its index names: {shards[0]}\.$"):
+        load(folder)
+
+
+def test_missing_weights_are_never_random(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    del weights["text_projection.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    expected = r" lacks weights that it needs \(text_projection\.weight\); they would be random num"
+    with pytest.raises(ModelError, match=expected):
+        load(folder)
+
+
+def test_a_changed_weight_or_setting_changes_the_key(folder: Path) -> None:
+    before = load(folder).info.key
+    path = folder / "preprocessor_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps(settings | {"image_mean": [0.5, 0.5, 0.5]}))
+    changed = load(folder).info.key
+    path.write_text(json.dumps(settings | {"image_mean": [0.4, 0.5, 0.5]}))
+    assert len({before, changed, load(folder).info.key}) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda f: (f / "config.json").unlink(), r" holds no config\.json\. To do: name a folder"),
+        (lambda f: (f / "config.json").write_text("{"), r"config\.json is not valid JSON: "),
+        (lambda f: (f / "config.json").write_text("[]"), r" holds no configuration of a model\.$"),
+        (lambda f: (f / "model.safetensors").unlink(), r" holds no weights \(model\.safetensors\)"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"no"), r" cannot be loaded: "),
+        (lambda f: (f / "preprocessor_config.json").unlink(), r" has no image processor that can "),
+        (
+            lambda f: edit(f, architectures=["BertModel"]),
+            r" is a BertModel, which equipoise cannot audit\. It takes Blip2ForConditionalGenerat",
+        ),
+        (lambda f: edit(f, architectures=None), r" is a model of no named architecture, which"),
+    ],
+)
+def test_what_a_broken_folder_says(
+    folder: Path, damage: Callable[[Path], object], said: str
+) -> None:
+    damage(folder)
+    with pytest.raises(ModelError, match=said):
+        load(folder)
+
+
+def test_a_folder_has_no_revision(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r" is a folder; a revision is only for a hub id\.$"):
+        load(folder, revision="main")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty local cache of the hub, and no network."""
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "cache"
+
+
+def test_a_hub_id_comes_from_the_cache_with_its_commit(
+    checkpoint: Callable[[str], Path], cache: Path
+) -> None:
+    kept = cache / "models--owner--tiny-clip"
+    shutil.copytree(checkpoint("clip"), kept / "snapshots" / COMMIT)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(COMMIT)
+    model = load_model("hf:owner/tiny-clip", device="cpu")
+    assert (model.info.name, model.info.revision) == ("hf:owner/tiny-clip", COMMIT)
+    assert model.info.key == load(checkpoint("clip")).info.key
+    again = load_model("hf:owner/tiny-clip", device="cpu", revision=COMMIT)
+    assert again.info == model.info
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_hub_id_that_cannot_be_fetched() -> None:
+    expected = (
+        r"^owner/absent at revision v1 is no folder here, is not in the local cache, and could "
+        r"not be fetched \(LocalEntryNotFoundError\)\. To do: download its files where there is a "
+        r"network and name the folder \(hf:path/to/folder\), or set HF_HOME to a cache that holds "
+        r"it\.$"
+    )
+    with pytest.raises(ModelError, match=expected):
+        load_model("hf:owner/absent", device="cpu", revision="v1")
+
+
+@pytest.mark.parametrize("name", ["../no/folder", "a/b/c", "C:\\models"])
+def test_what_is_neither_a_folder_nor_an_id(name: str) -> None:
+    with pytest.raises(ModelError, match=r"^There is no folder .*, and it is no hub id \(owner/n"):
+        load_model(f"hf:{name}", device="cpu")
+
+
+CODE = """
+import pathlib
+pathlib.Path(__file__).with_name("ran").touch()
+"""
+
+
+def test_code_beside_the_weights_is_not_run(folder: Path) -> None:
+    path = folder / "preprocessor_config.json"
+    settings = json.loads(path.read_text())
+    settings["auto_map"] = {"AutoImageProcessor": "own.Processor"}
+    settings["image_processor_type"] = "Processor"
+    path.write_text(json.dumps(settings))
+    (folder / "own.py").write_text(CODE)
+    with pytest.raises(ModelError, match=r" has no image processor that can be loaded: "):
+        load(folder)
+    assert not (folder / "ran").exists()

@@ -1,0 +1,218 @@
+"""Names of models: what each prefix loads, and what is said where it cannot."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models import Classifier, ModelInfo, load_model
+from equipoise.models.runtimes import place
+
+
+@pytest.mark.parametrize("name", ["clip", "", "hf:", "keras:resnet", ":x"])
+def test_a_name_that_names_nothing(name: str) -> None:
+    expected = (
+        r" names no model\. A name is a prefix and what it loads: "
+        r"hf:…, open_clip:…, timm:…, onnx:…, python:…\.$"
+    )
+    with pytest.raises(ModelError, match=expected):
+        load_model(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "said"),
+    [
+        ("hf:x", "torch", r"^torch is not installed\. To do: pip install 'equipoise\[hf\]'\.$"),
+        (
+            "open_clip:x",
+            "torch",
+            r"^torch is not installed\. To do: pip install 'equipoise\[open_clip\]'\.$",
+        ),
+        ("timm:x", "torch", r"^torch is not installed\. To do: pip install 'equipoise\[timm\]'\.$"),
+    ],
+)
+def test_without_torch(name: str, missing: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingExtraError, match=said):
+        load_model(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [
+        ("hf:x", "transformers", "hf"),
+        ("open_clip:x", "open_clip", "open_clip"),
+        ("timm:x", "timm", "timm"),
+    ],
+)
+def test_without_the_library(
+    name: str, missing: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="could not import torch")
+    monkeypatch.setitem(sys.modules, missing, None)
+    said = rf"^{missing} is not installed\. To do: pip install 'equipoise\[{extra}\]'\.$"
+    with pytest.raises(MissingExtraError, match=said):
+        load_model(name)
+
+
+def test_naming_a_model_loads_no_library() -> None:
+    code = (
+        "import sys, equipoise.models\n"
+        "sys.exit(bool({'torch', 'transformers', 'PIL', 'timm', 'open_clip', 'onnxruntime',"
+        " 'huggingface_hub'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestPlacement:
+    """Devices and data types; no GPU is needed, a fake torch says what there is."""
+
+    @staticmethod
+    def fake(gpus: int, bf16: bool = True) -> Any:
+        cuda = SimpleNamespace(
+            is_available=lambda: gpus > 0,
+            device_count=lambda: gpus,
+            is_bf16_supported=lambda: bf16,
+        )
+        return SimpleNamespace(cuda=cuda)
+
+    @pytest.mark.parametrize(
+        ("gpus", "bf16", "asked", "got"),
+        [
+            (0, False, ("auto", "auto"), ("cpu", "float32")),
+            (1, True, ("auto", "auto"), ("cuda", "bfloat16")),
+            (1, False, ("auto", "auto"), ("cuda", "float16")),
+            (1, True, ("cpu", "auto"), ("cpu", "float32")),
+            (2, True, ("cuda:1", "float32"), ("cuda:1", "float32")),
+            (0, True, ("cpu", "bfloat16"), ("cpu", "bfloat16")),
+        ],
+    )
+    def test_what_auto_means(
+        self,
+        gpus: int,
+        bf16: bool,
+        asked: tuple[str, str],
+        got: tuple[str, str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "torch", self.fake(gpus, bf16))
+        placement = place(*asked, "hf")
+        assert (placement.device, placement.dtype) == got
+
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            (
+                ("tpu", "auto"),
+                r"^There is no device 'tpu'\. There are auto, cpu, cuda and cuda:1\.$",
+            ),
+            (("cuda:x", "auto"), r"^There is no device 'cuda:x'\."),
+            (
+                ("cuda:1", "auto"),
+                r"^The device cuda:1 was asked for, and torch finds 1 GPUs\. To do: device: cpu",
+            ),
+            (
+                ("cpu", "int8"),
+                r"^There is no dtype 'int8'\. There are auto, float32, bfloat16, float16\.$",
+            ),
+        ],
+    )
+    def test_what_there_is_not(
+        self, asked: tuple[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "torch", self.fake(1))
+        with pytest.raises(ModelError, match=said):
+            place(*asked, "hf")
+
+    def test_no_gpu_at_all(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "torch", self.fake(0))
+        with pytest.raises(ModelError, match=r"^The device cuda was asked for, and torch finds 0"):
+            place("cuda", "auto", "hf")
+
+    def test_exhausted_memory_is_told_from_other_errors(self) -> None:
+        torch = pytest.importorskip("torch", reason="could not import torch")
+        exhausted = place("cpu", "auto", "hf").batches().exhausted
+        assert exhausted(torch.OutOfMemoryError("CUDA out of memory"))
+        assert exhausted(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
+        assert exhausted(MemoryError())
+        assert not exhausted(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+        assert not exhausted(ValueError("out of memory"))
+
+
+OWN = """
+import numpy as np
+from equipoise.models import ModelInfo
+
+class Own:
+    info = ModelInfo("python:own:make", "own", "ab")
+    labels = ("a", "b")
+    def predict_proba(self, images):
+        return np.full((len(images), 2), 0.5, dtype=np.float32)
+    def features(self, images):
+        return np.zeros((len(images), 3), dtype=np.float32)
+
+class Bare(Own):
+    info = {"name": "bare"}
+
+def make(device, dtype):
+    assert (device, dtype) == ("cpu", "auto")
+    return Own()
+
+def number(**_):
+    return 3
+
+def bare(**_):
+    return Bare()
+
+def fails(**_):
+    raise KeyError("weights")
+
+def lacks(**_):
+    import not_there_at_all
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_models.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_models", raising=False)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_factory_of_ones_own() -> None:
+    model = load_model("python:own_models:make", device="cpu")
+    assert isinstance(model, Classifier)
+    assert isinstance(model.info, ModelInfo)
+    assert model.predict_proba([np.zeros((2, 2, 3), np.uint8)]).shape == (1, 2)
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("own_models", r"^'own_models' names no factory\. To do: python:module:factory\.$"),
+        ("own_models:", r"^'own_models:' names no factory\."),
+        ("absent_module:make", r"^There is no module absent_module\. To do: install it, or add "),
+        ("own_models:none", r"^own_models:none failed: AttributeError: .*'none'"),
+        ("own_models:fails", r"^own_models:fails failed: KeyError: 'weights'$"),
+        (
+            "own_models:lacks",
+            r"^own_models cannot be imported: No module named 'not_there_at_all'$",
+        ),
+        (
+            "own_models:number",
+            r"^own_models:number made a int, which is none of the models that can be audited\. "
+            r"Each has info and what its kind offers \(DualEncoder: embed_images and embed_texts; ",
+        ),
+        ("own_models:bare", r"^own_models:bare made a model whose info is a dict, expected equip"),
+    ],
+)
+def test_factories_that_do_not_do(target: str, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        load_model(f"python:{target}")

@@ -1,0 +1,148 @@
+"""timm through `load_model`: local weights, names, and what it refuses."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import Classifier, load_model
+from model_checkpoints import images
+
+pytest.importorskip("torchvision", reason="needs torchvision")
+torch = pytest.importorskip("torch", reason="could not import torch")
+timm = pytest.importorskip("timm", reason="could not import timm")
+Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
+
+LABELS = ["doctor", "nurse", "farmer", "singer", "cook"]
+TINY = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    torch.manual_seed(5)
+    made = tmp_path_factory.mktemp("timm")
+    model = timm.create_model("vit_tiny_patch16_224", num_classes=5, **TINY)
+    timm.models.save_for_hf(
+        model,
+        str(made),
+        model_config={"label_names": LABELS},
+        model_args=TINY,
+        safe_serialization=True,
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return load_model(f"timm:{folder}", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def pixels(folder: Path) -> tuple[Any, Any]:
+    reference = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
+    settings = timm.data.resolve_model_data_config(reference)
+    prepare = timm.data.create_transform(**settings, is_training=False)
+    return reference, torch.stack([prepare(Image.fromarray(image)) for image in images()])
+
+
+def test_probabilities_are_the_librarys(model: Any, pixels: tuple[Any, Any]) -> None:
+    reference, given = pixels
+    with torch.inference_mode():
+        expected = reference(given).softmax(dim=1)
+    np.testing.assert_allclose(model.predict_proba(images()), expected.numpy(), atol=1e-5)
+    assert isinstance(model, Classifier)
+    assert model.labels == tuple(LABELS)
+
+
+def test_features_are_what_the_head_turns_into_logits(model: Any, pixels: tuple[Any, Any]) -> None:
+    reference, given = pixels
+    features = model.features(images())
+    with torch.inference_mode():
+        expected = reference(given)
+        logits = reference.get_classifier()(torch.from_numpy(features))
+    assert features.shape == (7, model.info.dimension) == (7, 48)
+    np.testing.assert_allclose(logits.numpy(), expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_size_of_a_batch_changes_nothing(model: Any, size: int) -> None:
+    expected = model.predict_proba(images())
+    model.batches.size = size
+    np.testing.assert_allclose(model.predict_proba(images()), expected, atol=1e-6)
+    assert model.predict_proba([]).shape == (0, 5)
+    assert model.features([]).shape == (0, 48)
+
+
+def test_what_keys_evidence_is_told(model: Any) -> None:
+    assert (model.info.family, model.info.dimension) == ("timm", 48)
+    assert set(model.info.files) == {"model.safetensors", "config.json"}
+    assert model.info.preprocessing["image_settings"]["input_size"] == [3, 32, 32]
+
+
+@pytest.fixture(scope="module")
+def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Weights of a network as timm knows it, with ImageNet's classes."""
+    from safetensors.torch import save_file
+
+    path = tmp_path_factory.mktemp("resnet") / "weights.safetensors"
+    save_file(timm.create_model("resnet10t").state_dict(), path)
+    return path
+
+
+def test_a_name_and_a_file(resnet: Path) -> None:
+    model = load_model(f"timm:resnet10t/{resnet}", device="cpu")
+    assert model.labels[:2] == ("tench, Tinca tinca", "goldfish, Carassius auratus")
+    assert len(model.labels) == 1000
+    assert model.info.dimension == 512
+    features = model.features(images()[:1])
+    with torch.inference_mode():
+        logits = model.model.get_classifier()(torch.from_numpy(features))
+    np.testing.assert_allclose(
+        model.predict_proba(images()[:1]), logits.softmax(dim=1).numpy(), atol=1e-5
+    )
+
+
+def test_a_hub_id_comes_from_the_cache(
+    folder: Path, tmp_path: Path, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    kept = tmp_path / "models--owner--tiny"
+    (kept / "snapshots").mkdir(parents=True)
+    (kept / "snapshots" / COMMIT).symlink_to(folder)
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    named = load_model("timm:hf-hub:owner/tiny", device="cpu")
+    assert (named.info.revision, named.info.key) == (COMMIT, model.info.key)
+    expected = r"^timm/resnet10t\.c3_in1k is no folder here, .* \(timm:path/to/folder\)"
+    with pytest.raises(ModelError, match=expected):
+        load_model("timm:resnet10t", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("no_such_model", r"^timm has no model 'no_such_model'\. To do: name one of timm\.list_mo"),
+        ("resnet10t/nowhere.safetensors", r"^There is no file of weights nowhere\.safetensors\.$"),
+    ],
+)
+def test_what_there_is_not(target: str, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        load_model(f"timm:{target}")
+
+
+def test_pickles_and_foreign_weights(folder: Path, resnet: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r" holds no config\.json\.$"):
+        load_model(f"timm:{tmp_path}")
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    (tmp_path / "pytorch_model.bin").write_bytes(b"never read")
+    with pytest.raises(ModelError, match=r" has its weights only as pickles"):
+        load_model(f"timm:{tmp_path}")
+    with pytest.raises(ModelError, match=r" cannot be loaded: "):
+        load_model(f"timm:resnet18/{resnet}")
