@@ -11,6 +11,7 @@ import pytest
 from equipoise.core import InputError
 from equipoise.data import (
     CropBoxes,
+    IdsFrom,
     ImageSet,
     LeaveOutLabels,
     LeaveOutUnlabelled,
@@ -91,6 +92,26 @@ def test_the_order_of_steps_is_kept(tmp_path: Path) -> None:
     images = coco(tmp_path).apply(hall_captions(), LeaveOutUnlabelled())
     assert [step.name for step in images.steps] == ["combined", "gender", "unlabelled"]
     assert images.column("gender").values.tolist() == ["woman", "man", None]
+
+
+def test_images_can_be_named_by_a_column(tmp_path: Path) -> None:
+    images = coco(tmp_path)
+    named = images.apply(IdsFrom("file_name"))
+    assert named.ids.tolist() == [f"{n:012}.jpg" for n in (7, 9, 25, 139)]
+    back = named.apply(IdsFrom("original_id"))
+    assert back.ids.tolist() == images.ids.tolist()
+    assert back.label_table().equals(images.label_table())
+    for part in ("captions", "boxes"):
+        a, b = getattr(images, part), getattr(back, part)
+        assert a.image.tolist() == b.image.tolist()
+    assert images.boxes is not None
+    assert back.boxes is not None
+    assert images.boxes.corners.tolist() == back.boxes.corners.tolist()
+    assert named.steps[-1].description == "images are named by the column file_name"
+    with pytest.raises(InputError, match="'640' is there twice; expected a name for each image$"):
+        images.apply(IdsFrom("width"))
+    with pytest.raises(InputError, match="an image has no name there; expected a name for each"):
+        images.apply(hall_captions(), IdsFrom("gender"))
 
 
 def no_labels() -> ImageSet:

@@ -35,6 +35,7 @@ from equipoise.data.groups import design_choices
 from equipoise.data.image_parts import Boxes, Captions, Pairs, Step
 from equipoise.data.image_set import ImageSet, Rule
 from equipoise.data.image_steps import (
+    IdsFrom,
     LeaveOutImages,
     LeaveOutLabels,
     LeaveOutUnlabelled,
@@ -71,6 +72,7 @@ __all__ = [
     "CollapseRows",
     "CropBoxes",
     "DollarStreetColumns",
+    "IdsFrom",
     "ImageSet",
     "ItemSource",
     "Items",

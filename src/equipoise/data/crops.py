@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core import InputError
 from equipoise.data.coded import Coded
-from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.gathered import Gathered, Marks, image_set
 from equipoise.data.image_parts import Step
 from equipoise.data.image_set import ImageSet
 
@@ -131,11 +131,11 @@ def _crops(images: ImageSet, rows: npt.NDArray[np.int64], step: Step) -> ImageSe
             images.labels.image.tolist(), images.labels.label.values.tolist(), strict=True
         ):
             texts.setdefault(image, []).append(text)
-        labels = [
+        labels = Marks(
             (crop, text)
             for crop, image in enumerate(owner.tolist())
             for text in texts.get(image, ())
-        ]
+        )
     return image_set(
         Gathered(ids, columns, labels),
         name=images.name,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
-from equipoise.data.image_parts import Boxes, Captions, Positions, Step, coded, pairs
+from equipoise.data.image_parts import Boxes, Captions, Pairs, Positions, Step, coded, unique_pairs
 from equipoise.data.image_set import ImageSet
 
 
@@ -59,6 +61,50 @@ class Places:
         return len(self._places)
 
 
+class Marks:
+    """Labels of images, with boxes if they have any, held as numbers: there may be millions."""
+
+    def __init__(self, marks: Iterable[tuple[int, str]] = ()) -> None:
+        self._image, self._label, self._corners = array("q"), array("q"), array("d")
+        self._codes: dict[str, int] = {}
+        for image, label in marks:
+            self.add(image, label)
+
+    def add(self, image: int, label: str, corners: tuple[float, ...] = ()) -> None:
+        """Keep a label of an image; the same one may come again."""
+        self._image.append(image)
+        self._label.append(self._codes.setdefault(label, len(self._codes)))
+        self._corners.extend(corners)
+
+    @property
+    def image(self) -> Positions:
+        """Position of the image of each mark."""
+        return np.array(self._image, dtype=np.int64)
+
+    @property
+    def label(self) -> Coded:
+        """Label of each mark."""
+        names = sorted(self._codes)
+        place = {name: code for code, name in enumerate(names)}
+        codes = np.array([place[name] for name in self._codes] or [0], dtype=np.int32)
+        return Coded(codes[np.array(self._label, dtype=np.int64)], tuple(names))
+
+    @property
+    def corners(self) -> npt.NDArray[np.float64]:
+        """Corners of each mark, shape (marks, 4)."""
+        return np.array(self._corners, dtype=np.float64).reshape(-1, 4)
+
+    @property
+    def images(self) -> int:
+        """How many images have a mark."""
+        return len(np.unique(self.image))
+
+    @property
+    def pairs(self) -> int:
+        """How many different pairs of image and label there are."""
+        return len(unique_pairs(self.image, self.label).image)
+
+
 @dataclass
 class Gathered:
     """What a reader collects, in the order of its file.
@@ -68,17 +114,17 @@ class Gathered:
     ids : list of str
         Each once.
     columns : dict of str to list of str or None
-    labels : list of (int, str), optional
-        Position of an image and a label; the same pair may come again.
+    labels : Marks, optional
     captions : list of (int, str), optional
-    boxes : list of (int, str, tuple of float), optional
+        Position of an image and a text.
+    boxes : Marks, optional
     """
 
     ids: list[str] = field(default_factory=list)
     columns: dict[str, list[str | None]] = field(default_factory=dict)
-    labels: list[tuple[int, str]] | None = None
+    labels: Marks | None = None
     captions: list[tuple[int, str]] | None = None
-    boxes: list[tuple[int, str, tuple[float, ...]]] | None = None
+    boxes: Marks | None = None
 
 
 def image_set(
@@ -103,7 +149,7 @@ def image_set(
         format=format,
         ids=np.array(gathered.ids, dtype=object)[order],
         columns=columns,
-        labels=None if gathered.labels is None else pairs(_placed(gathered.labels, place)),
+        labels=None if gathered.labels is None else _labels(gathered.labels, place),
         captions=None if gathered.captions is None else _captions(gathered.captions, place),
         boxes=None if gathered.boxes is None else _boxes(gathered.boxes, place),
         inputs=inputs,
@@ -112,19 +158,17 @@ def image_set(
     )
 
 
-def _placed(labels: list[tuple[int, str]], place: Positions) -> list[tuple[int, str]]:
-    return [(int(place[position]), text) for position, text in labels]
+def _labels(labels: Marks, place: Positions) -> Pairs:
+    return unique_pairs(place[labels.image], labels.label)
 
 
 def _captions(captions: list[tuple[int, str]], place: Positions) -> Captions:
-    ordered = sorted(_placed(captions, place))
+    ordered = sorted((int(place[position]), text) for position, text in captions)
     texts = np.array([text for _, text in ordered], dtype=object)
     return Captions(np.array([position for position, _ in ordered], dtype=np.int64), texts)
 
 
-def _boxes(boxes: list[tuple[int, str, tuple[float, ...]]], place: Positions) -> Boxes:
-    label = coded([text for _, text, _ in boxes])
-    image = place[np.array([position for position, _, _ in boxes], dtype=np.int64)]
-    corners = np.array([corner for _, _, corner in boxes], dtype=np.float64).reshape(-1, 4)
+def _boxes(boxes: Marks, place: Positions) -> Boxes:
+    image, label, corners = place[boxes.image], boxes.label, boxes.corners
     order = np.lexsort((*corners.T[::-1], label.codes, image))
     return Boxes(image[order], Coded(label.codes[order], label.vocabulary), corners[order])

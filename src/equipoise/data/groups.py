@@ -7,7 +7,7 @@ design choices can compare the columns of several.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,7 +31,8 @@ def frozen_terms(groups: Terms | FrozenTerms, what: str) -> FrozenTerms:
     """
     pairs = groups.items() if isinstance(groups, Mapping) else groups
     found = tuple(
-        (group, tuple(sorted({term.casefold() for term in terms}))) for group, terms in pairs
+        (group, tuple(sorted({term.strip().casefold() for term in terms})))
+        for group, terms in pairs
     )
     if not found:
         raise InputError(f"{what} are empty; expected at least one group")
@@ -84,7 +85,26 @@ def assigned(
     return groups, {"groups": sizes, "left_out": left}
 
 
-def design_choices(*rules: Any) -> dict[str, dict[str, dict[str, str]]]:
+class GroupRule(Protocol):
+    """A rule that adds a column of groups."""
+
+    @property
+    def attribute(self) -> str:
+        """What the groups are of."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Tells rules of one attribute apart."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The column that the rule adds."""
+        ...
+
+
+def design_choices(*rules: GroupRule) -> dict[str, dict[str, dict[str, str]]]:
     """Return the `versions:` of an audit of concepts that compare rules of one attribute.
 
     Parameters

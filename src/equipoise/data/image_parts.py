@@ -110,8 +110,12 @@ def coded(values: Sequence[str | None]) -> Coded:
 
 def pairs(labels: Sequence[tuple[int, str]]) -> Pairs:
     """Return pairs of an image and a label, each once."""
-    label = coded([text for _, text in labels])
     image = np.array([position for position, _ in labels], dtype=np.int64)
+    return unique_pairs(image, coded([text for _, text in labels]))
+
+
+def unique_pairs(image: Positions, label: Coded) -> Pairs:
+    """Return each pair of image and label once, in order."""
     width = max(len(label.vocabulary), 1)
     keys = np.unique(image * width + label.codes)
     return Pairs(keys // width, Coded((keys % width).astype(np.int32), label.vocabulary))

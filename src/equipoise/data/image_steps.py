@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from equipoise.core import DataError, InputError
 from equipoise.data.coded import Coded
-from equipoise.data.image_parts import Flags, Pairs, Step
+from equipoise.data.gathered import Gathered, Marks, image_set
+from equipoise.data.image_parts import Boxes, Flags, Pairs, Step
 from equipoise.data.image_set import ImageSet
 
 
@@ -106,6 +108,67 @@ class LeaveOutLabels:
         step = Step("labels left out", self.description, counts)
         labels = Pairs(pairs.image[kept], label)
         return replace(images, labels=labels, steps=(*images.steps, step))
+
+
+@dataclass(frozen=True)
+class IdsFrom:
+    """Images are named by a column, such as `file_name` where scores name files.
+
+    Attributes
+    ----------
+    column : str
+    """
+
+    column: str
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        return f"images are named by the column {self.column}"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Name them; the ids of before stand in the column `original_id`.
+
+        Raises
+        ------
+        InputError
+            When an image has no name there, or two have the same.
+        """
+        names = images.column(self.column).values.tolist()
+        times = Counter(names)
+        wrong = "an image has no name there" if None in times else None
+        if not wrong and len(times) < len(names):
+            wrong = f"{times.most_common(1)[0][0]!r} is there twice"
+        if wrong:
+            raise InputError(
+                f"{images.name}, column {self.column!r}: {wrong}; expected a name for each image"
+            )
+        columns = {n: c.values.tolist() for n, c in images.columns.items() if n != self.column}
+        gathered = Gathered(names, {**columns, "original_id": images.ids.tolist()})
+        if images.labels:
+            gathered.labels = _marks(images.labels)
+        if images.captions:
+            captions = images.captions
+            gathered.captions = [*zip(captions.image.tolist(), captions.texts, strict=True)]
+        if images.boxes:
+            gathered.boxes = _marks(images.boxes)
+        step = Step("ids", self.description, {"images": len(images)})
+        return image_set(
+            gathered,
+            name=images.name,
+            format=images.format,
+            inputs=images.inputs,
+            counts=images.counts,
+            steps=(*images.steps, step),
+        )
+
+
+def _marks(part: Pairs | Boxes) -> Marks:
+    marks = Marks()
+    corners = part.corners.tolist() if isinstance(part, Boxes) else [()] * len(part.image)
+    for image, text, four in zip(part.image.tolist(), part.label.values, corners, strict=True):
+        marks.add(image, text, tuple(four))
+    return marks
 
 
 def combine(first: ImageSet, second: ImageSet) -> ImageSet:

@@ -39,7 +39,7 @@ def nearest(text: str, among: Iterable[str]) -> str | None:
 
 def is_whole(text: str) -> bool:
     """Whether a text can be stored: JSON and Python can hold half of a surrogate pair."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def check_columns(

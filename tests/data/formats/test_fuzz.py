@@ -48,7 +48,7 @@ READERS: dict[str, tuple[Callable[[Path], ImageSet], Callable[[Path], Path]]] = 
     "pata": (read_pata, lambda f: pata(f, PATA)),
     "celeba": (read_celeba, lambda f: celeba(f, CELEBA)),
 }
-OTHER: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"id": 1}, 10**30, "\ud800"]
+OTHER: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"id": 1}, 10**400, "\ud800"]
 
 
 def damaged(raw: bytes, chance: random.Random) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
 from equipoise.data.formats.utf8 import utf8_text
-from equipoise.data.gathered import Gathered, Places, image_set
+from equipoise.data.gathered import Gathered, Marks, Places, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import check_columns, counted, show
 
@@ -52,19 +52,21 @@ def read_celeba(
     names, rows = _names(lines, file), [line.split() for line in lines[2:] if line.strip()]
     check_columns(names, attributes, file)
     _check_number(lines[0], len(rows), file)
-    places, labels = Places(file, "image"), []
+    places, labels = Places(file, "image"), Marks()
     columns: dict[str, list[str | None]] = {name: [] for name in attributes}
     for row, cells in enumerate(rows, start=1):
         shown = _shown(cells, names, file, row)
         image = places.add(cells[0], f"row {row}")
         for name, (if_one, if_not) in attributes.items():
             columns[name].append(if_one if name in shown else if_not)
-        labels += [(image, name) for name in shown if name not in attributes]
+        for name in shown:
+            if name not in attributes:
+                labels.add(image, name)
     counts = {
         "images": len(rows),
         "attributes": len(names),
-        "pairs": len(labels),
-        "images_without_labels": len(rows) - len({image for image, _ in labels}),
+        "pairs": labels.pairs,
+        "images_without_labels": len(rows) - labels.images,
     }
     digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     gathered = Gathered([cells[0] for cells in rows], columns, labels)

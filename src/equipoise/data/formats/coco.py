@@ -12,7 +12,7 @@ from pathlib import Path
 from equipoise.core import DataError
 from equipoise.data.formats.json_file import open_json, records_of_lists
 from equipoise.data.formats.records import Record
-from equipoise.data.gathered import Gathered, Places, image_set
+from equipoise.data.gathered import Gathered, Marks, Places, image_set
 from equipoise.data.image_set import ImageSet
 
 _IMAGES = ("file_name", "width", "height")
@@ -104,22 +104,22 @@ def read_coco_instances(path: Path | str) -> ImageSet:
             waiting.append((image, record.id("category_id"), corners, record.place))
             crowds += "iscrowd" in record.fields and record.number("iscrowd") == 1
     reader.check_annotated()
-    labels, boxes = [], []
+    labels, boxes = Marks(), Marks()
     for image, category, corners, place in waiting:
         position = reader.images.of(image, place, "`images`")
         known.of(category, place, "`categories`")
-        labels.append((position, categories[category]))
-        boxes.append((position, categories[category], corners))
+        labels.add(position, categories[category])
+        boxes.add(position, categories[category], corners)
     gathered = reader.gathered
     gathered.labels, gathered.boxes = labels, boxes
     counts = {
         "images": len(reader.images),
         "instances": len(waiting),
         "crowds": crowds,
-        "pairs": len({*labels}),
+        "pairs": labels.pairs,
         "categories": len(categories),
-        "categories_without_images": sorted({*categories.values()} - {one for _, one in labels}),
-        "images_without_labels": len(reader.images) - len({image for image, _ in labels}),
+        "categories_without_images": sorted({*categories.values()} - {*labels.label.vocabulary}),
+        "images_without_labels": len(reader.images) - labels.images,
     }
     inputs = {source.name: {**source.digest, "rows": len(waiting)}}
     return image_set(

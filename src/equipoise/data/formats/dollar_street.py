@@ -15,7 +15,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.gathered import Gathered, Marks, image_set
 from equipoise.data.image_parts import Step
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import show
@@ -95,15 +95,16 @@ def read_dollar_street(
     rows = read_rows(path, (*facts.values(), named.labels), id=named.id, unique=collapse is None)
     _check_incomes(rows, named.income)
     owner = _owners(rows, named, collapse)
-    gathered = Gathered(labels=[], columns={name: [] for name in facts})
+    gathered = Gathered(columns={name: [] for name in facts})
     position = _collect(gathered, rows, owner, facts)
     labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
-    found = [(position[owner[row]], text) for row, texts in enumerate(labels) for text in texts]
-    gathered.labels = found
+    gathered.labels = Marks(
+        (position[owner[row]], text) for row, texts in enumerate(labels) for text in texts
+    )
     counts = {
         "rows": len(owner),
         "images": len(gathered.ids),
-        "pairs": len({*found}),
+        "pairs": gathered.labels.pairs,
         "rows_without_labels": sum(not texts for texts in labels),
         "missing": {name: values.count(None) for name, values in gathered.columns.items()},
     }

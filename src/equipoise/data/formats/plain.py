@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.core import DataError
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.gathered import Gathered, Marks, image_set
 from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import show
 
@@ -63,9 +63,10 @@ def read_plain(
     counts["missing"] = {name: values.count(None) for name, values in gathered.columns.items()}
     if label:
         cells = rows.cells[label]
-        found = [(position[ids[row]], cell) for row, cell in enumerate(cells) if cell is not None]
-        gathered.labels = found
-        counts |= {"pairs": len({*found}), "rows_without_label": cells.count(None)}
+        gathered.labels = Marks(
+            (position[ids[row]], cell) for row, cell in enumerate(cells) if cell is not None
+        )
+        counts |= {"pairs": gathered.labels.pairs, "rows_without_label": cells.count(None)}
     return image_set(
         gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from equipoise.core import DataError
 from equipoise.data.problems import is_whole, listed, show
 
+_LARGEST = 10**300
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
 
 
@@ -70,8 +71,11 @@ class Record:
         return self._number(key, self.need(key, "a number"))
 
     def _number(self, key: str, value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
+        # float() cannot take every int that JSON can spell.
+        if type(value) is int and abs(value) < _LARGEST:
             return float(value)
+        if type(value) is float and math.isfinite(value):
+            return value
         return self.wrong(key, value, "a finite number")
 
     def number_text(self, key: str) -> str:

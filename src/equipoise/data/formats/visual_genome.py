@@ -15,7 +15,7 @@ from typing import Any, Literal
 from equipoise.core import DataError, InputError
 from equipoise.data.formats.json_file import open_json, records_of_list
 from equipoise.data.formats.records import Record
-from equipoise.data.gathered import Gathered, Places, image_set
+from equipoise.data.gathered import Gathered, Marks, Places, image_set
 from equipoise.data.image_set import ImageSet
 
 _COLUMNS = ("width", "height", "coco_id")
@@ -77,7 +77,7 @@ def read_visual_genome(
             found.add(position, one)
     _check_some(places, source.name)
     counts = {"images": len(places), **found.counts}
-    counts["images_without_labels"] = len(places) - len({image for image, _ in found.labels})
+    counts["images_without_labels"] = len(places) - found.labels.images
     inputs = {source.name: {**source.digest, "rows": len(places)}}
     if sizes:
         counts["images_without_objects_file"] = len(sizes.rows) - len(places)
@@ -167,8 +167,7 @@ class _Found:
 
     def __init__(self, by: str) -> None:
         self._by = by
-        self.labels: list[tuple[int, str]] = []
-        self.boxes: list[tuple[int, str, tuple[float, ...]]] = []
+        self.labels, self.boxes = Marks(), Marks()
         self.counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
 
     def add(self, image: int, record: Record) -> None:
@@ -179,8 +178,10 @@ class _Found:
         self.counts["objects"] += 1
         self.counts["objects_without_label"] += not names
         self.counts["boxes_without_area"] += flat
-        self.labels += [(image, name) for name in names]
-        self.boxes += [] if flat else [(image, name, corners) for name in names]
+        for name in names:
+            self.labels.add(image, name)
+            if not flat:
+                self.boxes.add(image, name, corners)
 
     def _names(self, record: Record) -> Iterator[str]:
         # Some objects have no list of synsets at all.
