@@ -30,12 +30,16 @@ bench: .venv/.installed-bench ## time the metrics beside their peers; writes doc
 constraints: ## resolve the dependencies anew and write constraints.txt
 	rm -rf .venv-constraints
 	$(PYTHON) -m venv .venv-constraints
-	.venv-constraints/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	sed -n '/^# models/,$$p' constraints.txt > constraints.kept
+	.venv-constraints/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c constraints.kept '.[test]'
+	sed -n 's/^\([^#=]*\)==.*/^\1[ =]/p' constraints.kept > constraints.names
 	{ sed -n '/^#/!q;p' constraints.txt && \
-	  .venv-constraints/bin/python -m pip freeze --exclude equipoise && \
-	  sed -n '/^# train/,$$p' constraints.txt; } > constraints.new
+	  .venv-constraints/bin/python -m pip freeze --exclude equipoise | \
+	    grep -vif constraints.names && \
+	  cat constraints.kept; } > constraints.new
 	mv constraints.new constraints.txt
-	rm -rf .venv-constraints
+	rm -rf .venv-constraints constraints.kept constraints.names
 
 clean: ## remove the environment, the builds and every cache
 	rm -rf .venv .venv-constraints build dist .hypothesis .import_linter_cache .mypy_cache \

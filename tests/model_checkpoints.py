@@ -359,6 +359,55 @@ def llava(folder: Path) -> Path:
     return _save(folder, _seeded(LlavaForConditionalGeneration, config), processor)
 
 
+QWEN_CHAT = (
+    "{% for message in messages %}{{ message['role'] }} : {% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}"
+    "{{ part['text'] }} {% endif %}{% endfor %}{% endfor %}assistant :"
+)
+
+
+def qwen2_vl(folder: Path) -> Path:
+    from transformers import (
+        Qwen2VLConfig,
+        Qwen2VLForConditionalGeneration,
+        Qwen2VLImageProcessor,
+        Qwen2VLProcessor,
+        Qwen2VLVideoProcessor,
+    )
+
+    special = ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"]
+    tokenizer = _words_tokenizer(512, pad_token="<pad>", unk_token="<unk>")
+    tokenizer.add_tokens(special, special_tokens=True)
+    image, video, start, end = map(tokenizer.convert_tokens_to_ids, special)
+    text = TOWER | {
+        "num_key_value_heads": 2,
+        "vocab_size": len(tokenizer),
+        "initializer_range": 0.3,
+        "rope_parameters": {
+            "rope_type": "default",
+            "mrope_section": [2, 3, 3],
+            "rope_theta": 10000.0,
+        },
+        "bos_token_id": tokenizer.pad_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.convert_tokens_to_ids("doctor"),
+    }
+    vision = {"depth": 2, "embed_dim": 32, "hidden_size": 32, "num_heads": 2}
+    config = Qwen2VLConfig(
+        text_config=text,
+        vision_config=vision | {"patch_size": 8, "mlp_ratio": 2},
+        image_token_id=image,
+        video_token_id=video,
+        vision_start_token_id=start,
+        vision_end_token_id=end,
+    )
+    # The number of an image's tokens depends on its size, within these.
+    images = Qwen2VLImageProcessor(patch_size=8, min_pixels=256, max_pixels=4096)
+    videos = Qwen2VLVideoProcessor(patch_size=8)
+    processor = Qwen2VLProcessor(images, tokenizer, videos, chat_template=QWEN_CHAT)
+    return _save(folder, _seeded(Qwen2VLForConditionalGeneration, config), processor)
+
+
 FAMILIES: dict[str, Callable[[Path], Path]] = {
     made.__name__: made
     for made in (
@@ -376,5 +425,6 @@ FAMILIES: dict[str, Callable[[Path], Path]] = {
         blip_vqa,
         blip_caption,
         llava,
+        qwen2_vl,
     )
 }

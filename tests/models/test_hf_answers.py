@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.core.errors import ModelError
+from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import Answerer, Classifier, DualEncoder, PairScorer, load_model
 from model_checkpoints import images
 
@@ -126,3 +126,30 @@ def test_a_chat_model_without_a_template(checkpoint: Callable[[str], Path], tmp_
             (tmp_path / path.name).symlink_to(path)
     with pytest.raises(ModelError, match=r" has no chat template, so how to ask it is not known\."):
         load_model(f"hf:{tmp_path}", device="cpu")
+
+
+def test_a_chat_model_that_needs_torchvision_says_so(
+    checkpoint: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise ImportError("Qwen2VLVideoProcessor requires the Torchvision library but it was not")
+
+    monkeypatch.setattr(transformers.AutoProcessor, "from_pretrained", refuse)
+    said = r"^torchvision is not installed\. To do: pip install 'equipoise\[chat\]'\.$"
+    with pytest.raises(MissingExtraError, match=said):
+        load_model(f"hf:{checkpoint('llava')}", device="cpu")
+
+
+def test_a_chat_model_whose_images_have_tokens_by_size(answerer: Any) -> None:
+    pytest.importorskip("torchvision", reason="needs torchvision")
+    model, reference, processor = answerer("qwen2_vl")
+    pictures = [image for image in images() if max(image.shape[:2]) < 80]
+    expected = []
+    for image in pictures:
+        text = f"user : <|vision_start|><|image_pad|><|vision_end|>{QUESTION} assistant :"
+        inputs = processor(Image.fromarray(image), [text], return_tensors="pt")
+        expected.append(said(reference, processor, inputs.input_ids.shape[1], **inputs))
+    assert model.answer(pictures, QUESTION) == expected
+    assert len(set(expected)) > 1
+    model.batches.size = 1
+    assert model.answer(pictures, QUESTION) == expected

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.errors import InputError, ModelError
+from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.models.hf_files import Checkpoint
 from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo
@@ -79,6 +79,13 @@ class Source:
         ----------
         loader : str
             ``AutoTokenizer``, ``AutoImageProcessor`` or ``AutoProcessor``.
+
+        Raises
+        ------
+        MissingExtraError
+            If it needs torchvision: the processors of chat models that also see videos do.
+        ModelError
+            If there is none, or it cannot be loaded.
         """
         with quiet(self.library):
             try:
@@ -88,6 +95,8 @@ class Source:
                     trust_remote_code=self.options.trust_remote_code,
                 )
             except Exception as error:
+                if isinstance(error, ImportError) and "torchvision" in str(error).lower():
+                    raise MissingExtraError("torchvision", "chat") from error
                 raise ModelError(
                     f"{self.checkpoint.asked} has no {PARTS[loader]} that can be loaded: {error}"
                 ) from error
