@@ -91,13 +91,12 @@ SQUARE = {"height": 32, "width": 32}
 
 def _words_tokenizer(length: int, **special: str) -> Any:
     """A tokenizer of whole words, as any library of tokenizers can write one."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     words = sorted({word for text in TEXTS for word in text.split()} | {"what", "is", "this", "?"})
     tokens = [*special.values(), *words]
     tokenizer = Tokenizer(models.WordLevel({t: i for i, t in enumerate(tokens)}, "<unk>"))
-    tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     if "eos_token" in special:
         end = special["eos_token"]

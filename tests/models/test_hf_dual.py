@@ -142,6 +142,14 @@ def test_a_long_text_is_cut_and_counted(model: Any) -> None:
     assert np.isfinite(vectors).all()
 
 
+def test_capitals_make_no_difference_where_the_model_was_trained_without(
+    model: Any, family: str
+) -> None:
+    got = model.embed_texts(["A Photo of the Man", "a photo of the man"])
+    np.testing.assert_array_equal(got[0], got[1])
+    assert model.info.preprocessing["text"]["lowercase"] == ("siglip" in family)
+
+
 def test_nan_is_not_hidden(folder: Path) -> None:
     model = load_model(f"hf:{folder}", device="cpu")
     with torch.no_grad():

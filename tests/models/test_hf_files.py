@@ -120,7 +120,10 @@ def test_what_a_broken_folder_says(
 
 
 def test_a_folder_has_no_revision(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r" is a folder; a revision is only for a hub id\.$"):
+    expected = (
+        r" is no repository of a hub, so it has no revision 'main'\. To do: leave the revision"
+    )
+    with pytest.raises(ModelError, match=expected):
         load(folder, revision="main")
 
 
@@ -166,17 +169,35 @@ def test_what_is_neither_a_folder_nor_an_id(name: str) -> None:
 
 CODE = """
 import pathlib
-pathlib.Path(__file__).with_name("ran").touch()
+from transformers import CLIPImageProcessorPil
+
+class Processor(CLIPImageProcessorPil):
+    ran = True
 """
 
 
-def test_code_beside_the_weights_is_not_run(folder: Path) -> None:
+@pytest.fixture
+def coded(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A checkpoint whose image processor is Python code beside the weights."""
     path = folder / "preprocessor_config.json"
     settings = json.loads(path.read_text())
     settings["auto_map"] = {"AutoImageProcessor": "own.Processor"}
     settings["image_processor_type"] = "Processor"
     path.write_text(json.dumps(settings))
     (folder / "own.py").write_text(CODE)
+    modules = transformers.dynamic_module_utils
+    monkeypatch.setattr(modules, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    return folder
+
+
+def test_code_beside_the_weights_is_not_run(coded: Path) -> None:
     with pytest.raises(ModelError, match=r" has no image processor that can be loaded: "):
-        load(folder)
-    assert not (folder / "ran").exists()
+        load(coded)
+
+
+def test_code_that_is_trusted_is_run_and_keyed(coded: Path) -> None:
+    model = load(coded, trust_remote_code=True)
+    assert model.image_processor.ran
+    assert "own.py" in model.info.files
+    (coded / "own.py").write_text(CODE + "\n# changed")
+    assert load(coded, trust_remote_code=True).info.key != model.info.key

@@ -24,6 +24,15 @@ def test_a_name_that_names_nothing(name: str) -> None:
         load_model(name)
 
 
+@pytest.mark.parametrize("name", ["onnx:m.onnx", "python:module:factory"])
+def test_what_has_no_revision(name: str) -> None:
+    expected = (
+        r" is no repository of a hub, so it has no revision 'v1'\. To do: leave the revision o"
+    )
+    with pytest.raises(ModelError, match=expected):
+        load_model(name, revision="v1")
+
+
 @pytest.mark.parametrize(
     ("name", "missing", "said"),
     [

@@ -180,3 +180,8 @@ def test_folders_that_lack_something(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "open_clip_pytorch_model.bin").write_bytes(b"never read")
     with pytest.raises(ModelError, match=r" has its weights only as pickles"):
         load_model(f"open_clip:{tmp_path}")
+
+
+def test_a_folder_has_no_revision(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r" is no repository of a hub, so it has no revision 'v1'"):
+        load_model(f"open_clip:{folder}", revision="v1")

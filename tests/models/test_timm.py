@@ -146,3 +146,8 @@ def test_pickles_and_foreign_weights(folder: Path, resnet: Path, tmp_path: Path)
         load_model(f"timm:{tmp_path}")
     with pytest.raises(ModelError, match=r" cannot be loaded: "):
         load_model(f"timm:resnet18/{resnet}")
+
+
+def test_a_folder_has_no_revision(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r" is no repository of a hub, so it has no revision 'v1'"):
+        load_model(f"timm:{folder}", revision="v1")

@@ -40,6 +40,9 @@ class Family:
         From the output of `get_image_features` or `get_text_features` to vectors.
     padding : bool or str
         How a tokenizer fills up texts; SigLIP was trained with all of one length, without a mask.
+    lowercase : bool
+        Whether texts are put in lower case first. SigLIP was trained so, and the tokenizer that
+        comes with some of its second generation does not do it.
     longest : int
         Most tokens of a text that the model was trained with; the positions it has, if fewer.
     """
@@ -49,12 +52,13 @@ class Family:
     vector: Callable[[Any], Any] = _pooled
     padding: bool | str = True
     longest: int = 10_000
+    lowercase: bool = False
 
 
 FAMILIES = {
     "CLIPModel": Family("clip", "CLIPModel"),
-    "SiglipModel": Family("siglip", "SiglipModel", padding="max_length", longest=64),
-    "Siglip2Model": Family("siglip2", "Siglip2Model", padding="max_length", longest=64),
+    "SiglipModel": Family("siglip", "SiglipModel", _pooled, "max_length", 64, True),
+    "Siglip2Model": Family("siglip2", "Siglip2Model", _pooled, "max_length", 64, True),
     "FlavaModel": Family("flava", "FlavaModel", _first, "max_length", 77),
     "FlavaForPreTraining": Family("flava", "FlavaModel", _first, "max_length", 77),
 }
@@ -69,7 +73,7 @@ class HfDualEncoder:
     image_processor: Any
     tokenizer: Any
     text_settings: dict[str, Any]
-    vector: Callable[[Any], Any]
+    family: Family
     placement: Placement
     image_batches: Batches
     text_batches: Batches
@@ -101,6 +105,8 @@ class HfDualEncoder:
         -------
         ndarray of float32, shape (n, dimension)
         """
+        if self.family.lowercase:
+            texts = [text.lower() for text in texts]
         self._warn_of_long(texts)
         return self._stacked(self.text_batches.map(self._texts, texts))
 
@@ -118,7 +124,7 @@ class HfDualEncoder:
 
     def _vectors(self, call: Callable[..., Any], inputs: Any) -> Floats:
         with self.placement.torch.inference_mode():
-            found = self.vector(call(**self.placement.put(inputs)))
+            found = self.family.vector(call(**self.placement.put(inputs)))
             return np.asarray(found.float().cpu().numpy(), dtype=np.float32)
 
     def _warn_of_long(self, texts: Sequence[str]) -> None:
@@ -146,7 +152,7 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
     return HfDualEncoder(
         info=source.info(
             family.name,
-            image_facts(images) | text_facts(tokenizer, settings),
+            image_facts(images) | text_facts(tokenizer, settings | {"lowercase": family.lowercase}),
             dimension=_dimension(model),
             scale=math.exp(model.logit_scale.item()),
             bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
@@ -155,7 +161,7 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         image_processor=images,
         tokenizer=tokenizer,
         text_settings=settings,
-        vector=family.vector,
+        family=family,
         placement=source.placement,
         image_batches=source.placement.batches(),
         text_batches=source.placement.batches(),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models.hub import PICKLED_ONLY, commit, fetched
+from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
 from equipoise.models.info import digests, one_digest
 from equipoise.models.options import Options
 
@@ -82,8 +82,7 @@ def find_checkpoint(asked: str, options: Options) -> Checkpoint:
     """
     folder = Path(asked).expanduser()
     if folder.is_dir():
-        if options.revision is not None:
-            raise ModelError(f"{asked} is a folder; a revision is only for a hub id.")
+        without_revision(asked, options)
         found, revision = folder, None
     else:
         found = fetched(asked, options, _wanted(options))

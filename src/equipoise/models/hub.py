@@ -53,6 +53,15 @@ def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
     return Path(folder)
 
 
+def without_revision(asked: str, options: Options) -> None:
+    """Refuse a revision of what has none: a folder, a file, a factory."""
+    if options.revision is not None:
+        raise ModelError(
+            f"{asked} is no repository of a hub, so it has no revision {options.revision!r}. "
+            "To do: leave the revision out."
+        )
+
+
 def commit(folder: Path) -> str | None:
     """Return the commit that a folder of the cache is a snapshot of, None of any other folder."""
     return folder.name if re.fullmatch(r"[0-9a-f]{40}", folder.name) else None

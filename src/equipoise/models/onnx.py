@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb
 from equipoise.models.info import ModelInfo, sha256_of
 from equipoise.models.options import Options
@@ -164,6 +165,7 @@ def load(target: str, options: Options) -> OnnxClassifier:
             f"onnx: runs on the CPU as the graph was exported; device {options.device} and dtype "
             f"{options.dtype} were asked for. To do: leave both at auto."
         )
+    without_revision(target, options)
     path = Path(target)
     if not path.is_file():
         raise ModelError(f"There is no model file {path}.")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
 from equipoise.models.batching import Batches
-from equipoise.models.hub import checked, commit, fetched, weights_file
+from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
 from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
@@ -146,6 +146,7 @@ def load(target: str, options: Options) -> OpenClipEncoder:
 
 def _find(library: Any, target: str, options: Options) -> Found:
     if Path(target).is_dir():
+        without_revision(target, options)
         return _folder(target, Path(target), options)
     if target.startswith("hf-hub:"):
         asked = target.removeprefix("hf-hub:")
@@ -159,6 +160,7 @@ def _find(library: Any, target: str, options: Options) -> Found:
             "open_clip.list_models(), and its weights: open_clip:ViT-B-32/openai."
         )
     if Path(rest).is_file():
+        without_revision(target, options)
         return Found(architecture, checked(Path(rest), target, options))
     return _tag(library, architecture, rest, bool(config.get("quick_gelu")), options)
 

@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
@@ -37,6 +38,7 @@ def load(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
+    without_revision(target, options)
     module, colon, name = target.partition(":")
     if not colon or not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
 from equipoise.models.batching import Batches
-from equipoise.models.hub import checked, commit, fetched, weights_file
+from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
 from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
@@ -102,6 +102,7 @@ def load(target: str, options: Options) -> TimmClassifier:
 
 def _find(library: Any, target: str, options: Options) -> Found:
     if Path(target).is_dir():
+        without_revision(target, options)
         return _folder(target, Path(target), options)
     name, _, rest = target.partition("/")
     if target.startswith("hf-hub:"):
@@ -113,6 +114,7 @@ def _find(library: Any, target: str, options: Options) -> Found:
     elif rest:
         if not Path(rest).is_file():
             raise ModelError(f"There is no file of weights {rest}.")
+        without_revision(target, options)
         return Found(name, checked(Path(rest), target, options))
     else:
         settings = library.get_pretrained_cfg(name)
