@@ -1,0 +1,80 @@
+"""docs/models.md names every prefix, extra, architecture, option and message there is."""
+
+import ast
+import inspect
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.models import hf_answers, hf_dual, hf_pairs, load_model
+from equipoise.models.loading import LOADERS
+from equipoise.models.options import Options
+from equipoise.models.python import OFFERS, load
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+ARCHITECTURES = [*hf_dual.FAMILIES, *hf_pairs.FAMILIES, *hf_answers.FAMILIES]
+OPTIONS = [name for name in inspect.signature(load_model).parameters if name != "name"]
+
+
+@pytest.mark.parametrize("name", [*(f"{p}:" for p in LOADERS), *ARCHITECTURES, *OPTIONS])
+def test_every_name_is_on_the_page(name: str) -> None:
+    assert f"`{name}" in PAGE
+
+
+@pytest.mark.parametrize("kind", OFFERS, ids=lambda kind: kind.__name__)
+def test_every_kind_is_on_the_page(kind: type) -> None:
+    assert f"| `{kind.__name__}` |" in PAGE
+
+
+def test_every_extra_on_the_page_exists() -> None:
+    named = set(re.findall(r"equipoise\[(\w+)\]", PAGE))
+    assert named == {"hf", "chat", "open_clip", "timm"}
+    assert named <= EXTRAS.keys()
+
+
+def test_the_example_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = next(b for b in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "Shades" in b)
+    (tmp_path / "shades.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shades", raising=False)
+    model = load("shades:make", Options("python:shades:make"))
+    images = [np.full((2, 3, 3), value, dtype=np.uint8) for value in (0, 255)]
+    np.testing.assert_array_equal(model.predict_proba(images), [[1, 0], [0, 1]])
+    assert model.features(images).shape == (2, 3)
+
+
+def messages() -> list[str]:
+    """The fixed pieces of every message that the room raises on purpose, each as one text."""
+    found = []
+    for path in sorted((ROOT / "src" / "equipoise" / "models").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                inside = ast.walk(node.exc)
+                pieces = [one.value for one in inside if isinstance(one, ast.Constant)]
+                found.append(" ".join(filter(lambda piece: isinstance(piece, str), pieces)))
+    return sorted({message for message in found if message.count(" ") > 1})
+
+
+# A row names several messages, parted by commas; "…" stands for what differs.
+ROWS = re.findall(r"^\| (.+?) \|", PAGE.partition("## Errors")[2], re.MULTILINE)[1:]
+SAID = [said for row in ROWS for said in re.split(r", (?=…|There|Image|timm)", row)]
+
+
+def test_there_are_messages_to_look_up() -> None:
+    assert len(messages()) > 30
+
+
+@pytest.mark.parametrize("message", messages())
+def test_every_message_is_on_the_page(message: str) -> None:
+    rows = [[piece.strip() for piece in said.split("…") if piece.strip()] for said in SAID]
+    assert any(all(piece in message for piece in pieces) for pieces in rows)
+
+
+def test_every_row_of_the_page_has_pieces_to_look_for() -> None:
+    assert [said for said in SAID if len(re.sub(r"[^a-z]", "", said)) < 6] == []
