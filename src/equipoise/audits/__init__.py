@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from equipoise.audits.config import load_config, parse_config
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.demonstrating import demo
+    from equipoise.audits.demonstrating_scenes import demo_scenes
 
 _HOMES = {
     "AuditConfig": "config_sections",
     "compare": "comparison.comparing",
     "demo": "demonstrating",
+    "demo_scenes": "demonstrating_scenes",
     "load": "auditing",
     "load_config": "config",
     "parse_config": "config",
@@ -20,7 +22,17 @@ _HOMES = {
     "run": "auditing",
 }
 
-__all__ = ["AuditConfig", "compare", "demo", "load", "load_config", "parse_config", "plan", "run"]
+__all__ = [
+    "AuditConfig",
+    "compare",
+    "demo",
+    "demo_scenes",
+    "load",
+    "load_config",
+    "parse_config",
+    "plan",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

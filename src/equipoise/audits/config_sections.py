@@ -123,9 +123,8 @@ class TestingConfig(Section):
         known = known_metrics(info)
         for name in value if isinstance(value, Mapping) else ():
             if name not in known:
-                raise ValueError(
-                    f"no metric is called {name!r}. Allowed: {', '.join(known)}{nearest(name, known)}"
-                )
+                allowed = f"Allowed: {', '.join(known)}{nearest(name, known)}"
+                raise ValueError(f"no metric is called {name!r}. {allowed}")
         return value
 
     def threshold(self, metric: str) -> float | None:

@@ -116,6 +116,17 @@ def _part(base: Draft, part: Part, metric: str | None) -> Draft:
     return Draft(finding, base.harm)
 
 
+def without_verdict(draft: Draft, why: str) -> Draft:
+    """Return a draft that is shown and not tested; a reason it has already is kept."""
+    described = replace(
+        draft.finding,
+        family=Family.DESCRIPTIVE,
+        p_value=math.nan,
+        reason=draft.finding.reason or why,
+    )
+    return replace(draft, finding=described)
+
+
 def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     """Say in words which group has the lowest and which the highest value."""
     known = [one for one in by_group if not math.isnan(one.value) and not one.note]

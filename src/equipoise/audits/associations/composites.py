@@ -21,8 +21,7 @@ from equipoise.audits.associations.pieces import (
 )
 from equipoise.audits.associations.spaces import Side, Space, units_of
 from equipoise.audits.associations.summaries import summaries
-from equipoise.audits.findings import Place
-from equipoise.audits.predictions.repeats import without_verdict
+from equipoise.audits.findings import Place, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias

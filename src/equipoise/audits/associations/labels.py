@@ -21,8 +21,7 @@ from equipoise.audits.associations.pieces import (
 )
 from equipoise.audits.associations.spaces import Side, Space
 from equipoise.audits.associations.words import cosines
-from equipoise.audits.findings import Place
-from equipoise.audits.predictions.repeats import without_verdict
+from equipoise.audits.findings import Place, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.data.problems import listed

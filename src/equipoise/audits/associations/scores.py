@@ -11,7 +11,7 @@ from equipoise.audits.associations.leaning import closer, crossed
 from equipoise.audits.associations.pieces import Piece, Question, Told, drafted, part_draft, without
 from equipoise.audits.associations.spaces import Side, Space, units_of
 from equipoise.audits.associations.summaries import summaries
-from equipoise.audits.predictions.repeats import without_verdict
+from equipoise.audits.findings import without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.metrics.associations.scores import association_score, differential_association

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from equipoise.audits import group_sizes
 from equipoise.audits.associations.pieces import Row
 from equipoise.audits.associations.spaces import Space
+from equipoise.audits.group_sizes import size
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
@@ -57,10 +59,6 @@ _SETS = pa.schema(
      ("model", pa.string()), ("embedded", pa.int64())]
 )  # fmt: skip
 _TARGETS = pa.schema([("target", pa.string()), ("category", pa.string())])
-_SIZES = pa.schema(
-    [("groups", pa.string()), ("group", pa.string()), ("levels", pa.list_(pa.string())),
-     ("n", pa.int64()), ("usable", pa.bool_()), ("note", pa.string())]
-)  # fmt: skip
 
 
 def tables_of(
@@ -82,7 +80,7 @@ def tables_of(
     }
     found["sets"] = pa.Table.from_pylist([*_sets(data, spaces)], schema=_SETS)
     if sizes := [*_sizes(config, data)]:
-        found["group_sizes"] = pa.Table.from_pylist(sizes, schema=_SIZES)
+        found["group_sizes"] = group_sizes.table(sizes)
     categories = {
         target: category
         for asked in config.measure
@@ -116,7 +114,5 @@ def _sizes(config: Config, data: AssociationData) -> Iterator[dict[str, Any]]:
         seen.add((asked.images, asked.groups))
         coded = data.items[asked.images].coded[asked.groups]
         for code, name in enumerate(coded.vocabulary):
-            yield {
-                "groups": asked.groups, "group": name, "levels": [name],
-                "n": int((coded.codes == code).sum()), "usable": True, "note": "",
-            }  # fmt: skip
+            n = int((coded.codes == code).sum())
+            yield size(asked.groups, name, n, levels=[name], usable=True)

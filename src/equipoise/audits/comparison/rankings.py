@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.audits import group_sizes
 from equipoise.audits.comparison.differences import (
     DESCRIBED,
     LOWER_IS_WORSE,
@@ -17,6 +18,7 @@ from equipoise.audits.comparison.differences import (
     Contrast,
     plain,
 )
+from equipoise.audits.group_sizes import sizes_of
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 
@@ -43,9 +45,10 @@ def comparison_tables(
         "differences": [*_differences(judged)],
         "ranking": [*_rankings(ranked)],
         "disagreements": [*_disagreements(judged)],
-        "group_sizes": [*_group_sizes(sizes)],
     }
-    return {name: pa.Table.from_pylist(rows[name], schema) for name, schema in _SCHEMAS.items()}
+    found = {name: pa.Table.from_pylist(rows[name], schema) for name, schema in _SCHEMAS.items()}
+    sized = (row for groups in sizes for row in sizes_of(groups))
+    return {**found, "group_sizes": group_sizes.table(sized)}
 
 
 _FLOATS = ("value_a", "value_b", "difference", "low", "high", "p_value", "q_value")
@@ -68,15 +71,6 @@ _SCHEMAS = {
     ),
     "disagreements": pa.schema(
         _texts("groups", "metric_a", "metric_b", "model_a", "model_b", "sentence")
-    ),
-    "group_sizes": pa.schema(
-        [
-            *_texts("groups", "group"),
-            ("levels", pa.list_(pa.string())),
-            ("n", pa.int64()),
-            ("usable", pa.bool_()),
-            ("note", pa.string()),
-        ]
     ),
 }
 
@@ -161,19 +155,3 @@ def _prefers(contrast: Contrast) -> str:
         f"{plain(contrast.metric)}{over} prefers {contrast.models[first]} "
         f"({contrast.values[first]:.3f} against {contrast.values[second]:.3f})"
     )
-
-
-def _group_sizes(sizes: Sequence[Groups]) -> Iterator[dict[str, object]]:
-    for groups in sizes:
-        for name, levels, n, usable in zip(
-            groups.names, groups.levels, groups.counts.tolist(), groups.usable, strict=True
-        ):
-            note = "empty" if n == 0 else "" if usable else f"fewer than {groups.min_size} rows"
-            yield {
-                "groups": groups.name,
-                "group": name,
-                "levels": list(levels),
-                "n": n,
-                "usable": bool(usable),
-                "note": note,
-            }

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from equipoise.audits import group_sizes
 from equipoise.audits.concepts.designs import Design
 from equipoise.audits.concepts.measuring import Run
+from equipoise.audits.group_sizes import sizes_of
 from equipoise.core.parts import Part
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.concepts.results import ConceptResults
@@ -29,7 +31,7 @@ def tables_of(config: Config, every: Sequence[Design], runs: Sequence[Run]) -> d
         "concepts": _table(_CONCEPTS, (row for run in runs for row in _pairs(run))),
         "concept_groups": _table(_GROUPS, (row for run in runs for row in _groups(run))),
         "versions": _table(_VERSIONS, _versions(config)),
-        "group_sizes": _table(_SIZES, _sizes(config, every)),
+        "group_sizes": group_sizes.table(_sizes(config, every)),
     }
     return found | choices_of_runs(config, runs)
 
@@ -168,19 +170,9 @@ def _sizes(config: Config, every: Sequence[Design]) -> Iterator[Row]:
     """Yield the sizes of the groups in the baseline, whatever the model."""
     first = next(iter(config.models))
     for design in every:
-        if design.version.changed or design.model != first:
-            continue
-        groups = design.groups
-        for name, levels, n, usable in zip(
-            groups.names, groups.levels, groups.counts.tolist(), groups.usable, strict=True
-        ):
-            note = "empty" if n == 0 else "" if usable else f"fewer than {groups.min_size} rows"
-            sized = {"group": name, "levels": list(levels), "n": n, "usable": bool(usable)}
-            yield {"groups": groups.name} | sized | {"note": note}
-        if groups.n_missing:
-            missing = {"group": "", "levels": [], "n": groups.n_missing, "usable": False}
+        if not design.version.changed and design.model == first:
             why = "; ".join(f"{reason}: {n}" for reason, n in design.excluded.items())
-            yield {"groups": groups.name} | missing | {"note": why}
+            yield from sizes_of(design.groups, missing=why)
 
 
 _TEXT, _NUMBER, _COUNT, _FLAG = pa.string(), pa.float64(), pa.int64(), pa.bool_()
@@ -210,13 +202,6 @@ _VERSIONS = _schema(
     (pa.list_(_TEXT), ("keys",)),
     (_TEXT, ("metric", "prevalence")),
     (_NUMBER, ("ratio",)),
-)
-_SIZES = _schema(
-    (_TEXT, ("groups", "group")),
-    (pa.list_(_TEXT), ("levels",)),
-    (_COUNT, ("n",)),
-    (_FLAG, ("usable",)),
-    (_TEXT, ("note",)),
 )
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from equipoise.audits import group_sizes
 from equipoise.audits.diversity.loading import DiversityData
 from equipoise.audits.diversity.measuring import MeasuredPart
+from equipoise.audits.group_sizes import size
 
 Row = dict[str, Any]
 
@@ -19,7 +21,6 @@ _COLUMNS = {
         "model", "groups", "within", "set_a", "set_b", "distance", "low", "high", "n_a", "n_b",
     ),
     "subsets": ("model", "groups", "within", "set", "rank", "image_id"),
-    "group_sizes": ("groups", "group", "levels", "n", "usable", "note"),
 }  # fmt: skip
 
 
@@ -28,9 +29,9 @@ def tables_of(measured: Sequence[MeasuredPart], data: DiversityData) -> Mapping[
     rows = {
         "distances": [*_distances(measured)],
         "subsets": [*_subsets(measured, data)],
-        "group_sizes": [*_sizes(measured)],
     }
-    return {name: _table(name, some) for name, some in rows.items() if some}
+    found = {name: _table(name, some) for name, some in rows.items() if some}
+    return {**found, "group_sizes": group_sizes.table(_sizes(measured))}
 
 
 def _where(one: MeasuredPart) -> Row:
@@ -63,8 +64,8 @@ def _sizes(measured: Sequence[MeasuredPart]) -> Iterator[Row]:
 
 def _size(one: MeasuredPart, name: str, n: int, *, note: str) -> Row:
     within = f"{one.part.within}: " if one.part.within else ""
-    known = {"group": f"{within}{name}", "levels": name.split(", "), "n": n, "usable": not note}
-    return {"groups": one.part.groups, **known, "note": note}
+    levels = name.split(", ")
+    return size(one.part.groups, f"{within}{name}", n, levels=levels, usable=not note, note=note)
 
 
 def _table(name: str, rows: list[Row]) -> pa.Table:
@@ -72,12 +73,6 @@ def _table(name: str, rows: list[Row]) -> pa.Table:
 
 
 def _type(column: str) -> pa.DataType:
-    special = {
-        "usable": pa.bool_(), "levels": pa.list_(pa.string()), "n": pa.int64(),
-        "group": pa.string(), "note": pa.string(),
-    }  # fmt: skip
-    if column in special:
-        return special[column]
     if column in _TEXT:
         return pa.string()
     return pa.int64() if column in _WHOLE else pa.float64()

@@ -6,11 +6,9 @@ than it should be, and the report longer than it need be.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
-from equipoise.audits.findings import Draft
+from equipoise.audits.findings import Draft, without_verdict
 from equipoise.core.finding import Family, Finding
 
 _SAME_CLASS = {
@@ -66,17 +64,6 @@ def _mirror(finding: Finding, classes: Sequence[str]) -> str:
     if finding.metric in _BOTH_CLASSES and finding.subject == second:
         return f"the same gap as for {first}, which is tested"
     return ""
-
-
-def without_verdict(draft: Draft, why: str) -> Draft:
-    """Return a draft that is shown and not tested; a reason it has already is kept."""
-    described = replace(
-        draft.finding,
-        family=Family.DESCRIPTIVE,
-        p_value=math.nan,
-        reason=draft.finding.reason or why,
-    )
-    return replace(draft, finding=described)
 
 
 def same_numbers_once(drafts: Iterable[Draft]) -> Iterator[Draft]:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from equipoise.audits import group_sizes
+from equipoise.audits.group_sizes import sizes_of
 from equipoise.audits.predictions.designs import Design, groups_of
 from equipoise.audits.predictions.measuring import MeasuredDesign
 from equipoise.core.parts import Part
@@ -38,9 +40,13 @@ def tables_of(
         "correlations": list(_correlations(classes)),
         "bands": list(_bands(classes)),
         "states": [*_all_states(data), *(row for one in measured for row in _states(one.design))],
-        "group_sizes": list(_group_sizes(config, data)),
     }
     found = {name: _table(name, some) for name, some in rows.items()}
+    found["group_sizes"] = group_sizes.table(
+        row
+        for attributes in config.data.groups
+        for row in sizes_of(groups_of(config, data, attributes, np.ones(len(data.ids), dtype=bool)))
+    )
     sweeps = [sweep for one in measured if (sweep := _sweep(one, config)) is not None]
     if sweeps:
         found["mev_sweep"] = pa.concat_tables(sweeps)
@@ -189,20 +195,6 @@ def _first_version(design: Design) -> str:
     return next(iter(design.data.models[design.model].versions))
 
 
-def _group_sizes(config: Config, data: PredictionData) -> Iterator[Row]:
-    for attributes in config.data.groups:
-        groups = groups_of(config, data, attributes, np.ones(len(data.ids), dtype=bool))
-        for name, levels, n, usable in zip(
-            groups.names, groups.levels, groups.counts.tolist(), groups.usable, strict=True
-        ):
-            note = "empty" if n == 0 else "" if usable else f"fewer than {groups.min_size} rows"
-            sized = {"group": name, "levels": list(levels), "n": n, "usable": bool(usable)}
-            yield {"groups": groups.name} | sized | {"note": note}
-        if groups.n_missing:
-            missing = {"group": "", "levels": [], "n": groups.n_missing, "usable": False}
-            yield {"groups": groups.name} | missing | {"note": "an attribute is missing"}
-
-
 def _sweep(one: MeasuredDesign, config: Config) -> pa.Table | None:
     options = config.metrics.effect_sizes
     if options is None:
@@ -237,7 +229,6 @@ _COLUMNS = {
     ),
     "bands": ("model", "groups", "version", "band", "classes"),
     "states": ("model", "state", "groups", "group", "count"),
-    "group_sizes": ("groups", "group", "levels", "n", "usable", "note"),
 }  # fmt: skip
 
 
@@ -250,5 +241,4 @@ def _type(column: str) -> pa.DataType:
         return pa.string()
     if column in _WHOLE:
         return pa.int64()
-    special = {"usable": pa.bool_(), "levels": pa.list_(pa.string())}
-    return special.get(column, pa.float64())
+    return pa.float64()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from equipoise.audits.drawing import resampling_of
-from equipoise.audits.findings import Draft, Place, parts, whole
+from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
 from equipoise.audits.retrieval.designs import Design
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
@@ -154,12 +154,7 @@ def _repeats(estimate: Estimate, design: Design) -> bool:
 
 def _follows(draft: Draft) -> Draft:
     why = "of two groups' shares one follows from the other: max_skew is tested"
-    return _untested(draft, draft.finding.reason or why)
-
-
-def _untested(draft: Draft, why: str) -> Draft:
-    described = replace(draft.finding, family=Family.DESCRIPTIVE, p_value=math.nan, reason=why)
-    return replace(draft, finding=described)
+    return without_verdict(draft, why)
 
 
 def _several(estimate: Estimate) -> bool:
@@ -216,7 +211,7 @@ def _tested(draft: Draft) -> Draft:
         why = finding.reason or "there is nothing to exchange"
     else:
         return draft
-    return _untested(draft, why)
+    return without_verdict(draft, why)
 
 
 def _beside(draft: Draft, base: str) -> Draft:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from equipoise.audits import group_sizes
+from equipoise.audits.group_sizes import sizes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign
 
 Row = dict[str, Any]
@@ -24,21 +26,11 @@ _QUERIES = pa.schema(
         ("highest_queries", pa.list_(pa.string())),
     ]
 )
-_SIZES = pa.schema(
-    [
-        ("groups", pa.string()),
-        ("group", pa.string()),
-        ("levels", pa.list_(pa.string())),
-        ("n", pa.int64()),
-        ("usable", pa.bool_()),
-        ("note", pa.string()),
-    ]
-)
 
 
 def tables_of(measured: Sequence[MeasuredDesign]) -> Mapping[str, pa.Table]:
     """Return every table of a run by name, see docs/audits/retrieval.md."""
-    tables = {"group_sizes": pa.Table.from_pylist([*_sizes(measured)], _SIZES)}
+    tables = {"group_sizes": group_sizes.table(_sizes(measured))}
     distributions = [*_distributions(measured)]
     if distributions:
         tables["query_distributions"] = pa.Table.from_pylist(distributions, _QUERIES)
@@ -72,16 +64,6 @@ def _sizes(measured: Sequence[MeasuredDesign]) -> Iterator[Row]:
     """Sizes of the groups by the first model: others differ only in images left out."""
     seen: set[str] = set()
     for one in measured:
-        groups = one.design.groups
-        if one.design.name in seen:
-            continue
-        seen.add(one.design.name)
-        for name, levels, n, usable in zip(
-            groups.names, groups.levels, groups.counts.tolist(), groups.usable, strict=True
-        ):
-            note = "" if usable else f"fewer than {groups.min_size} images"
-            known = {"group": name, "levels": [*levels], "n": n, "usable": bool(usable)}
-            yield {"groups": one.design.name, **known, "note": note}
-        if groups.n_missing:
-            lost = {"group": "", "levels": [], "n": groups.n_missing, "usable": False}
-            yield {"groups": one.design.name, **lost, "note": "an attribute is missing"}
+        if one.design.name not in seen:
+            seen.add(one.design.name)
+            yield from sizes_of(one.design.groups)
