@@ -77,10 +77,12 @@ class Placement:
 
     def put(self, inputs: Any) -> dict[str, Any]:
         """Return tensors by name on the device, floats in the model's data type."""
-        return {
-            name: value.to(self.device, self.torch_dtype if value.is_floating_point() else None)
-            for name, value in inputs.items()
-        }
+        return {name: self._put(value) for name, value in inputs.items()}
+
+    def _put(self, value: Any) -> Any:
+        if not isinstance(value, self.torch.Tensor):
+            return value  # some processors add lists of sizes
+        return value.to(self.device, self.torch_dtype if value.is_floating_point() else None)
 
     def batches(self, most: int | None = None) -> Batches:
         """Return batches of a size for the device, halved when its memory is exhausted."""
