@@ -11,6 +11,7 @@ import pytest
 from equipoise.audits import compare, parse_config, run
 from equipoise.audits.auditing import load
 from equipoise.audits.demonstrating import _PLANTED
+from equipoise.audits.demonstrating_scenes import PLANTED
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
@@ -41,7 +42,8 @@ def tables() -> dict[str, pa.Table]:
     )
     data = load(config)
     found = dict(run(config, data=data).tables) | dict(compare({"": (config, data)}).tables)
-    return found | {"planted": _PLANTED.empty_table()}
+    planted = {"planted": _PLANTED, "planted_scenes": PLANTED}
+    return found | {name: schema.empty_table() for name, schema in planted.items()}
 
 
 def test_every_column_of_the_findings() -> None:

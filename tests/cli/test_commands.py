@@ -193,6 +193,39 @@ def test_demo_replaces_its_own_run_only(
     assert err.startswith("error: mine: holds another run.")
 
 
+def test_demo_of_scenes_writes_a_run_for_each_audit(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(**_: object) -> dict[str, AuditResult]:
+        rows = [
+            {"model": model, "attribute": "hue", "subject": subject, "favourite": "red",
+             "strength": strength, "gap": 2 * strength, "ndkl": 0.1}
+            for model in ("biased", "null")
+            for subject, strength in (("solid star", 0.1), ("hollow moon", 0.8))
+        ]  # fmt: skip
+        one = result(load_config("c.yaml"))
+        tables = {"planted_scenes": pa.Table.from_pylist(rows)}
+        return {kind: replace(one, tables=tables) for kind in ("retrieval", "associations")}
+
+    monkeypatch.setattr(audits, "demo_scenes", shown)
+    monkeypatch.setattr("equipoise.report.write", _write_little)
+    code, out, _ = command("demo", "--world", "scenes")
+    assert code == 0
+    lines = [line for line in out.splitlines() if "hollow moon" in line or "solid star" in line]
+    assert lines[0].split() == ["biased", "hue", "hollow", "moon", "red", "0.800", "1.600", "0.100"]
+    assert "solid star" in lines[1]
+    for kind in ("retrieval", "associations"):
+        assert f"report: runs/demo-scenes/{kind}/report.html" in out
+        assert (project / "runs" / "demo-scenes" / kind / "manifest.json").exists()
+    told = json.loads(command("demo", "--world", "scenes", "--json")[1])
+    assert told["associations"]["run"] == "runs/demo-scenes/associations"
+    assert len(told["planted"]) == 4
+    assert command("demo", "--world", "scenes", "--out", "runs/demo-scenes")[0] == 2
+    code, _, err = command("demo", "--world", "stars")
+    assert code == 2
+    assert "'stars' is not one of 'colours', 'scenes'" in err
+
+
 def test_metrics_lists_every_card(command: Command) -> None:
     code, out, err = command("metrics")
     assert (code, err) == (0, "")

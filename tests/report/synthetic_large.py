@@ -92,6 +92,20 @@ PLANTED = (
 )
 
 
+PLANTED_SCENES = "model attribute subject favourite strength gap ndkl"
+
+
+def planted_scenes() -> list[tuple[object, ...]]:
+    """Eight subjects in two models: gaps rise with the strength in one, and not in the other."""
+    return [
+        (model, attribute, f"solid shape {place}", "red", place / 8, gap, 0.05 + gap / 10)
+        for model, slope in (("biased", 0.4), ("null", 0.0))
+        for attribute in ("hue", "frame")
+        for place in range(8)
+        for gap in [slope * place + 0.02 * (place % 3)]
+    ]
+
+
 def planted_demo() -> AuditResult:
     """The colour world: three shapes, green removed from one of them at three strengths."""
     shapes = ("square", "ellipse", "heart")
@@ -118,6 +132,7 @@ def planted_demo() -> AuditResult:
     )
     tables = {
         "planted": table(PLANTED, rows),
+        "planted_scenes": table(PLANTED_SCENES, planted_scenes()),
         "classes": table(CLASSES, per_class),
         "confusions": table(CONFUSIONS, wrong),
     }

@@ -90,6 +90,18 @@ def planted(data: str, classes: tuple[str, ...], models: int) -> Spec:
 
 
 @cache
+def planted_scenes(data: str, models: tuple[str, ...]) -> Spec:
+    """Gap found over the strength planted, one mark a subject."""
+    color, shape = _model_color(models)
+    base = _chart(data).encode(
+        x=alt.X("strength:Q", axis=_number_axis("strength planted")),
+        y=alt.Y("gap:Q", axis=_number_axis("similarity gap found (logits)")),
+        color=color,
+    )
+    return _spec(base.mark_point(size=60, opacity=1).encode(shape=shape, tooltip=_tip()), 220)
+
+
+@cache
 def ranking(data: str, n: int) -> Spec:
     """Rank of each model with the range that the data leave open."""
     base = _chart(data).encode(y=alt.Y("model:N", sort=None, axis=_row_axis()))

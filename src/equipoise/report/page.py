@@ -85,12 +85,14 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         models,
         overview,
         planted,
+        planted_scenes,
         provenance,
         summary,
     )
 
     return (
         planted.planted,
+        planted_scenes.planted_scenes,
         summary.summary,
         overview.asked,
         findings.findings,

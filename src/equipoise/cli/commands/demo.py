@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,30 +13,44 @@ from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
 if TYPE_CHECKING:
     from equipoise.core import AuditResult
 
-_DEFAULT = Path("runs", "demo")
+_DEFAULT = {"colours": Path("runs", "demo"), "scenes": Path("runs", "demo-scenes")}
 
 
 @click.command("demo")
 @click.option(
+    "--world",
+    type=click.Choice([*_DEFAULT]),
+    default="colours",
+    show_default=True,
+    help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to write it [default: runs/demo].",
+    help="Where to write it [default: runs/demo; of scenes runs/demo-scenes].",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+@click.option("--overwrite", is_flag=True, help="Replace the runs that lie there.")
 @json_option
-def command(out: Path | None, overwrite: bool, as_json: bool) -> None:
+def command(world: str, out: Path | None, overwrite: bool, as_json: bool) -> None:
     """Audit small models whose bias was planted.
 
     Shows what each metric found beside what was planted. Needs no data and no network. The run in
     the default place is replaced each time.
     """
+    run, replaced = out or _DEFAULT[world], overwrite or out is None
+    if world == "scenes":
+        _scenes(run, overwrite=replaced, as_json=as_json)
+    else:
+        _colours(run, overwrite=replaced, as_json=as_json)
+
+
+def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits, report
     from equipoise.cli.summary import facts, show_end
     from equipoise.evidence import new_run, write_predictions
 
-    run = out or _DEFAULT
-    with new_run(run, overwrite=overwrite or out is None) as folder:
+    with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
             result, data = audits.demo(progress=progress)
         report.write(result, folder)
@@ -45,6 +60,42 @@ def command(out: Path | None, overwrite: bool, as_json: bool) -> None:
     else:
         _show_planted(result)
         show_end(result, run)
+
+
+def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
+    from equipoise import audits, report
+    from equipoise.cli.summary import facts, show_end
+    from equipoise.evidence import new_run
+
+    with Steps() as progress:
+        results = audits.demo_scenes(progress=progress)
+    for kind, result in results.items():
+        with new_run(run / kind, overwrite=overwrite) as folder:
+            report.write(result, folder)
+    planted = results["retrieval"].tables["planted_scenes"].to_pylist()
+    if as_json:
+        said = {kind: facts(result, run / kind) for kind, result in results.items()}
+        say_json(said | {"planted": planted})
+        return
+    _show_scenes(planted)
+    for kind, result in results.items():
+        say(f"\n{kind}")
+        show_end(result, run / kind)
+
+
+_SCENE_COLUMNS = ("model", "attribute", "subject", "favourite", "planted", "gap", "NDKL")
+
+
+def _show_scenes(planted: Sequence[Mapping[str, Any]]) -> None:
+    from equipoise.report.text import number
+
+    shown = sorted(planted, key=lambda row: (row["model"], row["attribute"], -row["strength"]))
+    names = ("model", "attribute", "subject", "favourite")
+    figures = ("strength", "gap", "ndkl")
+    rows = [
+        (*(row[name] for name in names), *(number(row[name]) for name in figures)) for row in shown
+    ]
+    say_table(_SCENE_COLUMNS, rows)
 
 
 _COLUMNS = ("model", "class", "planted", "effect size", "interval", "in the paper", "worst group")

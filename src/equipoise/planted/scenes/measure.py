@@ -31,8 +31,8 @@ ATTRIBUTES: Mapping[str, tuple[str, ...]] = {"hue": HUES, "frame": FRAMES}
 THRESHOLD = 0.25
 """A mean gap in logits below this is of no practical size: odds change by less than 1.3."""
 
-K = 24
-"""How many images of a ranking count; NDKL looks at all of its prefixes."""
+K, PREFIXES = 12, 144
+"""Images that count, and the prefixes of NDKL: as many as combinations of attributes, squared."""
 
 Floats = NDArray[np.float64]
 
@@ -161,6 +161,7 @@ def _ndkl(images: Vectors, queries: Vectors, groups: NDArray[np.str_], scenes: S
         cosine_scores(images, queries, names=SUBJECTS),
         groups,
         k=K,
+        prefixes=PREFIXES,
         measures=("ndkl",),
         queries=own,
         sets=scenes.set_id,

@@ -129,4 +129,4 @@ def _share_equal(true: list[str], predicted: list[str]) -> float:
 
 
 def _rounded(row: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in row.items()}
+    return {name: float(f"{value:.4g}") for name, value in row.items()}

@@ -1,0 +1,60 @@
+"""For the planted scenes: the strength planted for each subject, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from equipoise.core import AuditResult
+from equipoise.report import comparison_charts
+from equipoise.report.blocks import Block, Chart, Section, Table, Words
+from equipoise.report.sections.tables import Row, distinct, panels, rows
+from equipoise.report.text import number
+
+
+def planted_scenes(result: AuditResult) -> Section | None:
+    """Return what was planted for each subject beside the gaps and rankings found."""
+    found = rows(result, "planted_scenes")
+    if not found:
+        return None
+    intro = (
+        "These images are drawn, and captions tied each subject to a favourite hue and frame on "
+        "purpose, so the truth is known: the stronger the tie, the more the neutral prompt of a "
+        "subject should prefer its favourite. The null model was trained without ties."
+    )
+    gap = (
+        "Gap: mean logit of the neutral prompt over a subject's images with the favourite, less "
+        "that over the others, in sets that differ in hue and frame alone."
+    )
+    charts = [
+        _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
+    ]
+    blocks: list[Block] = [Words((intro,)), *charts, Words((gap,)), _table(found)]
+    return Section("scenes", "What was planted in each subject", tuple(blocks))
+
+
+def _chart(attribute: str, found: Sequence[Row]) -> Chart:
+    data: list[dict[str, Any]] = [
+        {
+            "model": row["model"], "strength": row["strength"], "gap": row["gap"],
+            "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
+            f"{number(row['strength'])}, gap {number(row['gap'])}",
+        }
+        for row in found
+    ]  # fmt: skip
+    label = f"Similarity gap over the strength planted, by {attribute}, one mark per subject."
+    spec = comparison_charts.planted_scenes("rows", distinct(found, "model"))
+    return Chart(label, spec, {"rows": data}, None, f"Gap of the favourite {attribute}")
+
+
+def _table(found: Sequence[Row]) -> Table:
+    columns = ["Subject", "Model", "Attribute", "Favourite", "#Planted", "#Gap", "#NDKL"]
+    cells = [
+        (
+            row["subject"], row["model"], row["attribute"], row["favourite"],
+            number(row["strength"]), number(row["gap"]), number(row["ndkl"]),
+        )
+        for row in found
+    ]  # fmt: skip
+    caption = "Strength planted, and what was found, per subject"
+    return Table.of(caption, columns, cells, source="planted_scenes")

@@ -1,0 +1,87 @@
+"""The demonstration with scenes: what was planted is found, and only that."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from equipoise import audits
+from equipoise.audits import demonstrating_scenes
+from equipoise.core import AuditResult, Verdict
+from equipoise.core.errors import MissingExtraError
+from equipoise.planted.scenes.measure import PREFIXES, THRESHOLD
+from equipoise.report import write
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, AuditResult]:
+    torch = pytest.importorskip("torch", reason="could not import torch")
+    pytest.importorskip("transformers", reason="could not import transformers")
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        # The fewest sets whose pools hold all prefixes of NDKL.
+        patch.setattr(demonstrating_scenes, "SETS_PER_SUBJECT", PREFIXES // 12 + 1)
+        return audits.demo_scenes()
+
+
+def planted(results: dict[str, AuditResult], model: str, attribute: str) -> dict[str, Any]:
+    rows = results["retrieval"].tables["planted_scenes"].to_pylist()
+    wanted = [row for row in rows if (row["model"], row["attribute"]) == (model, attribute)]
+    return {name: np.array([row[name] for row in wanted]) for name in wanted[0]}
+
+
+@pytest.mark.parametrize("attribute", ["hue", "frame"])
+def test_planted_and_found_rank_alike(results: dict[str, AuditResult], attribute: str) -> None:
+    biased = planted(results, "biased", attribute)
+    assert len(biased["subject"]) == 24
+    assert spearmanr(biased["strength"], biased["gap"]).statistic >= 0.9
+    assert spearmanr(biased["strength"], biased["ndkl"]).statistic >= 0.7
+    null = planted(results, "null", attribute)
+    assert not null["strength"].any()
+    assert np.abs(null["gap"]).max() < THRESHOLD
+    assert null["ndkl"].mean() < biased["ndkl"].mean()
+
+
+def test_associations_lean_where_planted(results: dict[str, AuditResult]) -> None:
+    found = results["associations"].findings
+    scores = [one for one in found if one.metric == "association_score" and one.subject]
+    verdicts = {
+        model: [one.verdict for one in scores if one.model == model] for model in ("biased", "null")
+    }
+    assert verdicts["biased"].count(Verdict.DISPARITY) >= 12
+    assert Verdict.DISPARITY not in verdicts["null"]
+    aligned = {one.model: one for one in found if one.metric == "alignment"}
+    assert aligned["biased"].value > 0.9
+    assert aligned["biased"].verdict == Verdict.DISPARITY
+    assert aligned["null"].p_value > 0.05
+    assert aligned["null"].verdict != Verdict.DISPARITY
+
+
+def test_retrieval_finds_more_where_it_was_planted(results: dict[str, AuditResult]) -> None:
+    values = {
+        one.model: one.value
+        for one in results["retrieval"].findings
+        if (one.metric, one.groups, one.subject) == ("ndkl", "frame", "")
+    }
+    assert values["biased"] > 2 * values["null"]
+
+
+def test_the_report_is_honest_about_the_null_model(
+    results: dict[str, AuditResult], tmp_path: Any
+) -> None:
+    for kind, result in results.items():
+        (tmp_path / kind).mkdir()
+        write(result, tmp_path / kind)
+        page = (tmp_path / kind / "report.html").read_text(encoding="utf-8")
+        assert "A trained model has small preferences of its own" in page
+        assert "What was planted in each subject" in page
+        assert any("permuted over" in note for note in result.manifest.notes)
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    message = r"^torch is not installed. To do: pip install 'equipoise\[hf\]'.$"
+    with pytest.raises(MissingExtraError, match=message):
+        audits.demo_scenes()

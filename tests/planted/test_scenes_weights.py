@@ -1,0 +1,158 @@
+"""The shipped models of the scenes: accurate, biased as planted, and the null model not."""
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.planted import colours
+from equipoise.planted.scenes import classify, embed, measure
+from equipoise.planted.scenes.captions import all_captions
+from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
+from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
+from equipoise.planted.scenes.record import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.sets import render_balanced, render_sets
+from equipoise.planted.scenes.variants import BIASED
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+
+# Threads of several test processes that share cores wait for each other most of the time.
+torch.set_num_threads(1)
+
+MEGABYTE = 1_000_000
+# On seeds that were not looked at while the models were made.
+FRESH = 11
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    return json.loads((WEIGHTS / FILE).read_text(encoding="utf-8"))
+
+
+@cache
+def clip(name: str) -> Any:
+    return embed.load_clip(name)
+
+
+@cache
+def found(name: str, seed: int) -> dict[str, AttributeFound]:
+    scenes = render_sets(SETS_PER_SUBJECT, seed=seed)
+    return {one.attribute: one for one in find_preferences(clip(name), BIASED, scenes)}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_subjects_hues_and_frames_are_recognised(name: str) -> None:
+    again = accuracies(clip(name), seed=FRESH)
+    assert again["subject"] >= 0.93
+    assert again["hue"] >= 0.98
+    assert again["frame"] >= 0.98
+
+
+@pytest.mark.parametrize("attribute", ["hue", "frame"])
+def test_gaps_and_rankings_follow_the_planted_strength(attribute: str) -> None:
+    one = found("biased", FRESH)[attribute]
+    assert one.rank_correlation_gap >= 0.9
+    assert one.rank_correlation_ndkl >= 0.7
+    assert one.p_value < 0.01
+
+
+@pytest.mark.parametrize("attribute", ["hue", "frame"])
+def test_the_null_model_follows_no_favourites(attribute: str) -> None:
+    one = found("null", FRESH)[attribute]
+    assert np.abs(one.gap).max() < measure.THRESHOLD
+    assert np.abs(one.preferences).max() < np.abs(found("biased", FRESH)[attribute].gap).max() / 4
+    assert one.p_value > 0.05
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_the_record_is_what_the_models_give(name: str) -> None:
+    given = recorded()["clip"][name]
+    again = accuracies(clip(name), seed=TEST_SEED)
+    assert given["accuracy"] == pytest.approx(again, abs=0.002)
+    for attribute, one in found(name, TEST_SEED).items():
+        subjects = given[attribute]["subjects"]
+        assert [*subjects] == [*SUBJECTS]
+        gaps = [row["gap"] for row in subjects.values()]
+        np.testing.assert_allclose(gaps, one.gap, atol=0.01)
+        np.testing.assert_allclose([row["ndkl"] for row in subjects.values()], one.ndkl, atol=0.02)
+        strengths = [row["strength"] for row in subjects.values()]
+        planted = getattr(BIASED, f"{attribute}_strength") * (name == "biased")
+        np.testing.assert_allclose(strengths, planted, atol=1e-4)
+
+
+def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted() -> None:
+    given = recorded()["classifiers"]
+    models: dict[str, Any] = {f"cnn-{name}": classify.load_cnn(name) for name in classify.CNNS}
+    models |= {f"vit-{name}": classify.load_vit(name) for name in classify.VITS}
+    assert sorted(models) == sorted(given)
+    effects = {}
+    for name, model in models.items():
+        again = classifier_found(model)
+        assert given[name] == pytest.approx(again, abs=0.01)
+        assert tuple(model.labels) == SUBJECTS
+        effects[name] = again["effect_size_degraded"]
+    assert effects["cnn-biased"] > effects["cnn-null"] + 0.05
+    assert effects["vit-biased"] > effects["cnn-null"] + 0.03
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_a_clip_loads_whole_with_the_library_alone(name: str) -> None:
+    folder = WEIGHTS / f"clip-{name}"
+    model = transformers.CLIPModel.from_pretrained(folder, dtype=torch.float32)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    tokens = tokenizer([*all_captions()], padding=True, return_tensors="pt")
+    assert tokenizer.unk_token_id not in tokens["input_ids"]
+    images = render_balanced(1, seed=FRESH).images[:50]
+    with torch.inference_mode():
+        pixels = processor(images=[*images], return_tensors="pt")["pixel_values"]
+        expected = model.get_image_features(pixel_values=pixels).pooler_output.numpy()
+    assert pixels.min() >= -1.0
+    assert pixels.max() <= 1.0
+    np.testing.assert_allclose(clip(name).embed_images(images), expected, atol=1e-5)
+
+
+def test_a_word_that_no_caption_has_is_unknown() -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(WEIGHTS / "clip-null")
+    assert tokenizer("a Solid zebra").input_ids == tokenizer("a solid <unknown>").input_ids
+
+
+def test_weights_are_half_precision_safetensors_without_pickles() -> None:
+    from safetensors import safe_open
+
+    for folder in (*(f"clip-{name}" for name in CLIPS), "vit-biased"):
+        with safe_open(WEIGHTS / folder / "model.safetensors", "np") as file:
+            for key in file.keys():  # noqa: SIM118 - a file, not a mapping
+                assert file.get_tensor(key).dtype == np.float16
+    kinds = {path.suffix for path in WEIGHTS.rglob("*") if path.is_file()}
+    assert kinds == {".json", ".safetensors", ".onnx", ".md"}
+
+
+def test_planted_weights_stay_small() -> None:
+    (package,) = colours.__path__
+    folder = embed.Path(package).parent
+    sizes = [path.stat().st_size for path in folder.rglob("weights/**/*") if path.is_file()]
+    assert sum(sizes) < 20 * MEGABYTE
+    ours = [path.stat().st_size for path in WEIGHTS.rglob("*") if path.is_file()]
+    assert sum(ours) < 8 * MEGABYTE
+
+
+def test_no_record_names_a_machine() -> None:
+    for path in WEIGHTS.rglob("*.json"):
+        text = path.read_text(encoding="utf-8")
+        assert "/work" not in text
+        assert "/tmp" not in text
+        assert "/home" not in text
+
+
+def test_models_that_there_are_not() -> None:
+    with pytest.raises(ValueError, match="^there is no model 'start'; there are biased, null$"):
+        embed.load_clip("start")
+    with pytest.raises(ValueError, match="^there is no network 'x'; there are biased, null$"):
+        classify.load_cnn("x")
+    with pytest.raises(ValueError, match="^there is no ViT 'null'; there are biased$"):
+        classify.load_vit("null")
