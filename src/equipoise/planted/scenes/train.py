@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import MissingExtraError
+from equipoise.planted.scenes.classifiers import ClassifierRecipe, train_classifiers
+from equipoise.planted.scenes.embed import CLIPS
+from equipoise.planted.scenes.record import write_record
+from equipoise.planted.scenes.train_clip import ClipRecipe, train_clips
 
 PARTS = ("clip", "classifiers")
 
 
-def train(out: Path, parts: Sequence[str]) -> None:
+def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: ClassifierRecipe) -> None:
     """Train models into a folder, then measure all that lie there.
 
     Parameters
@@ -23,6 +27,8 @@ def train(out: Path, parts: Sequence[str]) -> None:
         Made where it is missing.
     parts : sequence of str
         Some of `PARTS`.
+    clip, classifier : ClipRecipe, ClassifierRecipe
+        How to train.
 
     Raises
     ------
@@ -30,15 +36,11 @@ def train(out: Path, parts: Sequence[str]) -> None:
         If a library that training needs is not installed.
     """
     torch = _needed("torch")
-    _needed("transformers")
-    from equipoise.planted.scenes.classifiers import ClassifierRecipe, train_classifiers
-    from equipoise.planted.scenes.embed import CLIPS
-    from equipoise.planted.scenes.record import write_record
-    from equipoise.planted.scenes.train_clip import ClipRecipe, train_clips
-
+    for name in ("transformers", "onnx", "onnxscript"):
+        _needed(name)
+    # Where cores are shared, two threads wait for each other more than they save.
     torch.set_num_threads(1)
     out.mkdir(parents=True, exist_ok=True)
-    clip, classifier = ClipRecipe(), ClassifierRecipe()
     if "clip" in parts:
         train_clips(out, CLIPS, clip)
     if "classifiers" in parts:
@@ -59,7 +61,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     arguments = parser.parse_args()
-    train(arguments.out, arguments.parts)
+    train(arguments.out, arguments.parts, ClipRecipe(), ClassifierRecipe())
 
 
 if __name__ == "__main__":

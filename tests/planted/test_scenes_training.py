@@ -1,0 +1,97 @@
+"""Training the models of the scenes: whole, on next to nothing."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import MissingExtraError
+from equipoise.planted.scenes import classifiers, networks, train, train_clip
+from equipoise.planted.scenes.captions import all_captions
+from equipoise.planted.scenes.classifiers import ClassifierRecipe
+from equipoise.planted.scenes.embed import WEIGHTS
+from equipoise.planted.scenes.record import FILE
+from equipoise.planted.scenes.train_clip import ClipRecipe
+from equipoise.planted.scenes.variants import START
+
+CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1)
+CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)
+
+
+@pytest.fixture
+def torch() -> Any:
+    torch = pytest.importorskip("torch", reason="could not import torch")
+    pytest.importorskip("transformers", reason="could not import transformers")
+    torch.set_num_threads(1)
+    return torch
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_training_writes_every_model_and_its_record(torch: Any, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    train.train(tmp_path, train.PARTS, CLIP, CLASSIFIER)
+    made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    shipped = {path.relative_to(WEIGHTS) for path in WEIGHTS.rglob("*") if path.is_file()}
+    assert made == shipped - {Path("README.md")}
+    record, ours = (
+        json.loads((folder / FILE).read_text(encoding="utf-8")) for folder in (tmp_path, WEIGHTS)
+    )
+    assert record["recipes"]["clip"]["steps"] == 3
+    assert ours["recipes"]["clip"] == vars(ClipRecipe())
+    assert ours["recipes"]["classifiers"] == vars(ClassifierRecipe())
+    assert [*record["clip"]] == [*ours["clip"]]
+
+
+def test_a_seed_gives_the_same_clip_again(torch: Any) -> None:
+    first, again = (train_clip.train_start(CLIP).state_dict() for _ in range(2))
+    assert all(torch.equal(first[key], again[key]) for key in first)
+
+
+def test_the_loss_is_that_of_the_library(torch: Any) -> None:
+    torch.manual_seed(0)
+    model = networks.build_clip(len(networks.build_tokenizer())).eval()
+    tokens, mask = (torch.from_numpy(one) for one in train_clip.token_rows())
+    said = np.array([5, 900, 5, 41, 41, 1000])
+    pixels = torch.rand(len(said), 3, 32, 32)
+    with torch.inference_mode():
+        ours = train_clip._loss(model, pixels, said, tokens, mask)
+        theirs = model(
+            input_ids=tokens[said], attention_mask=mask[said], pixel_values=pixels, return_loss=True
+        ).loss
+    assert float(ours) == pytest.approx(float(theirs), abs=1e-5)
+
+
+def test_captions_fit_the_positions_of_the_text_tower(torch: Any) -> None:
+    tokens, mask = train_clip.token_rows()
+    assert len(tokens) == len(all_captions())
+    assert tokens.shape[1] <= networks.POSITIONS
+    ends = tokens[np.arange(len(tokens)), mask.sum(axis=1) - 1]
+    assert set(ends) == {3}
+    assert set(tokens[:, 0]) == {1}
+
+
+def test_every_second_training_image_of_a_classifier_is_degraded() -> None:
+    images, subject = classifiers.training_images("biased", CLASSIFIER)
+    assert len(images) == len(subject) == 64
+    rough = np.abs(np.diff(images.astype(float), axis=2)).mean(axis=(1, 2, 3))
+    assert rough[::2].min() > rough[1::2].max()
+
+
+def test_shipped_clips_continue_from_a_start_that_is_not_shipped() -> None:
+    assert START.name not in {path.name.removeprefix("clip-") for path in WEIGHTS.iterdir()}
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers"])
+def test_without_a_library_it_says_what_to_install(
+    package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("torch", "transformers"):
+        # The libraries that are asked for before it are there, whatever this machine has.
+        monkeypatch.setitem(sys.modules, name, None if name == package else sys)
+    message = rf"^{package} is not installed. To do: pip install 'equipoise\[train\]'.$"
+    with pytest.raises(MissingExtraError, match=message):
+        train.train(tmp_path / "out", train.PARTS, CLIP, CLASSIFIER)
+    assert not (tmp_path / "out").exists()
