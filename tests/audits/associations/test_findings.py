@@ -22,6 +22,7 @@ from audits.associations.association_world import (
     words,
 )
 from equipoise import metrics as m
+from equipoise.audits.associations.leaning import crossed
 from equipoise.core import Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import ImageSimilarities
@@ -91,6 +92,45 @@ def test_text_sets_are_compared_with_images_and_texts_of_the_groups() -> None:
     result = run(asked("weat", "science", "arts", alternative="two-sided", ddof=0))
     assert {f.version for f in result.findings} == {"ITP", "TT"}
     assert json.loads(pick(result, "weat", version="TT").parameters)["ddof"] == 0
+
+
+def test_targets_that_lean_to_one_set_are_not_said_to_go_with_two() -> None:
+    men = {"images": {"gender": "Male"}, "words": ["male", "him"]}
+    both = {"arts": {"words": ["man", "he"]}, "men": men}
+    result = run(asked("weat", "science", "arts", modalities=["TT"], alternative="less"), sets=both)
+    found = pick(result, "weat")
+    assert found.value < 0
+    assert all(one.value > 0 for one in found.by_group)
+    assert found.direction == "science goes more with women than arts does (texts with texts)"
+    question = asked("differential_association", "arts", "science", modalities=["ITP"])
+    concepts = run(question, sets=both)
+    assert pick(concepts, "differential_association").direction == (
+        "arts goes more with men than science does (texts of the target with images of the groups)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("means", "told"),
+    [
+        ((0.2, -0.1), "x goes with men, y with women"),
+        ((-0.2, 0.1), "x goes with women, y with men"),
+        ((0.2, 0.1), "x goes more with men than y does"),
+        ((-0.1, -0.2), "x goes more with men than y does"),
+        ((-0.2, -0.1), "x goes more with women than y does"),
+        ((0.2, 0.0), "x goes more with men than y does"),
+        ((0.1, 0.1), ""),
+        ((math.nan, 0.1), ""),
+    ],
+)
+def test_who_goes_with_whom_follows_both_means(means: tuple[float, float], told: str) -> None:
+    assert crossed(("x", "y"), means, ("men", "women")) == told
+
+
+def test_labels_go_more_with_a_set() -> None:
+    labels = ("labels of f", "those of m")
+    assert crossed(labels, (0.2, 0.1), ("men", "women"), plural=True) == (
+        "labels of f go more with men than those of m do"
+    )
 
 
 def test_sc_weat_measures_every_member() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ from equipoise.audits.associations.spaces import Side, Space
 from equipoise.audits.associations.words import cosines
 from equipoise.audits.findings import Place, without_verdict
 from equipoise.core.errors import DataError
+from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.data.problems import listed
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
@@ -80,9 +82,9 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
             )
             text = crossed(
                 (f"labels of {first}", f"those of {second}"),
-                estimate.value,
+                _means(estimate),
                 question.pair,
-                verb="go",
+                plural=True,
             )
             place = question.place(space)
             told = Told(f"{asked.attributes[0]} against {asked.attributes[1]}", text)
@@ -97,6 +99,16 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
                     },
                 )  # fmt: skip
             yield from _unused(question, space, found)
+
+
+def _means(estimate: Estimate) -> tuple[float, float]:
+    """Return the mean association score of the labels of each group; NaN where it has none."""
+    scores = [
+        [part.value for part in estimate.parts if part.shows.endswith(f"in {side}")]
+        for side in ("x", "y")
+    ]
+    first, second = (math.fsum(one) / len(one) if one else math.nan for one in scores)
+    return first, second
 
 
 def measure_concentration(question: Question) -> Iterator[Piece]:

@@ -11,8 +11,8 @@ from equipoise.core.finding import GroupValue
 _HOW = MappingProxyType(
     {
         "II": "images with images",
-        "ITP": "texts with images of both",
-        "ITA": "images with texts of both",
+        "ITP": "texts of the target with images of the groups",
+        "ITA": "images of the target with texts of the groups",
         "TT": "texts with texts",
     }
 )
@@ -28,17 +28,36 @@ def closer(subject: str, value: float, pair: tuple[str, str], modality: str = ""
 
 def crossed(
     targets: tuple[str, str],
-    value: float,
+    means: tuple[float, float],
     pair: tuple[str, str],
     modality: str = "",
-    verb: str = "goes",
+    *,
+    plural: bool = False,
 ) -> str:
-    """Say which of two targets goes with which of two sets."""
-    if math.isnan(value) or value == 0:
+    """Say which of two targets goes more with which of two sets.
+
+    Each goes with a set of its own only where their mean associations have different signs: two
+    targets that both lean to the first set still differ.
+
+    Parameters
+    ----------
+    targets : tuple of str
+    means : tuple of float
+        Mean association of each target; positive leans to the first of `pair`.
+    pair : tuple of str
+    modality : str
+    plural : bool
+        Whether the targets are named in the plural.
+    """
+    one, other = means
+    if math.isnan(one) or math.isnan(other) or one == other:
         return ""
-    near, far = pair if value > 0 else pair[::-1]
+    near, far = pair if one > other else pair[::-1]
     first, second = targets
-    return f"{first} {verb} with {near}, {second} with {far}{_how(modality)}"
+    verb, does = ("go", "do") if plural else ("goes", "does")
+    if one * other < 0:
+        return f"{first} {verb} with {near}, {second} with {far}{_how(modality)}"
+    return f"{first} {verb} more with {near} than {second} {does}{_how(modality)}"
 
 
 def extremes(what: str, by_group: Sequence[GroupValue]) -> str:

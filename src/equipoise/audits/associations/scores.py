@@ -67,9 +67,10 @@ def measure_weat(question: Question) -> Iterator[Piece]:
                 **question.drawn,
             )
             effect, difference = estimate.parts
+            x, y = effect.by_group
             told = Told(
                 f"{first} against {second}",
-                crossed((first, second), estimate.value, question.pair, case.modality),
+                crossed((first, second), (x.value, y.value), question.pair, case.modality),
                 names_of(sides),
                 effect.by_group,
                 without(sides),
@@ -137,9 +138,10 @@ def measure_differential(question: Question) -> Iterator[Piece]:
                 fixed=() if asked.resample_texts else ("c1", "c2"),
                 **question.drawn,
             )
+            c1, c2 = estimate.parts
             told = Told(
                 f"{first} against {second}",
-                crossed((first, second), estimate.value, question.pair, case.modality),
+                crossed((first, second), (c1.value, c2.value), question.pair, case.modality),
                 names_of(sides),
                 (),
                 without(sides),
