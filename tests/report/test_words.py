@@ -1,12 +1,15 @@
 """Sentences, contrasts and numbers as a reader meets them."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from equipoise.core import Verdict
+from equipoise.core import AuditResult, Family, Verdict
 from equipoise.report import text
+from equipoise.report.blocks import Facts
 from equipoise.report.contrast import contrast
+from equipoise.report.sections.overview import asked
 from equipoise.report.words import figures, heading, ranked, sentence
 from report.synthetic import NAN, faces, finding, group_values
 
@@ -190,3 +193,24 @@ def test_visible_spells_out_what_cannot_be_seen() -> None:
 )
 def test_p_value(value: float, expected: str) -> None:
     assert text.p_value(value) == expected
+
+
+def counted(result: AuditResult) -> str:
+    facts = next(block for block in asked(result).blocks if isinstance(block, Facts))
+    return dict(facts.pairs)["Tests"].split(";")[0]
+
+
+def test_only_what_has_a_p_value_counts_as_a_test() -> None:
+    some = (
+        finding(subject="cat", family=Family.LEAF),
+        finding(subject="dog", family=Family.LEAF, p_value=NAN, q_value=NAN),
+        finding(family=Family.COMPOSITE),
+    )
+    result = replace(faces(), findings=some)
+    assert counted(result) == "1 test of single classes, 1 test over all classes"
+
+
+def test_single_tests_of_diversity_are_about_pairs() -> None:
+    pair = finding(audit="diversity", subject="a − b", family=Family.LEAF)
+    result = replace(faces(), findings=(pair,))
+    assert counted(result) == "1 test of single pairs of sets, 0 tests over all pairs of sets"

@@ -7,11 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.concepts.worlds import frame, run, tables, values
+from audits.concepts.worlds import frame, run, small, tables, values
 from concept_worlds import world
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.report import render
+from equipoise.report.blocks import Facts
 from equipoise.report.sections.concepts import versions
+from equipoise.report.sections.overview import asked
 
 CONCEPTS, REAL, SWITCHING = 24, 22, 23
 FIXED = ("weighted", "sampled")
@@ -106,6 +108,18 @@ def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
         elif not np.isnan(finding.value):
             assert finding.family is not Family.DESCRIPTIVE
             assert finding.q_value <= 1
+
+
+def test_what_a_version_cannot_estimate_is_no_test_either() -> None:
+    result = run(small(versions={"rare": {"min_positives": 90}}))
+    rare = [one for one in result.findings if one.version == "rare"]
+    assert {one.verdict for one in rare} == {Verdict.NOT_ESTIMABLE}
+    assert {one.family for one in rare} == {Family.DESCRIPTIVE}
+    section = asked(result)
+    facts = next(block for block in section.blocks if isinstance(block, Facts))
+    assert dict(facts.pairs)["Tests"].startswith(
+        "4 tests of single concepts, 1 test over all concepts;"
+    )
 
 
 def test_the_findings_of_the_baseline_say_what_becomes_of_them() -> None:

@@ -82,7 +82,10 @@ def _settled(run: Run, draft: Draft, effect: str, pair_of: str = "") -> Draft:
     why = finding.reason
     if not math.isnan(finding.value):
         why = why or _why_untested(run, finding, pair_of)
-    family = Family.DESCRIPTIVE if why and not math.isnan(finding.value) else finding.family
+    tested = run.baseline and not run.results.hall
+    if why and not math.isnan(finding.value):
+        tested = False
+    family = finding.family if tested else Family.DESCRIPTIVE
     told = effect if run.baseline else ""
     settled = replace(
         finding,

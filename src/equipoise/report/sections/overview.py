@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,7 +61,8 @@ def _question_between(models: Sequence[str], groups: Sequence[str], target: obje
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     manifest = result.manifest
-    families = [finding.family for finding in result.findings]
+    # Findings without a p-value were not tested.
+    families = [one.family for one in result.findings if math.isfinite(one.p_value)]
     spoken = voice(result.findings[0].audit) if result.findings else None
     parts = spoken.parts if spoken else "classes"
     tested = (

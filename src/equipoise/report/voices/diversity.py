@@ -36,7 +36,7 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 
 VOICE = Voice(
     question=_question,
-    parts="sets",
+    parts="pairs of sets",
     titles=MappingProxyType(
         {
             "iss_intra": "Diversity within a set (ISS intra)",
