@@ -152,6 +152,7 @@ def test_mcas_is_the_sum_of_its_parts_which_are_not_tested_again() -> None:
     whole = pick(result, "mcas")
     parts = [f for f in result.findings if f.metric == "association_score"]
     assert sum(f.value for f in parts) == pytest.approx(whole.value, abs=1e-12)
+    assert whole.family is Family.COMPOSITE
     assert {f.family for f in parts} == {Family.DESCRIPTIVE}
     assert whole.direction == "doctor is closer to men than to women"
     assert result.tables["mcas_parts"].column("part").to_pylist() == ["II", "ITP", "ITA", "TT"]

@@ -52,7 +52,7 @@ def measure_mcas(question: Question) -> Iterator[Piece]:
             )
             found[target] = estimate
             told = _told(question, sides, estimate, target)
-            yield drafted(estimate, place, Family.LEAF, told)
+            yield drafted(estimate, place, Family.COMPOSITE, told)
             yield from _components(question, space, sides, estimate, target)
         if asked.generated:
             yield from _generated(question, place, found)
