@@ -33,6 +33,7 @@ MEN, WOMEN = (IMAGES[rows_of("gender", one)] for one in ("Male", "Female"))
 HE, SHE = (TEXTS[rows_of("list", one)] for one in ("men", "women"))
 DOCTORS, NURSES = (IMAGES[rows_of("job", one)] for one in ("doctor", "nurse"))
 DOCTOR, NURSE = TEXTS[rows_of("list", "prompt")][:1], TEXTS[rows_of("list", "prompt")][1:]
+FEW = Bootstrap(60, 200, 0.95, 1 / 200)
 OUTSIDE = {"subject": "name", "value": "salary"}
 
 
@@ -167,11 +168,34 @@ def test_parts_of_mcas_that_are_asked_for_are_told_once() -> None:
 def test_generated_images_have_diffusion_bias_and_amplification() -> None:
     result = run(asked("mcas", "doctor", "nurse", generated=True))
     direct = m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3)
-    assert pick(result, "diffusion_bias", subject="doctor").value == m.diffusion_bias(direct).value
+    size = pick(result, "diffusion_bias", subject="doctor")
+    assert size.value == m.diffusion_bias(direct).value
+    assert size.direction == "the images of doctor lean less than its texts"
     gain = pick(result, "bias_amplification", subject="doctor")
     assert gain.value == m.bias_amplification(direct).value
     assert gain.family is Family.DESCRIPTIVE
     assert result.tables["amplification"].num_rows == 2
+
+
+def test_diffusion_bias_has_an_interval_and_no_test_of_another_hypothesis() -> None:
+    found = pick(run(asked("mcas", "doctor", generated=True)), "diffusion_bias")
+    direct = m.diffusion_bias(m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3, resampling=FEW))
+    assert (found.family, found.verdict, found.null) == (Family.DESCRIPTIVE, Verdict.NONE, "")
+    assert math.isnan(found.p_value)
+    assert math.isnan(found.chance)
+    interval = direct.interval()
+    assert (found.ci_low, found.ci_high) == (interval.low, interval.high)
+    signed = direct.parts[0]
+    assert found.reason == (
+        "not tested: its null, that groups are exchangeable, is not that both sizes are equal: "
+        f"read the interval of |II| - |TT|, {signed.low:.3g} to {signed.high:.3g}"
+    )
+
+
+def test_images_that_lean_to_the_other_side_than_their_texts_are_told() -> None:
+    crossed_over = {"doctor": {"images": {"job": "nurse"}, "words": ["a photo of a doctor"]}}
+    found = pick(run(asked("mcas", "doctor", generated=True), sets=crossed_over), "diffusion_bias")
+    assert found.direction.endswith("and to opposite sides: images to women, texts to men")
 
 
 def test_amplification_over_texts_that_lean_nowhere_is_not_estimable() -> None:
@@ -357,7 +381,7 @@ def test_units_are_exchanged_as_a_whole() -> None:
         DOCTORS, MEN, WOMEN, units={
             "a": images()["person"].to_numpy()[rows_of("gender", "Male")],
             "b": images()["person"].to_numpy()[rows_of("gender", "Female")],
-        }, resampling=Bootstrap(60, 200, 0.95, 1 / 200), rng=3,
+        }, resampling=FEW, rng=3,
     )  # fmt: skip
     assert found.p_value == direct.p_value
 

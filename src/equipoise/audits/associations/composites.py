@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from equipoise.audits.associations.pieces import (
 )
 from equipoise.audits.associations.spaces import Side, Space, units_of
 from equipoise.audits.associations.summaries import summaries
-from equipoise.audits.findings import Place, without_verdict
+from equipoise.audits.findings import Draft, Place, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
@@ -31,6 +32,10 @@ from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 
 _EXCHANGED = [("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")]
 _KINDS = (("images", "image"), ("texts", "text"))
+_NOT_EQUAL = (
+    "not tested: its null, that groups are exchangeable, is not that both sizes are equal: read "
+    "the interval of |II| - |TT|"
+)
 _PART = "a part of mcas, which is tested; ask for association_score to test it by itself"
 
 
@@ -107,10 +112,8 @@ def _generated(question: Question, place: Place, found: Mapping[str, Estimate]) 
     bias = {target: diffusion_bias(one) for target, one in found.items()}
     gain = {target: bias_amplification(one) for target, one in found.items()}
     for target in found:
-        signed = bias[target].parts[0].value
-        more = "more" if signed > 0 else "less"
-        text = "" if signed == 0 else f"the images of {target} lean {more} than its texts"
-        yield drafted(bias[target], place, Family.LEAF, Told(target, text))
+        text = _images_and_texts(target, found[target], question.pair)
+        yield _untested(bias[target], place, Told(target, text))
         yield drafted(gain[target], place, Family.DESCRIPTIVE, Told(target))
     x = np.array([bias[target].value for target in found])
     y = np.array([gain[target].value for target in found])
@@ -127,6 +130,37 @@ def _generated(question: Question, place: Place, found: Mapping[str, Estimate]) 
                 "fitted": float(smooth), "reason": gain[target].reason,
             },
         )  # fmt: skip
+
+
+def _untested(estimate: Estimate, place: Place, told: Told) -> Draft:
+    """Draft diffusion bias without chance level and p, which would answer another question."""
+    draft = drafted(estimate, place, Family.DESCRIPTIVE, told)
+    signed = estimate.parts[0]
+    ends = "" if math.isnan(signed.low) else f", {signed.low:.3g} to {signed.high:.3g}"
+    shown = replace(
+        draft.finding,
+        chance=math.nan,
+        chance_low=math.nan,
+        chance_high=math.nan,
+        excess=math.nan,
+        null="",
+    )
+    return without_verdict(replace(draft, finding=shown), f"{_NOT_EQUAL}{ends}")
+
+
+def _images_and_texts(target: str, whole: Estimate, pair: tuple[str, str]) -> str:
+    """Say whether images or texts of a target lean more, and whether to different sides."""
+    leans = {part.metric: part.value for part in whole.parts}
+    images, texts = leans["II"], leans["TT"]
+    if math.isnan(images) or math.isnan(texts):
+        return ""
+    apart = abs(images) - abs(texts)
+    size = "more than" if apart > 0 else "less than" if apart < 0 else "as much as"
+    text = f"the images of {target} lean {size} its texts"
+    if images * texts >= 0:
+        return text
+    near, far = pair if images > 0 else pair[::-1]
+    return f"{text}, and to opposite sides: images to {near}, texts to {far}"
 
 
 def smoothed(x: Any, y: Any, span: float) -> Any:
