@@ -281,6 +281,20 @@ def test_a_planted_disparity_stays_under_every_metric(metric: Metric) -> None:
     assert max(one["p_value"] for one in others) > 0.05
 
 
+@pytest.mark.parametrize("metric", ["auroc", "true_positive_rate"])
+def test_scores_that_are_all_equal_give_no_negative_zero(metric: Metric) -> None:
+    _, labels, group = world(3, n=200)
+    found = concept_disparity(
+        np.full(labels.shape, 0.5), labels, {"g": group}, metric=metric, min_positives=5,
+        replicates=20, resampling=QUICK,
+    )  # fmt: skip
+    numbers = [one for row in found.by.to_pylist() for one in row.values() if one == 0.0]
+    ends = found.interval()
+    numbers += [found.value, ends.low, ends.high]
+    assert [found.value, ends.low, ends.high] == [0.0, 0.0, 0.0]
+    assert not np.signbit(numbers).any()
+
+
 def test_halls_protocol_says_its_rule_and_has_no_p() -> None:
     found = concept_disparity(*world(9), prevalence="hall", replicates=50)
     assert (found.p_value, found.chance) == (None, None)

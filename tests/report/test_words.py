@@ -1,9 +1,12 @@
 """Sentences, contrasts and numbers as a reader meets them."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.report import text
@@ -214,3 +217,14 @@ def test_single_tests_of_diversity_are_about_pairs() -> None:
     pair = finding(audit="diversity", subject="a − b", family=Family.LEAF)
     result = replace(faces(), findings=(pair,))
     assert counted(result) == "1 test of single pairs of sets, 0 tests over all pairs of sets"
+
+
+@given(st.floats(), st.integers(0, 6))
+def test_no_number_is_written_as_a_negative_zero(value: float, digits: int) -> None:
+    for shown in (text.number(value, digits), text.percent(value)):
+        assert not re.fullmatch(r"[-−]0(\.0*)?(\u00a0%)?", shown)
+
+
+@pytest.mark.parametrize(("value", "digits"), [(-0.5, 0), (-5e-7, 6), (-0.0004, 3)])
+def test_a_small_number_keeps_its_first_digit(value: float, digits: int) -> None:
+    assert text.number(value, digits) == f"{value:.1g}".replace("-", "−")

@@ -162,3 +162,8 @@ def test_bad_input() -> None:
         judge(**(BASE | {"threshold": -0.1}))
     with pytest.raises(InputError, match="^alpha=1.0: expected a rate between 0 and 1$"):
         judge(**(BASE | {"alpha": 1.0}))
+
+
+def test_a_zero_has_no_sign() -> None:
+    _, reason = judge(**(BASE | {"value": 0.0, "low": -0.0, "high": -0.0, "q": 1.0}))
+    assert reason == "the interval ends at 0 < 0.1, the threshold"

@@ -92,7 +92,7 @@ class Folded:
         """Return the lower and upper end."""
         low, high = self.signed(level)
         if low <= 0.0 <= high:
-            return 0.0, max(-low, high)
+            return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
         return min(abs(low), abs(high)), max(abs(low), abs(high))
 
     def signed(self, level: float) -> tuple[float, float]:

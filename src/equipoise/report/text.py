@@ -32,16 +32,17 @@ _ROUNDING = 1e-12
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: fixed decimals, "–" where there is none.
 
-    Magnitudes below half the last digit keep their first significant digit instead of
-    becoming 0, but for those that are the rounding of sums.
+    Magnitudes that would round to 0 keep their first significant digit, but for those that are
+    the rounding of sums. 0 has no sign.
     """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if _ROUNDING < abs(value) < 0.5 * 10**-digits:
-        return f"{value:.1g}".replace("-", "−")
-    return f"{0.0 if abs(value) <= _ROUNDING else value:.{digits}f}".replace("-", "−")
+    if abs(value) <= _ROUNDING:
+        return f"{0.0:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return (text if float(text) else f"{value:.1g}").replace("-", "−")
 
 
 def count(value: float | None) -> str:
@@ -53,7 +54,7 @@ def count(value: float | None) -> str:
 
 def percent(share: float) -> str:
     """Return a share in [0, 1] as a percentage with one decimal."""
-    return f"{100 * share:.1f}\u00a0%"
+    return f"{round(100 * share, 1) + 0.0:.1f}\u00a0%"
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:

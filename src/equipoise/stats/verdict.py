@@ -132,6 +132,7 @@ def _doubt(q: float, alpha: float, excess: float, threshold: float, reach: float
 def _compare(name: str, left: float, right: float) -> str:
     """Write both numbers with as many digits as tell them apart."""
     sign = "<" if left < right else ">" if left > right else "="
+    left, right = left + 0.0, right + 0.0  # 0 has no sign
     texts = [(f"{left:.{digits}g}", f"{right:.{digits}g}") for digits in (2, 3, 4, 6, 9, 17)]
     first, second = next(
         (pair for pair in texts if (pair[0] != pair[1]) != (sign == "=")), texts[0]

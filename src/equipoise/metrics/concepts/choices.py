@@ -180,9 +180,9 @@ def _row(old: Contrast, new: Contrast | None, alpha: float) -> dict[str, float |
         new = Contrast(math.nan, math.nan, math.nan, False, np.full(1, np.nan))
     change, low, high = math.nan, math.nan, math.nan
     if not math.isnan(old.value + new.value):
-        change = old.sign * (new.value - old.value)
+        change = old.sign * (new.value - old.value) + 0.0  # no -0.0
         ends = percentile(old.sign * (new.replicates - old.replicates), 1.0 - alpha)
-        low, high = float(ends[0]), float(ends[1])
+        low, high = float(ends[0]) + 0.0, float(ends[1]) + 0.0
     return {
         "baseline_value": old.value,
         "value": new.value,

@@ -44,7 +44,11 @@ class Contrast:
 
     def reversed(self) -> Contrast:
         """Return the contrast of the groups in the other order."""
-        return Contrast(-self.value, -self.high, -self.low, self.significant, -self.replicates)
+        # 0 - x, not -x: a difference of 0 stays 0 and does not become -0.
+        return Contrast(
+            0.0 - self.value, 0.0 - self.high, 0.0 - self.low, self.significant,
+            0.0 - self.replicates,
+        )  # fmt: skip
 
 
 def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, dict[Key, Contrast]]:
