@@ -136,7 +136,12 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     high = max(known, key=lambda one: one.value)
     what = _BEHIND.get(metric, metric.replace("_", " "))
     of = f" of {subject}" if subject else ""
-    return f"{what}{of}: lowest for {low.group}, highest for {high.group}"
+    return f"{what}{of}: lowest for {_quoted(low.group)}, highest for {_quoted(high.group)}"
+
+
+def _quoted(group: str) -> str:
+    """Quote the name of an intersection, whose commas would read as those of the sentence."""
+    return f"“{group}”" if "," in group else group
 
 
 _BEHIND = {

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
 from equipoise.metrics import iss_cross, iss_difference, iss_intra
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -192,13 +192,20 @@ def test_a_subset_lists_images_of_the_set() -> None:
 
 
 def test_components_are_projected_on_before() -> None:
-    found = by_metric(run(metrics={"components": 2}))
+    result = run(metrics={"components": 2})
+    found = by_metric(result)
     rows = vectors()
     sets = {"north": rows[:40], "south": rows[40:80]}
     expected = iss_cross(sets, components=2, resampling=None).value
     assert found["iss_cross", ""].value == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(InputError, match=r"^components=7: expected 1 to 6"):
-        run(metrics={"components": 7})
+    assert '"components": 2' in found["iss_cross", ""].parameters
+    # One number, wherever it stands.
+    pair = found["iss_difference", "north − south"]
+    matrix = {(r["set_a"], r["set_b"]): r for r in result.tables["distances"].to_pylist()}
+    for group in pair.by_group:
+        alone = found["iss_intra", group.group].value
+        assert alone == pytest.approx(group.value, rel=1e-12)
+        assert alone == pytest.approx(matrix[group.group, group.group]["distance"], rel=1e-12)
 
 
 def test_without_resampling_values_alone() -> None:
@@ -229,8 +236,8 @@ def test_without_resampling_values_alone() -> None:
         ),
         (
             {"testing": {"thresholds": {"accuracy": 0.5}}},
-            "configuration: testing.thresholds: no metric is called 'accuracy'. Allowed: iss_intra, "
-            "iss_cross, iss_difference, mean_distance",
+            "configuration: testing.thresholds: no metric is called 'accuracy'. Allowed: "
+            "iss_intra, iss_cross, iss_difference, mean_distance",
         ),
         (
             {"models": {"m": {"file": "f.npy", "id": "i", "ids": "j.txt"}}},
@@ -269,3 +276,19 @@ def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(script)], check=True)
     for name in ("images.csv", "embeddings.npy", "stock.csv", "stock.npy"):
         assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
+
+
+def test_values_with_commas_make_no_set_of_two() -> None:
+    named = table().with_columns(
+        a=pl.Series(["a, b"] * 42 + ["a"] * 42), b=pl.Series(["c"] * 42 + ["b, c"] * 42)
+    )
+    result = run(data={"images": {"table": named, "id": "image"}, "sets": [["a", "b"]]})
+    sets = {f.subject for f in result.findings if f.metric == "iss_intra"}
+    assert len(sets) == 2
+
+
+def test_images_that_are_all_alike_are_a_tie() -> None:
+    result = run(models={"m": {"file": np.ones((84, 6))}})
+    cross = by_metric(result)["iss_cross", ""]
+    assert cross.p_value == 1.0
+    assert cross.verdict != Verdict.DISPARITY

@@ -1,5 +1,6 @@
 """The audit of retrieval: what was planted is found, and unusual input is told."""
 
+import json
 import re
 import subprocess
 import sys
@@ -187,11 +188,104 @@ def test_images_that_cannot_be_ranked_are_counted() -> None:
 
 def test_a_small_pool_shortens_the_prefixes_and_says_so() -> None:
     data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
-    notes = run(data=data, ranking={"prefixes": 60}).manifest.notes
+    notes = run(data=data).manifest.notes
     assert (
         "m, gender: the smallest pool has 40 images, so NDKL and the curves run over 39 prefixes, "
-        "not 60."
+        "not 100."
     ) in notes
+    # What the user asked for is not changed: pools too small for it are counted.
+    asked = run(data=data, ranking={"prefixes": 60})
+    assert (
+        "m, gender: 3 of 3 pools have fewer than 61 images with a group: not estimable for some "
+        "measures, and counted there."
+    ) in asked.manifest.notes
+    assert by_metric(asked)["ndkl", ""].verdict == Verdict.NOT_ESTIMABLE
+
+
+def test_one_small_pool_leaves_the_others_as_they_are() -> None:
+    few = table().with_columns(
+        job=pl.when(pl.col("image").is_in(["i000", "i001"])).then(pl.lit("pilot")).otherwise(
+            pl.when(pl.col("job") == "pilot").then(pl.lit("chef")).otherwise(pl.col("job"))
+        )
+    )  # fmt: skip
+    data = {"images": {"table": few, "id": "image"}, "groups": ["gender"], "subject": "job"}
+    result = run(data=data, ranking={"k": 4})
+    found = by_metric(result)
+    assert found["ndkl", "pilot"].verdict == Verdict.NOT_ESTIMABLE
+    assert "share of the first 16" in json.dumps(found["ndkl", "chef"].direction)
+    assert not np.isnan(found["ndkl", ""].value)
+    assert any(
+        note.startswith("m, gender: 1 of 3 pools have fewer than") for note in result.manifest.notes
+    )
+
+
+def test_images_without_a_group_make_no_pool_larger() -> None:
+    holes = table().with_columns(
+        gender=pl.when(pl.col("image").is_in(["i040", "i041", "i042"])).then(None).otherwise(
+            pl.col("gender")
+        )
+    )  # fmt: skip
+    data = {"images": {"table": holes, "id": "image"}, "groups": ["gender"], "subject": "job"}
+    found = by_metric(run(data=data))
+    assert all(not np.isnan(found["ndkl", name].value) for name in QUERIES)
+
+
+def test_ndkl_says_whom_the_order_shows_first() -> None:
+    """Women fill the first half and men the second, but for one woman at the very end."""
+    order = ["woman"] * 35 + ["man"] * 36 + ["woman"]
+    ranked = pl.DataFrame({"image": [f"r{k}" for k in range(72)], "gender": order})
+    scores = pl.DataFrame({"chef": -np.arange(72.0)})
+    result = run(
+        data={"images": {"table": ranked, "id": "image"}, "groups": ["gender"]},
+        models={"m": {"scores": {"file": scores}}}, queries=None, ranking={"prefixes": 71},
+    )  # fmt: skip
+    finding = by_metric(result)["ndkl", ""]
+    assert finding.direction.endswith("lowest for man, highest for woman")
+    shares = {one.group: one.value for one in finding.by_group}
+    places = np.arange(1, 72)
+    women = np.cumsum([name == "woman" for name in order[:71]]) / places
+    weights = 1 / np.log2(places + 1)
+    assert shares["woman"] == pytest.approx((women * weights).sum() / weights.sum(), rel=1e-12)
+
+
+def test_a_mean_of_log_shares_is_rarer_only_beyond_chance() -> None:
+    found = by_metric(run())
+    leaning = [f.direction for (metric, _), f in found.items() if metric == "skew_at_k"]
+    assert sum("rarer" in text for text in leaning) <= 1
+
+
+def test_images_without_a_subject_count_as_unmatched() -> None:
+    holes = table().with_columns(
+        job=pl.when(pl.col("image") < "i030").then(None).otherwise(pl.col("job"))
+    )
+    data = {"images": {"table": holes, "id": "image"}, "groups": ["gender"], "subject": "job"}
+    with pytest.raises(DataError, match=r"no query asks for the subject of 30 images: none\."):
+        run(data=data)
+    result = run(data={**data, "max_unmatched": 0.5})
+    assert (
+        "30 images have no job: where it is asked for they are in no pool."
+    ) in result.manifest.notes
+
+
+def test_queries_without_a_subject_are_counted() -> None:
+    several = pl.DataFrame({"query": ["q0", "q1", "q2"], "job": ["chef", None, "nurse"]})
+    notes = run(
+        queries={"table": several, "id": "query", "subject": "job"},
+        models={"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
+    ).manifest.notes
+    assert "m: 1 queries without a subject, not used." in notes
+
+
+def test_scores_for_an_images_own_query_alone_do() -> None:
+    scores = np.full((N, 3), np.nan)
+    own = np.arange(N) // (N // 3)
+    scores[np.arange(N), own] = np.random.default_rng(3).standard_normal(N)
+    frame = pl.DataFrame(dict(zip(QUERIES, scores.T, strict=True)))
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    found = by_metric(run(data=data, models={"m": {"scores": {"file": frame}}}, queries=None))
+    gender = table()["gender"].to_numpy()[: N // 3]
+    alone = max_skew(scores[: N // 3, 0], gender, k=10, resampling=None)
+    assert found["max_skew", "chef"].value == alone.value
 
 
 def test_images_and_queries_of_different_dimensions() -> None:

@@ -18,6 +18,8 @@ from equipoise.core.errors import DataError
 if TYPE_CHECKING:
     from equipoise.audits.diversity.config import Config
 
+# Sets that an error lists.
+_LISTED = 10
 # Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.
 _PASS, _SHUFFLE = 5e8, 1e9
 
@@ -33,10 +35,12 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
     Raises
     ------
     DataError
-        When no choice of attributes leaves two sets to compare.
+        When no choice of attributes leaves two sets to compare, or their images are fewer than
+        `metrics.components`.
     """
     every = [*parts(config, data)]
     _check(every, config, data)
+    _check_components(every, config, data)
     tests = sum(tests_of(part) for part in every)
     drafts: list[Draft] = []
     measured: list[MeasuredPart] = []
@@ -77,6 +81,7 @@ class Plan:
 def plan(config: Config, data: DiversityData) -> Plan:
     """Say what the audit would do."""
     every = [*parts(config, data)]
+    _check_components(every, config, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -121,6 +126,28 @@ def _check(every: list[Part], config: Config, data: DiversityData) -> None:
         expected="at least two sets of that size",
         fix="choose other attributes under data.sets, or lower data.min_set_size",
     )
+
+
+def _check_components(every: list[Part], config: Config, data: DiversityData) -> None:
+    """Refuse a projection on more components than a part has images or dimensions."""
+    wanted = config.metrics.components
+    for part in every:
+        # A part's sets are projected together, with a reference's images beside them.
+        sizes = {name: len(images) for name, images in part.sets.items()}
+        dimension = data.models[part.model].dimension
+        most = min(sum(sizes.values()), dimension)
+        if wanted is None or not sizes or wanted <= most:
+            continue
+        shown = ", ".join(f"{name}: {n}" for name, n in [*sizes.items()][:_LISTED])
+        shown += ", …" if len(sizes) > _LISTED else ""
+        where = ", ".join(text for text in (part.model, part.groups, part.within) if text)
+        raise DataError(
+            f"metrics.components: {wanted} is more than the images of {where} ({shown}) or the "
+            f"{dimension} numbers of an embedding allow",
+            file=data.images.name,
+            expected=f"at most {most}",
+            fix=f"lower metrics.components to {most}, or leave it out",
+        )
 
 
 def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import DataError
+from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors, load_items, load_vectors
 
 if TYPE_CHECKING:
@@ -157,8 +158,7 @@ def _part(
 
 def _names(images: Items, attributes: tuple[str | None, ...]) -> npt.NDArray[np.object_]:
     """Return the set of each image, None where an attribute is missing."""
-    columns = [images.columns[str(name)] for name in attributes]
-    return np.array(
-        [None if None in row else ", ".join(row) for row in zip(*columns, strict=True)],
-        dtype=object,
-    )
+    groups = Groups.of({str(name): images.columns[str(name)] for name in attributes})
+    # Where values hold the comma that joins them, these names quote them.
+    names = np.array([*groups.names, None], dtype=object)
+    return np.asarray(names[groups.codes], dtype=object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.metrics.diversity.difference import iss_difference
 from equipoise.metrics.diversity.iss import REFERENCE, iss_cross, iss_intra, mean_distances
+from equipoise.metrics.diversity.sets import project
 from equipoise.metrics.diversity.subset import diverse_subset
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.stats.resampling import Permutation
@@ -58,15 +60,35 @@ def tests_of(part: Part) -> int:
 def measure_part(part: Part, config: Config, data: DiversityData, tests: int) -> MeasuredPart:
     """Measure the sets of a part: each, every pair, all together, and beside the references."""
     place = Place(AUDIT, part.model, part.groups, "default", config.resampling.level)
-    drafts = [
+    part, references = _projected(part, _references(part, data), config)
+    drafts = (
         *_intra(part, config, place),
         *_compared(part, config, place, tests),
-        *_beside(part, config, data, place),
-    ]
-    sets = {**part.sets, **_references(part, data)}
-    components, level = config.metrics.components, config.resampling.level
-    matrix = mean_distances(sets, components=components, level=level) if sets else None
-    return MeasuredPart(part, tuple(drafts), matrix, _subsets(part, config))
+        *_beside(part, references, config, place),
+    )
+    sets = {**part.sets, **references}
+    matrix = mean_distances(sets, level=config.resampling.level) if sets else None
+    told = tuple(_with_components(draft, config.metrics.components) for draft in drafts)
+    return MeasuredPart(part, told, matrix, _subsets(part, config))
+
+
+def _projected(
+    part: Part, references: dict[str, Floats], config: Config
+) -> tuple[Part, dict[str, Floats]]:
+    """Project all sets and references together, so that every number is of one space."""
+    components = config.metrics.components
+    if components is None or not part.sets:
+        return part, references
+    found = project({**part.sets, **references}, components)
+    own = {name: found[name] for name in part.sets}
+    return replace(part, sets=own), {name: found[name] for name in references}
+
+
+def _with_components(draft: Draft, components: int | None) -> Draft:
+    """Say what was projected on: the metrics were given projections already."""
+    given = json.loads(draft.finding.parameters) | {"components": components}
+    finding = replace(draft.finding, parameters=json.dumps(given, sort_keys=True))
+    return replace(draft, finding=finding)
 
 
 def _references(part: Part, data: DiversityData) -> dict[str, Floats]:
@@ -85,7 +107,6 @@ def _intra(part: Part, config: Config, place: Place) -> Iterator[Draft]:
             images,
             include_self=options.include_self,
             resampling=resampling_of(config, 1),
-            components=_fitting(options.components, images),
         )
         draft = whole(estimate, place, Family.DESCRIPTIVE)
         yield _about(draft, _subject(part, name))
@@ -97,30 +118,18 @@ def _intra(part: Part, config: Config, place: Place) -> Iterator[Draft]:
         yield _about(whole(nothing, place, Family.DESCRIPTIVE), _subject(part, name))
 
 
-def _fitting(components: int | None, images: Floats) -> int | None:
-    """A set's own projection has at most as many components as images."""
-    return None if components is None else min(components, *images.shape)
-
-
 def _compared(part: Part, config: Config, place: Place, tests: int) -> Iterator[Draft]:
     """Test whether sets lie apart, and whether they are equally diverse."""
     if len(part.sets) < 2:
         return
     resampling = resampling_of(config, tests)
-    cross = iss_cross(
-        part.sets,
-        components=config.metrics.components,
-        resampling=resampling,
-        rng=config.resampling.seed,
-    )
+    cross = iss_cross(part.sets, resampling=resampling, rng=config.resampling.seed)
     family = Family.LEAF if part.within else Family.COMPOSITE
     together = whole(cross, place, family, by_group=_diversities(cross))
     # The groups' values are distances within them: their order says nothing of the whole.
     plain = replace(together, finding=replace(together.finding, direction=""))
     yield _about(plain, part.within)
-    difference = iss_difference(
-        part.sets, components=config.metrics.components, resampling=resampling
-    )
+    difference = iss_difference(part.sets, resampling=resampling)
     pairs = parts(difference, place)
     if len(pairs) > 1:
         together = whole(difference, place, Family.DESCRIPTIVE)
@@ -133,16 +142,17 @@ def _compared(part: Part, config: Config, place: Place, tests: int) -> Iterator[
         yield _worded(told)
 
 
-def _beside(part: Part, config: Config, data: DiversityData, place: Place) -> Iterator[Draft]:
+def _beside(
+    part: Part, references: dict[str, Floats], config: Config, place: Place
+) -> Iterator[Draft]:
     """Describe how far each set lies from each reference data set."""
-    references = _references(part, data)
     if not references or not part.sets:
         return
     # One permutation, whose p-value is not used: the intervals are closed forms.
     once = Permutation(1, level=config.resampling.level)
     drawn = None if config.resampling.method == "none" else once
     together = {**part.sets, **references}
-    every = iss_cross(together, components=config.metrics.components, resampling=drawn)
+    every = iss_cross(together, resampling=drawn)
     diversity = {one.group: one for one in _diversities(every)}
     wanted = {f"{own} × {other}": (own, other) for own in part.sets for other in references}
     for draft in parts(every, place):

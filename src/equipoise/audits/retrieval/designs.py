@@ -83,18 +83,24 @@ class Design:
         return [*self.scored.queries] if isinstance(self.scored.scores, np.ndarray) else None
 
     @cached_property
-    def smallest_pool(self) -> int:
-        """Images in the smallest pool."""
-        keys = [*(self.pools["within"] or {}).values()]
+    def pool_sizes(self) -> list[int]:
+        """Images with a group in each pool, smallest first."""
+        keys = [self.column(name) for name in (*self.attributes, *self.within)]
+        split = [*self.within]
         if self.config.data.subject:
+            split.append(self.config.data.subject)
             keys.append(self.column(self.config.data.subject))
-        if not keys:
-            return len(self.scored.used)
+        grouped = np.all([[value is not None for value in key] for key in keys], axis=0)
         pools: dict[tuple[Any, ...], int] = {}
-        for key in zip(*keys, strict=True):
-            if None not in key:
-                pools[key] = pools.get(key, 0) + 1
-        return min(pools.values(), default=0)
+        columns = [self.column(name)[grouped] for name in split]
+        for key in zip(*columns, strict=True):
+            pools[key] = pools.get(key, 0) + 1
+        return sorted(pools.values()) if split else [int(grouped.sum())]
+
+    @property
+    def smallest_pool(self) -> int:
+        """Images in the smallest pool of which the first k can be taken; 0: there is none."""
+        return next((n for n in self.pool_sizes if n > max(self.ks)), 0)
 
     @cached_property
     def ks(self) -> tuple[int, ...]:
@@ -104,8 +110,10 @@ class Design:
     @cached_property
     def prefixes(self) -> int:
         """The last prefix of NDKL and of the curves."""
-        wanted = self.config.ranking.prefixes or self.ks[0] ** 2
-        return max(1, min(wanted, self.smallest_pool - 1)) if self.smallest_pool else wanted
+        if self.config.ranking.prefixes is not None:
+            return self.config.ranking.prefixes
+        wanted = self.ks[0] ** 2
+        return min(wanted, self.smallest_pool - 1) if self.smallest_pool else wanted
 
     @property
     def desired(self) -> Any:

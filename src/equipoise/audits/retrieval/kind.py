@@ -156,17 +156,24 @@ def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iter
 def _missing(data: RetrievalData) -> Iterator[str]:
     for name, count in data.images.counts["missing"].items():
         if count:
-            yield f"{count} images have no {name}: docs/audits/retrieval.md says what follows."
+            yield f"{count} images have no {name}: where it is asked for they are in no pool."
 
 
 def _of_design(design: Design, config: Config) -> Iterator[str]:
-    wanted = config.ranking.prefixes or design.ks[0] ** 2
-    if design.prefixes < wanted:
+    wanted = design.ks[0] ** 2
+    if config.ranking.prefixes is None and design.prefixes < wanted:
         where = f"{design.model}, {design.name}"
         where += f" ({design.version})" if design.version != "default" else ""
         yield (
             f"{where}: the smallest pool has {design.smallest_pool} images, so NDKL and the curves "
             f"run over {design.prefixes} prefixes, not {wanted}."
+        )
+    least = max(*design.ks, design.prefixes + 1)
+    few = sum(n < least for n in design.pool_sizes)
+    if few:
+        yield (
+            f"{design.model}, {design.name}: {few} of {len(design.pool_sizes)} pools have fewer "
+            f"than {least} images with a group: not estimable for some measures, and counted there."
         )
     for name, n, usable in zip(
         design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True

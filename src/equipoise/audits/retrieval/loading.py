@@ -132,6 +132,7 @@ def _from_vectors(
         "images with an embedding of zeros": int(own.zero.sum()),
         "images with an embedding that is not finite": int(own.not_finite.sum()),
         "queries without a usable embedding": int((~asked.usable).sum()),
+        "queries without a subject": _without_subject(queries, config),
     }
     return Scored(scores, tuple(names), used, left, own.normalised and asked.normalised)
 
@@ -159,6 +160,11 @@ def _by_subject(
     return names, means
 
 
+def _without_subject(queries: Items, config: Config) -> int:
+    column = config.queries.subject if config.queries else None
+    return 0 if column is None else int((queries.coded[column].codes < 0).sum())
+
+
 def _from_scores(
     name: str,
     model: ModelConfig,
@@ -176,18 +182,19 @@ def _from_scores(
     inputs |= matrix.inputs
     counts["models"][name] = {"scores": matrix.counts}
     names = [*matrix.names]
-    scores = matrix.take(names)
-    known = np.isfinite(scores).all(axis=1)
-    used = _with_subject(np.flatnonzero(known), images, names, config, matrix.name)
-    if not len(used):
+    scores, every = matrix.take(names), np.arange(len(images))
+    asked = _with_subject(every, images, names, config, matrix.name)
+    own = _own(scores[asked], images, asked, names, config)
+    known = np.isfinite(own).reshape(-1, len(asked)).all(axis=0)
+    if not known.any():
         raise DataError(
-            "no image has a score for every query",
+            "no image has a score for every query that ranks it",
             file=matrix.name,
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    left = {"images without a score for every query": int((~known).sum())}
-    return Scored(_own(scores[used], images, used, names, config), tuple(names), used, left)
+    left = {"images without a score": int((~known).sum())}
+    return Scored(own[..., known], tuple(names), asked[known], left)
 
 
 def _own(
@@ -214,10 +221,8 @@ def _with_subject(
     subjects = images.columns[config.data.subject]
     asked = {*names}
     kept = np.array([place for place in used.tolist() if subjects[place] in asked], dtype=np.int64)
-    lost = sorted(
-        {str(subjects[p]) for p in used.tolist() if subjects[p] not in asked and subjects[p]}
-    )
-    if lost and len(used) - len(kept) > config.data.max_unmatched * len(used):
+    lost = sorted({str(subjects[p] or "none") for p in used.tolist() if subjects[p] not in asked})
+    if len(used) - len(kept) > config.data.max_unmatched * len(used):
         raise DataError(
             f"no query asks for the subject of {len(used) - len(kept)} images: "
             f"{', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}",

@@ -69,8 +69,8 @@ def measure_design(design: Design, config: Config, tests: int) -> MeasuredDesign
         version = _version(design, k)
         place = Place(AUDIT, design.model, design.name, version, config.resampling.level)
         for estimate in _measured(design, config, k, tests).values():
-            made = _drafts(estimate, place)
-            drafts += map(_follows, made) if _repeats(estimate, design) else made
+            for draft in _drafts(estimate, place):
+                drafts.append(_follows(draft) if _repeats(draft, design) else draft)
             if _several(estimate) and estimate.metric != "skew_at_k":
                 distributions.append((version, estimate.metric, query_distribution(estimate)))
     if config.ranking.similarity:
@@ -142,14 +142,17 @@ def _curves(design: Design, config: Config) -> pa.Table | None:
         raise
 
 
-def _repeats(estimate: Estimate, design: Design) -> bool:
-    """Whether a measure is decided by another that is tested: of two shares, one."""
-    measured = design.config.ranking.measures
-    return (
-        estimate.metric == "min_skew"
-        and "max_skew" in measured
-        and int(design.groups.usable.sum()) == 2
-    )
+def _repeats(draft: Draft, design: Design) -> bool:
+    """Whether of two groups' shares one is tested already: the other follows from it."""
+    usable = [n for n, ok in zip(design.groups.names, design.groups.usable, strict=True) if ok]
+    measured, metric = design.config.ranking.measures, draft.finding.metric
+    if len(usable) != 2 or "max_skew" not in measured:
+        return False
+    if metric == "skew_at_k":
+        return "bias_at_k" in measured or draft.finding.subject != usable[0]
+    # The mean of Bias@K over queries has a sign, which that of MaxSkew@K has not.
+    one_query = metric == "bias_at_k" and bool(draft.finding.subject)
+    return metric in ("min_skew", "retrieval_mad") or one_query
 
 
 def _follows(draft: Draft) -> Draft:
@@ -194,11 +197,14 @@ def _group_skews(estimate: Estimate, place: Place) -> Iterator[Draft]:
 
 
 def _mean_shares(draft: Draft, estimate: Estimate) -> Draft:
-    """Name the finding after its card, and say in words which way the group leans."""
-    value, k, text = draft.finding.value, estimate.params["k"], ""
-    if not math.isnan(value) and value != 0:
-        rarer = "rarer" if value < 0 else "more frequent"
-        text = f"{draft.finding.subject} is {rarer} among the first {k} than desired"
+    """Name the finding after its card, and say which way the group leans beyond chance.
+
+    The mean of log shares lies below 0 where shares vary, so its own sign is no direction.
+    """
+    k, excess, text = estimate.params["k"], draft.finding.excess, ""
+    if math.isfinite(excess) and excess != 0:
+        rarer = "rarer" if excess < 0 else "more frequent"
+        text = f"{draft.finding.subject} is {rarer} among the first {k} than chance gives"
     return replace(draft, finding=replace(draft.finding, metric="skew_at_k", direction=text))
 
 

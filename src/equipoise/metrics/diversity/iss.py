@@ -199,7 +199,8 @@ def _against(
     for one in sets.sums[1:]:
         pooled = pooled.merge(one)
     chance = Chance(pooled.distance, drawn.low, drawn.high, text)
-    return chance, p_value(null, value, "higher", resolution=resampling.resolution)
+    # Distances are of the order of 1: what rounding alone tells apart is a tie.
+    return chance, p_value(null, value, "higher", resolution=resampling.resolution, scale=1.0)
 
 
 def _why_none(value: float) -> str:

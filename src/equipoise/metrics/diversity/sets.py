@@ -100,6 +100,26 @@ class Sets:
         return between([one.count for one in self.sums], squares, self.cross)
 
 
+def project(sets: Mapping[str, Any], components: int) -> dict[str, npt.NDArray[Any]]:
+    """Project sets on the principal components of all their rows together.
+
+    Rows of zeros, which have no direction, stay rows of zeros.
+
+    Raises
+    ------
+    InputError
+        When `components` does not fit, or sets are not as in `iss_cross`.
+    """
+    arrays = {name: embedding_array(one, what=f"sets[{name!r}]") for name, one in sets.items()}
+    known = {name: (one != 0).any(axis=1) for name, one in arrays.items()}
+    given = [one[known[name]] for name, one in arrays.items()]
+    found = {}
+    for name, one in zip(arrays, _principal(given, components), strict=True):
+        found[name] = np.zeros((len(arrays[name]), components))
+        found[name][known[name]] = one
+    return found
+
+
 def _principal(arrays: list[npt.NDArray[Any]], components: int) -> list[npt.NDArray[Any]]:
     """Project all sets on the principal components of their rows together."""
     rows = np.concatenate([np.asarray(one, dtype=np.float64) for one in arrays])

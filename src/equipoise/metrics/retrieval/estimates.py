@@ -256,15 +256,19 @@ def _params(asked: Asked) -> dict[str, Any]:
     return found
 
 
+def _why_out(asked: Asked, index: int) -> str:
+    if not len(asked.pools.pools[index].items):
+        return "queries without an item to rank"
+    if (asked.pools.sizes[index] > 0).sum() < 2:
+        return "queries with one group in the pool"
+    return "queries with too small a pool for k"
+
+
 def _left_out(asked: Asked) -> dict[str, int]:
     """Count pools that are not estimable and groups that no item has."""
     used = set(asked.tops.pool.tolist())
     reasons = [
-        "queries with one group in the pool"
-        if (asked.pools.sizes[index] > 0).sum() < 2
-        else "queries with too small a pool for k"
-        for index in range(len(asked.pools.pools))
-        if index not in used
+        _why_out(asked, index) for index in range(len(asked.pools.pools)) if index not in used
     ]
     found = {reason: reasons.count(reason) for reason in sorted(set(reasons))}
     absent = int((asked.pools.sizes == 0).all(axis=0).sum())

@@ -62,6 +62,8 @@ class Asked:
         Every value under random order of a pool (index into `pools`), with its probability.
     show : callable, optional
         What a part shows per group, from shares (p, groups); default: the shares.
+    shown : callable, optional
+        The same from the ranked labels, where the shares of the first k do not tell.
     shows : str
         The same in words.
     params : mapping
@@ -76,6 +78,7 @@ class Asked:
     others: tuple[Other, ...] = ()
     exact: Callable[[int], Exactly | None] | None = None
     show: Callable[[Floats], Floats] | None = None
+    shown: Callable[[Drawn, int], Floats] | None = None
     shows: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,9 +104,8 @@ def query_table(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> pa.
     Column by column: there may be thousands of queries, each with a dozen groups.
     """
     pools, chosen = asked.pools.pools, asked.tops.pool
-    shares = asked.observed.shares(len(asked.pools.groups))[0]
     shown = np.full(asked.pools.sizes.shape, np.nan)
-    shown[chosen] = shares if asked.show is None else asked.show(shares)
+    shown[chosen] = _shown(asked)
     against = [
         exactly(draws, place, exact[place], asked.harm)
         if place in exact
@@ -124,6 +126,15 @@ def query_table(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> pa.
          "n": asked.pools.sizes.sum(axis=1), "by_group": _by_group(asked, shown),
          **_chances(against, chosen, len(pools))},
     )  # fmt: skip
+
+
+def _shown(asked: Asked) -> Floats:
+    """Return what the parts show per group, (p, groups)."""
+    groups = len(asked.pools.groups)
+    if asked.shown is not None:
+        return asked.shown(asked.observed, groups)
+    shares = asked.observed.shares(groups)[0]
+    return shares if asked.show is None else asked.show(shares)
 
 
 def _chances(against: Sequence[Against], places: Indices, many: int) -> dict[str, Floats]:
@@ -211,6 +222,8 @@ def exactly(draws: Draws, place: int, exact: Exactly, harm: Harm) -> Against:
 def too_small(asked: Asked, index: int) -> str:
     """Say why a pool is not estimable."""
     many = len(asked.pools.pools[index].items)
+    if not many:
+        return "no item is ranked for it"
     if (asked.pools.sizes[index] > 0).sum() < 2:
         return "fewer than two groups in the pool"
     return f"k={asked.tops.k}, and the pool has {many} items: nothing is left to choose"

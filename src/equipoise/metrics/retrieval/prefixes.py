@@ -35,6 +35,20 @@ class Divergence:
         return np.asarray(found / weights.sum())
 
 
+def discounted_shares(drawn: Drawn, groups: int) -> Floats:
+    """Return each group's share of the first i places, averaged as NDKL weighs i: (p, groups).
+
+    Whom the order shows first counts most: the share of the last prefix would tell of whoever is
+    ranked last.
+    """
+    k = drawn.tops.k
+    weights = 1.0 / (np.log2(np.arange(2.0, k + 2)) * np.arange(1.0, k + 1))
+    whole = (1.0 / np.log2(np.arange(2.0, k + 2))).sum()
+    pools = range(drawn.codes.shape[1])
+    every = [_expected(drawn, slice(0, 1), pool, groups, k)[0] for pool in pools]
+    return np.array([weights @ one / whole for one in every]).reshape(len(every), groups)
+
+
 def discounted(kl: Floats) -> Floats:
     """Return NDKL up to each place from KL of each prefix, along the last axis."""
     weights = 1.0 / np.log2(np.arange(2, kl.shape[-1] + 2))

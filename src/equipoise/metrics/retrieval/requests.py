@@ -14,7 +14,7 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.retrieval.chance import max_skew_distribution
 from equipoise.metrics.retrieval.parts import Asked, Exactly, Other
 from equipoise.metrics.retrieval.pools import Floats, Pools
-from equipoise.metrics.retrieval.prefixes import Divergence
+from equipoise.metrics.retrieval.prefixes import Divergence, discounted_shares
 from equipoise.metrics.retrieval.statistics import (
     Bias,
     Bools,
@@ -84,6 +84,8 @@ def asked_ndkl(ranking: Ranking, k: int, desired: Desired) -> Asked:
         tops=tops,
         statistic=Divergence(desired_shares(desired, pools)[tops.pool]),
         others=tuple(Other(name, "", one, "higher", each=True) for name, one in beside),
+        shown=discounted_shares,
+        shows=f"share of the first {tops.k}, those shown first counting most",
         params={"desired": _told(desired)},
     )
 

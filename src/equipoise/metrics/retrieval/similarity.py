@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def _parts(similarity: Similarity, draws: Draws, boot: Floats | None) -> Iterato
         has = boot is not None and index in similarity.known
         ends: Ends = Percentile(spread[:, index]) if has and spread is not None else no_ends
         drawn = boot[:, index] if has and boot is not None else None
-        yield part(
+        made = part(
             "normalized_similarity_mad",
             pool.name,
             draws,
@@ -145,6 +146,7 @@ def _parts(similarity: Similarity, draws: Draws, boot: Floats | None) -> Iterato
             by_group=_by_group(similarity, index, drawn, draws.level),
             reason="" if index in similarity.known else similarity.why(index),
         )
+        yield replace(made, shows="normalised similarity")
 
 
 def _by_group(

@@ -59,8 +59,8 @@ VOICE = Voice(
             "skew_at_k": "Skew@K",
             "ndkl": "NDKL",
             "bias_at_k": "Bias@K",
-            "retrieval_mad": "Deviation of shares (MAD)",
-            "normalized_similarity_mad": "Deviation of similarities (MAD)",
+            "retrieval_mad": "MAD of shares",
+            "normalized_similarity_mad": "MAD of similarities",
         }
     ),
     frames=MappingProxyType(
@@ -92,8 +92,8 @@ VOICE = Voice(
             ),
             **_both(
                 "normalized_similarity_mad",
-                "similarities of groups of {groups} to the query lie {value} standard deviations "
-                "apart in all.",
+                "mean similarities of groups of {groups} to the query deviate from their mean by "
+                "{value} standard deviations, summed over groups.",
             ),
             ("skew_at_k", True): (
                 "Over the queries of {model}, {subject} has a mean skew of {value} among the first "
