@@ -161,8 +161,30 @@ def test_sets_of_one_small_sets_and_unequal_targets_are_told() -> None:
     told = notes(run(asked("weat", "science", "arts"), sets=few))
     assert "Sets of one, which no interval resamples: arts (text)." in told
     assert "Sets of fewer than 10, whose intervals are too short: men (4 texts)" in told
-    assert "science and arts have 3 and 1 members: partitions keep these sizes." in told
+    assert "science and arts have 3 and 1 texts: partitions keep these sizes." in told
     assert "No question names the sets good, bad, prompts, doctor, nurse." in told
+
+
+def test_sizes_of_sets_are_those_that_a_model_can_use() -> None:
+    broken = word_vectors()
+    broken[rows_of("list", "science")[:2]] = np.nan
+    broken[rows_of("list", "arts")[0]] = 0.0
+    pair = {"science": {"words": ["physics", "geometry"]}}
+    models = model_of(image_vectors()) | {"holes": model_of(image_vectors(), broken)["m"]}
+    told = notes(run(asked("weat", "science", "arts", modalities=["TT"]), sets=pair, models=models))
+    assert "Sets of one, which no interval resamples: science (text of holes)." in told
+    assert "science (2 texts of m)" in told
+    assert "arts (3 texts of m), arts (2 texts of holes)" in told
+    assert "science and arts have 2 and 3 texts of m: partitions keep these sizes." in told
+    assert "science and arts have 1 and 2 texts of holes: partitions keep these sizes." in told
+
+
+def test_images_without_a_usable_vector_are_not_counted_in_their_region() -> None:
+    broken = image_vectors()
+    broken[:32] = np.nan
+    told = notes(run({"metric": "trend", **GROUPED, "regions": "region"}, models=model_of(broken)))
+    assert "Fewer than 10 images, whose intervals are too short: " in told
+    assert "Female in north (1), Male in north (2)" in told
 
 
 def test_a_member_of_two_sets_stays_in_both_and_is_named() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from equipoise.audits.associations.cases import cases_of
-from equipoise.audits.associations.spaces import Space
+from equipoise.audits.associations.spaces import Indices, Space
+from equipoise.data.coded import Coded
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 FEW = 10
 _LISTED = 10
 
+_Found = TypeVar("_Found")
+
 
 def notes_of(config: Config, data: AssociationData, spaces: Sequence[Space]) -> tuple[str, ...]:
     """Return the notes on an audit, each once."""
     found = [_PERCEIVED]
     for space in spaces:
         found += [*_embeddings(space)]
-    found += [*_sets(config, data), *_unanswered(config, spaces)]
+    found += [*_sets(config, data, spaces), *_unanswered(config, spaces)]
     return tuple(dict.fromkeys(found))
 
 
@@ -56,21 +59,21 @@ _LEFT = {
 }
 
 
-def _sets(config: Config, data: AssociationData) -> Iterator[str]:
+def _sets(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
     used = {
         name for asked in config.measure for names in asked.set_names.values() for name in names
     }
     if unused := [name for name in data.sets if name not in used]:
         yield f"No question names the sets {', '.join(unused)}."
-    ones = [*_small(data, used, 1, 1)]
+    ones = [*_small(data, spaces, used, 1, 1)]
     if ones:
         yield (f"Sets of one, which no interval resamples: {_cut(ones)}.")
-    few = [*_small(data, used, 2, FEW - 1)]
+    few = [*_small(data, spaces, used, 2, FEW - 1)]
     if few:
         yield f"Sets of fewer than {FEW}, whose intervals are too short: {_cut(few)}."
     yield from _shared(config, data)
-    yield from _unequal(config, data)
-    yield from _cells(config, data)
+    yield from _unequal(config, spaces)
+    yield from _cells(config, data, spaces)
     for name, one in data.items.items():
         for column, count in one.counts["missing"].items():
             if count:
@@ -80,12 +83,30 @@ def _sets(config: Config, data: AssociationData) -> Iterator[str]:
                 )
 
 
-def _small(data: AssociationData, used: set[str], least: int, most: int) -> Iterator[str]:
+def _small(
+    data: AssociationData, spaces: Sequence[Space], used: set[str], least: int, most: int
+) -> Iterator[str]:
+    """Name sets by how many of their members a model can use, not by how many were listed."""
     for name, by_table in data.sets.items():
+        if name not in used:
+            continue
         for kind in dict.fromkeys(data.kinds[table] for table in by_table):
-            n = sum(len(rows) for table, rows in by_table.items() if data.kinds[table] == kind)
-            if name in used and least <= n <= most:
-                yield f"{name} ({n} {kind}{'' if n == 1 else 's'})" if n > 1 else f"{name} ({kind})"
+            models = _models({one.model: one.count(name, kind) for one in spaces})
+            for n, where in models.items():
+                if least <= n <= most:
+                    many = kind if n == 1 else f"{n} {kind}s"
+                    yield f"{name} ({many}{where})"
+
+
+def _models(found: Mapping[str, _Found]) -> dict[_Found, str]:
+    """Return what was found with the models it holds for, named where these are not all."""
+    by_found: dict[_Found, list[str]] = {}
+    for model, one in found.items():
+        by_found.setdefault(one, []).append(model)
+    return {
+        one: "" if len(by_found) == 1 else f" of {' and '.join(models)}"
+        for one, models in by_found.items()
+    }
 
 
 def _shared(config: Config, data: AssociationData) -> Iterator[str]:
@@ -109,38 +130,49 @@ def _both(data: AssociationData, first: str, second: str) -> list[str]:
     return found
 
 
-def _unequal(config: Config, data: AssociationData) -> Iterator[str]:
+def _unequal(config: Config, spaces: Sequence[Space]) -> Iterator[str]:
     for asked in config.measure:
         if asked.metric != "weat":
             continue
         first, second = asked.target_names
-        sizes = [sum(len(rows) for rows in data.sets[name].values()) for name in (first, second)]
-        if sizes[0] != sizes[1]:
-            yield (
-                f"{first} and {second} have {sizes[0]} and {sizes[1]} members: partitions keep "
-                "these sizes."
-            )
+        for kind in ("image", "text"):
+            sizes = {one.model: (one.count(first, kind), one.count(second, kind)) for one in spaces}
+            for (x, y), where in _models(sizes).items():
+                if x != y and x and y:
+                    yield (
+                        f"{first} and {second} have {x} and {y} {kind}s{where}: partitions keep "
+                        "these sizes."
+                    )
 
 
-def _cells(config: Config, data: AssociationData) -> Iterator[str]:
-    """Count the cells of groups and regions that hold few images."""
-    seen = set()
+def _cells(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
+    """Count the cells of groups and regions that hold few images with a usable vector."""
     for asked in config.measure:
         if asked.images is None or asked.groups is None or asked.regions is None:
             continue
         coded = data.items[asked.images].coded
         group, region = coded[asked.groups], coded[asked.regions]
-        known = (group.codes >= 0) & (region.codes >= 0)
-        many = len(group.vocabulary)
-        cells = region.codes[known].astype(int) * many + group.codes[known]
-        sizes = np.bincount(cells, minlength=many * len(region.vocabulary))
-        few = [
-            f"{group.vocabulary[cell % many]} in {region.vocabulary[cell // many]} ({sizes[cell]})"
-            for cell in np.flatnonzero(sizes < FEW)
-        ]
-        if few and (asked.groups, asked.regions) not in seen:
-            seen.add((asked.groups, asked.regions))
-            yield f"Fewer than {FEW} images, whose intervals are too short: {_cut(few)}."
+        found = {
+            space.model: _few(group, region, space.places(asked.images))
+            for space in spaces
+            if space.knows(asked.images)
+        }
+        for few, where in _models(found).items():
+            if few:
+                yield f"Fewer than {FEW} images{where}, whose intervals are too short: {_cut(few)}."
+
+
+def _few(group: Coded, region: Coded, usable: Indices) -> tuple[str, ...]:
+    """Name the cells with few images, and how many these have."""
+    groups, regions = group.codes[usable], region.codes[usable]
+    known = (groups >= 0) & (regions >= 0)
+    many = len(group.vocabulary)
+    cells = regions[known].astype(int) * many + groups[known]
+    sizes = np.bincount(cells, minlength=many * len(region.vocabulary))
+    return tuple(
+        f"{group.vocabulary[cell % many]} in {region.vocabulary[cell // many]} ({sizes[cell]})"
+        for cell in np.flatnonzero(sizes < FEW)
+    )
 
 
 def _unanswered(config: Config, spaces: Sequence[Space]) -> Iterator[str]:

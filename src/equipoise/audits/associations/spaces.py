@@ -158,6 +158,14 @@ class Space:
             known = self.data.vectors[self.model][table].usable
         return np.flatnonzero(known)
 
+    def count(self, name: str, kind: str) -> int:
+        """Count the members of a set of one kind that the model has a usable vector of."""
+        chosen = self.data.sets[name]
+        return sum(
+            int(np.isin(chosen[table], self.places(table)).sum())
+            for table in self.tables(name, kind)
+        )
+
     def unusable(self, table: str) -> int:
         """Count the items of a table that the model has no usable vector or scores of."""
         return len(self.data.items[table]) - len(self.places(table))
