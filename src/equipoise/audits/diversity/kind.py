@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.diversity import loading
+from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.diversity.loading import DiversityData, Part, parts
 from equipoise.audits.diversity.measuring import MeasuredPart, measure_part, tests_of
 from equipoise.audits.diversity.tables import tables_of
@@ -132,11 +133,14 @@ def _check_components(every: list[Part], config: Config, data: DiversityData) ->
     """Refuse a projection on more components than a part has images or dimensions."""
     wanted = config.metrics.components
     for part in every:
-        # A part's sets are projected together, with a reference's images beside them.
+        # A part's sets are projected together, and the references with them.
         sizes = {name: len(images) for name, images in part.sets.items()}
+        for name, models in data.references.items():
+            if part.model in models:
+                sizes[reference_name(name)] = int(models[part.model].usable.sum())
         dimension = data.models[part.model].dimension
         most = min(sum(sizes.values()), dimension)
-        if wanted is None or not sizes or wanted <= most:
+        if wanted is None or not part.sets or wanted <= most:
             continue
         shown = ", ".join(f"{name}: {n}" for name, n in [*sizes.items()][:_LISTED])
         shown += ", …" if len(sizes) > _LISTED else ""
