@@ -107,6 +107,17 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed: int) -> None:
     assert turned.value == -found.value
 
 
+def test_weat_of_chosen_labels_has_a_resampling_spread() -> None:
+    given = (*rows(6, 80), VOCABULARY, *space(6))
+    found = predicted_label_weat(*given, resampling=FEW)
+    assert found.method == (
+        "resampling spread: percentile bootstrap over images, 200 replicates; not a confidence "
+        "interval: each replicate chooses the labels anew, and may compare others"
+    )
+    alone = predicted_label_weat(*given, resampling=Permutation(99))
+    assert alone.method == "none: use Bootstrap()"
+
+
 def test_order_of_the_vocabulary_changes_nothing() -> None:
     labels, groups = rows(6, 80)
     embeddings, a, b = space(6)

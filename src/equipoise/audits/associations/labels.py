@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.data.problems import listed
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
+from equipoise.metrics.associations.predicted import UNEVEN, spread
 from equipoise.metrics.associations.space import exact_mean
 
 # Similarities that differ by rounding only are ties, which go to the label named first.
@@ -134,6 +135,10 @@ def measure_concentration(question: Question) -> Iterator[Piece]:
             for part in shapes:
                 one = Told("", "", {}, part.by_group)
                 draft = part_draft(estimate, part, place, Family.DESCRIPTIVE, one)
+                draft = replace(
+                    draft,
+                    finding=replace(draft.finding, method=spread(draft.finding.method, UNEVEN)),
+                )
                 yield without_verdict(draft, "a shape of counts, without a chance level")
             yield from _label_rows(place, found)
             yield from _unused(question, space, found)

@@ -17,11 +17,13 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.associations.building import compared, number
 from equipoise.metrics.associations.partitions import HARM, Alternative
 from equipoise.metrics.associations.predicted import (
+    CHOSEN_ANEW,
     Chosen,
     Concentration,
     LabelCounts,
     Masks,
     count_labels,
+    spread,
 )
 from equipoise.metrics.associations.space import Similarity, associations, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
@@ -172,9 +174,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     Returns
     -------
     Estimate
-        Effect size d. Interval: percentile bootstrap over images. Chance and p: images exchange
-        groups, X and Y are chosen anew, and d computed again: the labels were chosen with the very
-        images they test. `.by` has one row per label of X and Y, with its association score.
+        Effect size d. Ends: resampling spread over images; it can leave out d, since replicates
+        choose labels anew. Chance and p: images exchange groups, X and Y are chosen anew: the
+        labels were chosen with the very images they test. `.by` has one row per label of X and Y,
+        with its association score.
 
     Raises
     ------
@@ -214,7 +217,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         metric="predicted_label_weat",
         value=float(observed[0]),
         n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
-        method=_method(boot, counted.unit, resampling),
+        method=spread(_method(boot, counted.unit, resampling), CHOSEN_ANEW),
         reference="Mandal 2024, chapter 5",
         params={"alternative": alternative, "ddof": ddof} | compared(similarity),
         chance=held.chance,

@@ -221,3 +221,14 @@ def _units(units: Any, n: int) -> tuple[Indices, npt.NDArray[np.uint64] | None]:
     if len(codes) != n:
         raise InputError(f"units: {len(codes)} names; expected {n}, one per label")
     return codes.astype(np.int64), unit_keys(names)
+
+
+CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
+UNEVEN = "resampling adds noise of its own to the counts, which moves their shape"
+
+
+def spread(method: str, why: str) -> str:
+    """Say that percentiles of replicates are no confidence interval, and why; "none" stays."""
+    if not method.startswith("percentile bootstrap"):
+        return method
+    return f"resampling spread: {method}; not a confidence interval: {why}"
