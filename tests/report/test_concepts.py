@@ -173,7 +173,7 @@ def test_effects_are_counted_by_version() -> None:
         zip(titles, next(row for row in table.rows if row[0] == "large boxes"), strict=True)
     )
     assert large["⇄ switches"] == "1"
-    assert large["– not estimable"] == "1"
+    assert large["– none"] == "1"
     assert sum(int(str(cell)) for name, cell in large.items() if name != "Version") == 6
 
 

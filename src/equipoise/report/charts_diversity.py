@@ -64,7 +64,7 @@ def diversities(data: str, rows: int) -> Spec:
         "role:N", legend=None, scale=alt.Scale(domain=domain, range=["circle", "square"])
     )
     base = _chart(data).encode(y=alt.Y("set:N", sort=None, axis=_row_axis()))
-    axis = alt.Axis(title="mean distance of two images of the set (ISS intra)", tickCount=5)
+    axis = alt.Axis(title="ISS intra", tickCount=5)
     scale = alt.Scale(zero=False)
     return _spec(
         alt.layer(

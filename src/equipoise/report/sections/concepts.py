@@ -18,6 +18,8 @@ from equipoise.report.words_concepts import TOLD, Version, name_of, sentence, ve
 BASELINE = "baseline"
 MOST_PAIRS, MOST_PANELS, MOST_ROWS, MOST_SAID, MOST_FOLDED = 3, 6, 30, 8, 60
 _QUIET = ("stays", "absent", "not estimable")
+# Heads of narrow columns.
+_SHORT = {"stays": "same", "not estimable": "none", "lost power": "lost"}
 _KEY = (
     "+ surfaces: significant only there. × explained: no longer significant, and the change is no "
     "chance. ⇄ switches direction. ↑ larger, ↓ smaller by more than a quarter. ? no longer "
@@ -131,7 +133,7 @@ def _tally(panel: Sequence[Row]) -> Table:
         (version, *(count(sum(row["effect"] == one for row in found)) for one in present))
         for (version,), found in panels(some, "version").items()
     ]
-    columns = ["Version", *(f"#{SYMBOLS[one]} {one}" for one in present)]
+    columns = ["Version", *(f"#{SYMBOLS[one]} {_SHORT.get(one, one)}" for one in present)]
     what = "concepts and pairs of groups" if _several(panel) else "concepts"
     return Table.of(f"How many {what} each version changes", columns, cells, source="choices")
 

@@ -16,6 +16,8 @@ from equipoise.report.text import count, interval, number, plural
 Row = Mapping[str, Any]
 
 MOST_CELLS = 30
+# Characters of a label that an axis has room for; the number of images is in the tip as well.
+_LONGEST = 22
 _REFERENCE = " (reference)"
 
 
@@ -48,7 +50,7 @@ def _intra(panel: Sequence[Row], name: str) -> Chart:
     own = [row for row in panel if row["set_a"] == row["set_b"]]
     data = [
         {
-            "set": f"{row['set_a']} (n = {row['n_a']})", "value": row["distance"],
+            "set": _labelled(row["set_a"], row["n_a"]), "value": row["distance"],
             "low": row["low"], "high": row["high"],
             "role": "reference" if row["set_a"].endswith(_REFERENCE) else "set",
             "tip": f"{row['set_a']}: {number(row['distance'])} "
@@ -60,6 +62,12 @@ def _intra(panel: Sequence[Row], name: str) -> Chart:
     spec = charts_diversity.diversities("rows", len(data))
     label = f"ISS intra by set: {name}. Point: value; line: interval; squares: reference data sets."
     return Chart(label, spec, {"rows": data}, None, f"Diversity within sets: {name}")
+
+
+def _labelled(name: str, n: int) -> str:
+    """Return a set's label with its images, but for a long name: its axis has no room for more."""
+    label = f"{name} (n = {n})"
+    return label if len(label) <= _LONGEST else name
 
 
 def _matrix(panel: Sequence[Row], name: str) -> Chart:
