@@ -1,16 +1,19 @@
 """The report of an audit of associations: its sections, its words, and untrusted names."""
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from audits.associations.association_world import asked, model, run
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Verdict
+from equipoise.core.finding import Family
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.page import render
 from equipoise.report.sections import associations, associations_outside, associations_parts
 from equipoise.report.sections.associations import sides_of
+from equipoise.report.sections.summary import summary
 from equipoise.report.voices.associations import VOICE
 from equipoise.report.words import sentence
 
@@ -176,6 +179,24 @@ def test_sentences_say_who_leans_to_whom(result: AuditResult) -> None:
     assert any(
         one.endswith("Science goes with men, arts with women (texts with texts).") for one in told
     )
+
+
+def test_in_short_tells_a_composite_before_a_larger_effect_of_one_word(result: AuditResult) -> None:
+    (weat,) = (f for f in result.findings if (f.metric, f.model, f.version) == ("weat", "m", "TT"))
+    composite = replace(weat, verdict=Verdict.DISPARITY)
+    word = replace(
+        composite, metric="sc_weat", subject="physics", family=Family.LEAF, excess=9.0, value=9.0
+    )
+    section = summary(replace(result, findings=(word, composite)))
+    assert section is not None
+    assert words_of(section) == [sentence(composite)]
+    alone = summary(replace(result, findings=(word,)))
+    assert alone is not None
+    assert words_of(alone) == [sentence(word)]
+
+
+def words_of(section: Section) -> list[str]:
+    return [text for block in section.blocks if isinstance(block, Words) for text in block.items]
 
 
 def test_the_question_names_both_sets_or_the_groups(result: AuditResult) -> None:

@@ -175,9 +175,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Effect size d. Ends: resampling spread over images; it can leave out d, since replicates
-        choose labels anew. Chance and p: images exchange groups, X and Y are chosen anew: the
-        labels were chosen with the very images they test. `.by` has one row per label of X and Y,
-        with its association score.
+        choose labels anew. Chance and p: images exchange groups, and labels are chosen anew, as
+        they were with the very images they test. `.by` has the score of each label of X and Y.
 
     Raises
     ------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core.finding import Family
 from equipoise.report.blocks import Section, Words
 from equipoise.report.comparison import compares, leading
 from equipoise.report.sections.tables import rows
 from equipoise.report.text import plural
+from equipoise.report.voices import voice
 from equipoise.report.words import names_groups, ranked, sentence
 
 MOST_MODELS = 8
@@ -50,6 +52,8 @@ def _between(result: AuditResult) -> Iterator[str]:
 def _statement(model: str, found: Sequence[Finding]) -> str:
     disparities = [finding for finding in found if finding.verdict == Verdict.DISPARITY]
     if disparities:
+        if voice(disparities[0].audit) is not None:
+            return sentence(_composites_first(disparities)[0])
         named = [f for f in disparities if names_groups(f)]
         whole = [f for f in named if not f.subject]
         return sentence((whole or named or disparities)[0])
@@ -59,3 +63,8 @@ def _statement(model: str, found: Sequence[Finding]) -> str:
         f"{model}: no disparity was found; {plural(below, 'finding')} below the threshold, "
         f"{unsure} inconclusive."
     )
+
+
+def _composites_first(ranked: Sequence[Finding]) -> list[Finding]:
+    """Put what is said over all parts before what is said of one word, query or set."""
+    return sorted(ranked, key=lambda finding: finding.family is not Family.COMPOSITE)
