@@ -212,6 +212,7 @@ def _plain_sentence(finding: Finding) -> str:
         value=number(finding.value),
         points=f"{number(100 * finding.value, 1)} percentage points",
         share=percent(finding.value),
+        degrees=f"{number(math.degrees(finding.value), 1)}°",
         band=band(finding.value),
         model=finding.model,
         groups=finding.groups,

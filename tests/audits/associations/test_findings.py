@@ -26,7 +26,7 @@ from equipoise.audits.associations.leaning import crossed
 from equipoise.core import Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import ImageSimilarities
-from equipoise.report.words import figures
+from equipoise.report.words import figures, sentence
 from equipoise.stats.resampling import Bootstrap
 
 IMAGES, TEXTS = image_vectors(), word_vectors()
@@ -243,6 +243,10 @@ def test_xmcas_with_its_offset_from_neutral_targets() -> None:
     )
     assert pick(result, "xmcas").value == pytest.approx(direct.value, abs=1e-12)
     assert {*result.tables["xmcas"].column("group").to_pylist()} == {"", "others"}
+    angle = pick(result, "xmcas")
+    assert angle.direction.endswith("than the neutral angle of 0.322\u00a0rad (18.4°) does")
+    told = f"“doctor” has an angle of {angle.value:.3f}\u00a0rad, {math.degrees(angle.value):.1f}°"
+    assert told in sentence(angle)
 
 
 def test_encoders_are_compared_and_the_larger_one_is_named() -> None:

@@ -16,6 +16,7 @@ from equipoise.audits.associations.pieces import (
     Question,
     Row,
     Told,
+    at,
     drafted,
     part_draft,
     without,
@@ -101,7 +102,7 @@ def _components(
         yield Row(
             "mcas_parts",
             {
-                **_at(whole), "target": target, "category": question.asked.categories[target],
+                **at(whole), "target": target, "category": question.asked.categories[target],
                 "part": part.metric, "value": part.value, "low": part.low, "high": part.high,
             },
         )  # fmt: skip
@@ -118,13 +119,13 @@ def _generated(question: Question, place: Place, found: Mapping[str, Estimate]) 
     x = np.array([bias[target].value for target in found])
     y = np.array([gain[target].value for target in found])
     fitted = smoothed(x, y, question.asked.span)
-    for target, at, value, smooth in zip(found, x, y, fitted, strict=True):
+    for target, size, value, smooth in zip(found, x, y, fitted, strict=True):
         ends = (bias[target].interval(question.level), gain[target].interval(question.level))
         yield Row(
             "amplification",
             {
-                **_at(place), "target": target, "category": question.asked.categories[target],
-                "diffusion_bias": float(at), "diffusion_low": ends[0].low,
+                **at(place), "target": target, "category": question.asked.categories[target],
+                "diffusion_bias": float(size), "diffusion_low": ends[0].low,
                 "diffusion_high": ends[0].high, "bias_amplification": float(value),
                 "amplification_low": ends[1].low, "amplification_high": ends[1].high,
                 "fitted": float(smooth), "reason": gain[target].reason,
@@ -229,7 +230,8 @@ def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iter
     neutral = math.atan(1.0 / (2 + len(safe)))
     less = "less" if estimate.value < neutral else "more"
     listed = " and ".join(question.asked.further)
-    text = f"{target} represents {listed} {less} than the neutral angle of {neutral:.3f} does"
+    angle = f"{neutral:.3f}\u00a0rad ({math.degrees(neutral):.1f}°)"
+    text = f"{target} represents {listed} {less} than the neutral angle of {angle} does"
     yield drafted(
         estimate, place, Family.DESCRIPTIVE, Told(target, text, names, (), without(sides))
     )
@@ -237,7 +239,7 @@ def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iter
         yield Row(
             "xmcas",
             {
-                **_at(place), "target": target, "part": part.metric,
+                **at(place), "target": target, "part": part.metric,
                 "group": part.subject.removeprefix("further "), "value": part.value,
                 "low": part.low, "high": part.high, "theta": estimate.value, "neutral": neutral,
                 "offset": offset,
@@ -256,7 +258,3 @@ def composite_values(
 ) -> dict[str, float]:
     """Return MCAS of each target, without intervals."""
     return {target: _value(question, space, target) for target in targets}
-
-
-def _at(place: Place) -> dict[str, str]:
-    return {"model": place.model, "groups": place.groups, "version": place.version}

@@ -12,6 +12,7 @@ from equipoise.audits.associations.pieces import (
     Question,
     Row,
     Told,
+    at,
     drafted,
     part_draft,
     without,
@@ -63,7 +64,7 @@ def _total(question: Question, space: Space, case: Case) -> Generator[Piece, Non
     yield Row(
         "totals",
         {
-            "model": place.model, "groups": place.groups, "version": place.version,
+            **at(place),
             "targets": len(case.targets), "value": estimate.value, "low": ends.low,
             "high": ends.high, "chance": math.nan if chance is None else chance.mean,
         },

@@ -17,6 +17,7 @@ from equipoise.audits.associations.pieces import (
     Question,
     Row,
     Told,
+    at,
     drafted,
     part_draft,
 )
@@ -95,7 +96,7 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
                 yield Row(
                     "label_scores",
                     {
-                        **_at(place), "label": part.subject, "value": part.value,
+                        **at(place), "label": part.subject, "value": part.value,
                         "set": first if part.shows.endswith("in x") else second,
                     },
                 )  # fmt: skip
@@ -241,7 +242,7 @@ def _label_rows(place: Place, found: Predicted) -> Iterator[Row]:
         yield Row(
             "labels",
             {
-                **_at(place), "group": group, "label": label, "count": count,
+                **at(place), "group": group, "label": label, "count": count,
                 "share": count / totals[group],
             },
         )  # fmt: skip
@@ -253,7 +254,3 @@ def _unused(question: Question, space: Space, found: Predicted) -> Iterator[Note
             f"{space.model}: {found.unused} items of {question.asked.images} have no usable "
             "vector and so no predicted label."
         )
-
-
-def _at(place: Place) -> dict[str, str]:
-    return {"model": place.model, "groups": place.groups, "version": place.version}

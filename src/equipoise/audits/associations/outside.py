@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.audits.associations.cases import Case, cases_of
 from equipoise.audits.associations.composites import composite_values, smoothed
-from equipoise.audits.associations.pieces import Note, Piece, Question, Row, Told, drafted
+from equipoise.audits.associations.pieces import Note, Piece, Question, Row, Told, at, drafted
 from equipoise.audits.associations.scores import values_of
 from equipoise.audits.associations.spaces import Space
 from equipoise.audits.findings import Place
@@ -66,7 +66,7 @@ def related(
         yield Row(
             "outside_correlations",
             {
-                **_at(place), "metric": of, "figure": column, "kind": part.metric, "n": part.n,
+                **at(place), "metric": of, "figure": column, "kind": part.metric, "n": part.n,
                 "value": part.value, "low": part.low, "high": part.high, "p_value": part.p_value,
                 "reason": part.reason,
             },
@@ -102,13 +102,13 @@ def _points(
     x = np.array([figures.get(name, math.nan) for name in names])
     y = np.array([values[name] for name in names])
     fitted = smoothed(x, y, question.asked.span)
-    for name, at, value, smooth in zip(names, x, y, fitted, strict=True):
+    for name, figure, value, smooth in zip(names, x, y, fitted, strict=True):
         low, high = ends.get(name, (math.nan, math.nan))
         yield Row(
             "outside",
             {
-                **_at(place), "metric": of, "figure": "" if given is None else given.value,
-                "subject": name, "outside": float(at), "value": float(value), "low": low,
+                **at(place), "metric": of, "figure": "" if given is None else given.value,
+                "subject": name, "outside": float(figure), "value": float(value), "low": low,
                 "high": high, "fitted": float(smooth),
             },
         )  # fmt: skip
@@ -116,7 +116,3 @@ def _points(
 
 def _about(of: str, column: str) -> str:
     return f"{of.replace('_', ' ')} and {column}"
-
-
-def _at(place: Place) -> dict[str, str]:
-    return {"model": place.model, "groups": place.groups, "version": place.version}

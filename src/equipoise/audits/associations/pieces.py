@@ -101,6 +101,11 @@ class Told:
     excluded: tuple[Excluded, ...] = ()
 
 
+def at(place: Place) -> dict[str, str]:
+    """Return the columns that say where a row was measured."""
+    return {"model": place.model, "groups": place.groups, "version": place.version}
+
+
 def drafted(estimate: Estimate, place: Place, family: Family, told: Told) -> Draft:
     """Draft the finding of an estimate, with sets in place of the parts that they play."""
     base = whole(estimate, place, family)

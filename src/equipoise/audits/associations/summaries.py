@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from equipoise.audits.associations.pieces import Piece, Row, Told, drafted
+from equipoise.audits.associations.pieces import Piece, Row, Told, at, drafted
 from equipoise.audits.findings import Place
 from equipoise.core.finding import Family
 from equipoise.metrics.associations.summary import score_summary
@@ -37,7 +37,7 @@ def summaries(
         yield Row(
             "score_summaries",
             {
-                "model": place.model, "groups": place.groups, "version": place.version,
+                **at(place),
                 "metric": of, "category": mean.subject if whole else category,
                 "direction": "both" if whole else _SIDES[side],
                 "targets": mean.n, "mean": mean.value, "sd": spread.value,

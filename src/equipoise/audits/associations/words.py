@@ -17,6 +17,7 @@ from equipoise.audits.associations.pieces import (
     Question,
     Row,
     Told,
+    at,
     drafted,
     part_draft,
 )
@@ -168,7 +169,7 @@ def _region_rows(
         yield Row(
             "regions",
             {
-                "model": place.model, "groups": place.groups, "version": place.version,
+                **at(place),
                 "metric": metric, "region": region, "group": one.group, "n": one.n,
                 "value": one.value, "low": one.low, "high": one.high,
             },
@@ -194,7 +195,7 @@ def _words(
             yield Row(
                 "words",
                 {
-                    "model": place.model, "groups": place.groups, "version": place.version,
+                    **at(place),
                     "region": region, "group": group, "word": word,
                     "kind": "positive" if word in words[0] else "negative",
                     "similarity": mean, "n": len(rows),

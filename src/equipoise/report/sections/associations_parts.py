@@ -157,7 +157,7 @@ def further(result: AuditResult) -> Section | None:
                 ", ".join(near),
             )
         )  # fmt: skip
-    columns = ["Target", "Model", "#Angle", "#Neutral", "#Distance", "#MCAS",
+    columns = ["Target", "Model", "#Angle (rad)", "#Neutral (rad)", "#Distance", "#MCAS",
                "Similarity to further groups"]  # fmt: skip
     note = (
         "The angle weighs how close a target is to further groups against how much it leans "

@@ -50,7 +50,9 @@ _FRAMES = {
         "For {model}, the association of “{subject}” between images and texts is {value} times "
         "that of its texts ({groups})."
     ),
-    ("xmcas", True): "For {model}, “{subject}” has an angle of {value} ({groups}).",
+    ("xmcas", True): (
+        "For {model}, “{subject}” has an angle of {value}\u00a0rad, {degrees} ({groups})."
+    ),
     ("total_absolute_association", False): (
         "For {model}, the sizes of all targets' associations add up to {value} ({groups})."
     ),
