@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 
 from equipoise import audits, report
 from equipoise.audits.config_sections import AuditConfig
-from equipoise.audits.kinds import KINDS, schema
+from equipoise.audits.kinds import KINDS, estimated_seconds, schema
 from equipoise.cli.app import app
 from equipoise.core import Verdict
 from equipoise.report.voices import voice
@@ -106,3 +107,25 @@ def test_the_command_audits_and_plans_the_example(example: Path, tmp_path: Path)
     done = CliRunner().invoke(app, ["audit", str(example), "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     assert "report.html" in done.output
+
+
+@pytest.mark.parametrize(("measuring", "told"), [(0.0, 0.5), (0.01, 0.6), (3.14, 3.7)])
+def test_an_estimate_of_seconds_is_rounded_up(measuring: float, told: float) -> None:
+    assert estimated_seconds(measuring) == told
+
+
+# Measured once on one core: the estimates are good for a factor of three, and stay so.
+@pytest.mark.parametrize(
+    ("example", "took"),
+    [
+        ("predictions.yaml", 0.9),
+        ("associations/audit.yaml", 2.4),
+        ("retrieval/audit.yaml", 1.8),
+        ("concepts/audit.yaml", 3.6),
+        ("diversity/audit.yaml", 0.6),
+    ],
+)
+def test_plans_of_the_examples_say_about_how_long_they_take(example: str, took: float) -> None:
+    path = ROOT / "examples" / example
+    planned: Any = audits.plan(audits.load_config(path), base=path.parent)
+    assert took / 3 <= planned.seconds <= 3 * took

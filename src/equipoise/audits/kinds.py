@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,6 +19,14 @@ KINDS = ("predictions", "associations", "retrieval", "concepts", "diversity")
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
+
+# Seconds before the first number: libraries and kernels are loaded.
+_START = 0.5
+
+
+def estimated_seconds(measuring: float) -> float:
+    """Return about how long an audit takes: its start and what it measures, rounded up to 0.1."""
+    return math.ceil(10 * (_START + measuring)) / 10
 
 
 class Loaded(Protocol):

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from equipoise.audits.associations.cases import Case, cases_of, tests_of
 from equipoise.audits.associations.spaces import Space, spaces_of
+from equipoise.audits.kinds import estimated_seconds
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _POWER = 0.8
-# Seconds for a thousand replicates of one member of a set of 512 numbers: a rough guide.
-_SECONDS_PER_MEMBER = 1e-3
+# Seconds for a thousand replicates of one member of a set, and for a number of its own whatever
+# its sets: rough guides, from the example.
+_SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 2e-4, 7e-3
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def plan(config: Config, data: AssociationData) -> Plan:
             row for _, one, space in asked for row in _detectable(one, space, config, tests)
         ],
         tests=tests,
-        seconds=round(sum(_seconds(one, space, config) for _, one, space in asked), 1),
+        seconds=estimated_seconds(sum(_seconds(one, space, config) for _, one, space in asked)),
     )
 
 
@@ -132,7 +134,8 @@ def _smallest(first: int, second: int, alpha: float) -> float | None:
 
 def _seconds(asked: MeasureConfig, space: Space, config: Config) -> float:
     per = _SECONDS_PER_MEMBER * config.resampling.replicates / 1000
-    return per * sum(_members(asked, space, case) for case in cases_of(asked, space))
+    cases = cases_of(asked, space)
+    return _SECONDS_PER_CASE * len(cases) + per * sum(_members(asked, space, x) for x in cases)
 
 
 def _members(asked: MeasureConfig, space: Space, case: Case) -> int:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from equipoise.audits.concepts.designs import Design, designs, metrics_of
 from equipoise.audits.concepts.measuring import tests_of
+from equipoise.audits.kinds import estimated_seconds
 from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# Seconds for one row, concept and replicate, all metrics of a pass together: a rough guide.
-_SECONDS = 6e-10
+# Seconds for one row, concept and draw, all metrics of a pass together: a rough guide, from the
+# example.
+_SECONDS = 2.5e-8
 _RATE = 0.8
 
 
@@ -79,7 +81,7 @@ def plan(config: Config, data: ConceptData) -> Plan:
         versions=[_version(one, positives[id(one)]) for one in first],
         detectable=[_detectable(config, one, positives[id(one)], max(tests)) for one in baseline],
         tests=max(tests),
-        seconds=round(sum(_seconds(config, data, one) for one in every), 1),
+        seconds=estimated_seconds(sum(_seconds(config, data, one) for one in every)),
     )
 
 
@@ -139,4 +141,6 @@ def _detectable(
 def _seconds(config: Config, data: ConceptData, design: Design) -> float:
     rows, concepts = int((design.groups.codes >= 0).sum()), len(data.models[design.model].concepts)
     passes = 1.0 + 0.2 * (len(metrics_of(config, design.version)) - 1)
-    return rows * concepts * config.resampling.replicates * passes * _SECONDS
+    replicates = config.resampling.replicates
+    draws = replicates + (config.resampling.permutations or replicates)
+    return rows * concepts * draws * passes * _SECONDS

@@ -13,7 +13,7 @@ from equipoise.audits.diversity.loading import DiversityData, Part, parts
 from equipoise.audits.diversity.measuring import MeasuredPart, measure_part, tests_of
 from equipoise.audits.diversity.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.kinds import Measured, Progress, estimated_seconds
 from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def plan(config: Config, data: DiversityData) -> Plan:
             for part in every
         ],
         tests=sum(tests_of(part) for part in every),
-        seconds=round(sum(_seconds(part, config) for part in every), 1),
+        seconds=estimated_seconds(sum(_seconds(part, config) for part in every)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.kinds import estimated_seconds
 from equipoise.audits.predictions.designs import Design, designs, tests_of
 from equipoise.stats.power import (
     minimum_difference,
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# Seconds for a thousand resampled tables of one cell, all metrics together: a rough guide.
-_SECONDS_PER_CELL = 2e-7
+# Seconds for one cell of a resampled table, all metrics together, and for a design whatever its
+# size: rough guides, from the example.
+_SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def plan(config: Config, data: PredictionData) -> Plan:
         groups=[row for design in by_groups.values() for row in _groups(design)],
         detectable=[_detectable(design, config, tests) for design in every],
         tests=tests,
-        seconds=round(sum(_seconds(design, config) for design in every), 1),
+        seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )
 
 
@@ -130,4 +132,4 @@ def _detectable_v(design: Design, alpha: float, tests: int) -> float | None:
 
 def _seconds(design: Design, config: Config) -> float:
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
-    return design.counts.table.size * draws * _SECONDS_PER_CELL
+    return _SECONDS_PER_DESIGN + design.counts.table.size * draws * _SECONDS_PER_CELL

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.kinds import Measured, Progress, estimated_seconds
 from equipoise.audits.retrieval import loading
 from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.audits.retrieval.loading import RetrievalData
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# Seconds for a permutation of one item among the first, all measures together: a rough guide.
-_SECONDS_PER_ITEM = 4e-8
+# Seconds for a permutation of one item among the first, all measures together, and for a design
+# whatever its size: rough guides, from the example.
+_SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 6e-8, 0.4
 
 
 def load(config: Config, *, base: Path) -> RetrievalData:
@@ -88,7 +89,7 @@ def plan(config: Config, data: RetrievalData) -> Plan:
         ],
         rankings=[_ranking(design) for design in every],
         tests=sum(tests_of(design) for design in every),
-        seconds=round(sum(_seconds(design, config) for design in every), 1),
+        seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )
 
 
@@ -112,7 +113,7 @@ def _ranking(design: Design) -> Row:
 def _seconds(design: Design, config: Config) -> float:
     draws = config.resampling.permutations or config.resampling.replicates
     items = len(design.scored.queries) * design.prefixes
-    return 2 * draws * items * len(design.ks) * _SECONDS_PER_ITEM
+    return _SECONDS_PER_DESIGN + 2 * draws * items * len(design.ks) * _SECONDS_PER_ITEM
 
 
 def _check(every: Sequence[Design], data: RetrievalData) -> None:
