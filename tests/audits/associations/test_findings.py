@@ -452,11 +452,14 @@ def test_one_model_alone_is_asked_where_it_is_named() -> None:
 def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
     from equipoise import audits
 
-    config = audits.parse_config(
-        values(asked("weat", "science", "arts", modalities=["TT"]), asked("mcas", "doctor"))
+    questions = (
+        asked("weat", "science", "arts", modalities=["TT"]),
+        asked("mcas", "doctor", generated=True),
     )
+    config = audits.parse_config(values(*questions))
     plan = audits.plan(config)
     assert plan.tests == 2
+    assert sum(not math.isnan(f.p_value) for f in run(*questions).findings) == plan.tests
     assert plan.detectable == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.05,
          "effect_size": None}

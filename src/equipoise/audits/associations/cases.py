@@ -98,8 +98,6 @@ def tests_of(asked: MeasureConfig, space: Space) -> int:
         return sum(_members(space, case) for case in cases)
     if asked.metric in ("xmcas",):
         return 0
-    if asked.metric == "mcas":
-        return len(cases) * (2 if asked.generated else 1)
     if asked.metric in ("trend", "gender_difference"):
         return len(cases) * _region_tests(asked, space)
     return len(cases)
