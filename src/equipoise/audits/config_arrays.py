@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,10 +103,10 @@ class ArrayConfig(Section):
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
-        found = ArraySource(
+        return ArraySource(
             file=located(self.file, base),
             array=self.array,
-            ids=self.ids,
+            ids=ids_at(self.ids, base),
             id=self.id,
             column=self.column,
             columns=self.columns,
@@ -116,10 +115,11 @@ class ArrayConfig(Section):
             encoding=self.encoding,
             delimiter=self.delimiter,
         )
-        # A name of an array has no ending; a file of ids has one.
-        if isinstance(self.ids, str) and Path(self.ids).suffix:
-            return replace(found, ids=base / self.ids)
-        return found
+
+
+def ids_at(given: Any, base: Path) -> Any:
+    """Return a file of ids, which has an ending, relative to `base`; an array's name as it is."""
+    return base / given if isinstance(given, str) and Path(given).suffix else given
 
 
 def located(table: Any, base: Path) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from equipoise.audits.auditing import run
-from equipoise.audits.kinds import Progress
+from equipoise.audits.kinds import Progress, told
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.predictions.loading import load
 from equipoise.core.finding import Finding
@@ -50,9 +50,7 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
 def _predict(progress: Progress | None) -> pa.Table:
     scene = render_test_set(PER_CELL, seed=SEED)
     columns: dict[str, Any] = {}
-    for done, variant in enumerate(VARIANTS):
-        if progress is not None:
-            progress("running the models", done, len(VARIANTS))
+    for variant in told(VARIANTS, progress, "running the models"):
         columns |= predict_table(scene, [variant.name])
     return pa.table(columns)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.audits.associations.config import Config as AssociationsConfig
 from equipoise.audits.auditing import run
-from equipoise.audits.kinds import Progress
+from equipoise.audits.kinds import Progress, told
 from equipoise.audits.retrieval.config import Config as RetrievalConfig
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutral_queries
@@ -70,9 +70,7 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     """
     scenes = render_sets(SETS_PER_SUBJECT, seed=SEED)
     embedded: dict[str, Embedded] = {}
-    for done, name in enumerate(CLIPS):
-        if progress is not None:
-            progress("running the models", done, len(CLIPS))
+    for name in told(CLIPS, progress, "running the models"):
         embedded[name] = _embed(name, scenes)
     planted = pa.Table.from_pylist([*_planted(embedded)], PLANTED)
     notes = tuple(_notes(embedded))

@@ -93,12 +93,10 @@ def parts(estimate: Estimate, place: Place, *, metric: str | None = None) -> lis
     return [_part(base, part, metric) for part in estimate.parts]
 
 
-def _part(base: Draft, part: Part, metric: str | None) -> Draft:
-    name = metric or part.metric
-    finding = replace(
-        base.finding,
-        metric=name,
-        subject=part.subject,
+def with_numbers(finding: Finding, part: Part) -> Finding:
+    """Return a finding with the value, interval, chance level, test and size of a part."""
+    return replace(
+        finding,
         value=part.value,
         ci_low=part.low,
         ci_high=part.high,
@@ -108,6 +106,15 @@ def _part(base: Draft, part: Part, metric: str | None) -> Draft:
         excess=part.value - part.chance,
         p_value=part.p_value,
         n=part.n,
+    )
+
+
+def _part(base: Draft, part: Part, metric: str | None) -> Draft:
+    name = metric or part.metric
+    finding = replace(
+        with_numbers(base.finding, part),
+        metric=name,
+        subject=part.subject,
         by_group=part.by_group,
         excluded=(*base.finding.excluded, *part.excluded),
         direction=direction(part.shows or name, part.subject, part.by_group),

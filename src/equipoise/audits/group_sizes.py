@@ -11,6 +11,9 @@ from equipoise.core.groups import Groups
 
 Row = dict[str, Any]
 
+# Groups that an error lists.
+_LISTED = 10
+
 SCHEMA = pa.schema(
     [
         ("groups", pa.string()),
@@ -53,6 +56,13 @@ def size(
         "usable": usable,
         "note": note,
     }
+
+
+def listed(groups: Groups) -> str:
+    """Return the first groups with their sizes, for an error."""
+    sized = [*zip(groups.names, groups.counts.tolist(), strict=True)]
+    shown = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
+    return shown + (", …" if len(sized) > _LISTED else "") if sized else "none has any"
 
 
 def table(rows: Iterable[Row]) -> pa.Table:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +27,23 @@ _START = 0.5
 def estimated_seconds(measuring: float) -> float:
     """Return about how long an audit takes: its start and what it measures, rounded up to 0.1."""
     return math.ceil(10 * (_START + measuring)) / 10
+
+
+PERCEIVED = (
+    "Groups are as the data label them: perceived attributes, not identities. The findings "
+    "say nothing about groups that the labels do not name."
+)
+"""The first note of every audit of groups of people."""
+
+Item = TypeVar("Item")
+
+
+def told(items: Sequence[Item], progress: Progress | None, step: str) -> Iterator[Item]:
+    """Yield items, telling before each how many are done."""
+    for done, item in enumerate(items):
+        if progress is not None:
+            progress(step, done, len(items))
+        yield item
 
 
 class Loaded(Protocol):

@@ -395,3 +395,10 @@ def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, str(script)], check=True)
     for name in ("images.csv", "images.npy", "queries.csv", "queries.npy"):
         assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(("prefixes", "drawn"), [(39, True), (40, False)])
+def test_curves_need_a_pool_larger_than_their_last_k(prefixes: int, drawn: bool) -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    result = run(data=data, ranking={"curves": True, "prefixes": prefixes})
+    assert ("curves" in result.tables) is drawn

@@ -25,7 +25,7 @@ from equipoise.audits.associations.spaces import Space, spaces_of
 from equipoise.audits.associations.tables import tables_of
 from equipoise.audits.associations.words import measure_gender_difference, measure_trend
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -78,19 +78,17 @@ def measure(config: Config, data: AssociationData, progress: Progress | None) ->
         check_answerable(index, asked, spaces)
     resampling = _resampling(config, spaces)
     pieces: list[Piece] = []
-    for index, asked in enumerate(config.measure):
-        if progress is not None:
-            progress("measuring", index, len(config.measure))
+    for index, asked in enumerate(told(config.measure, progress, "measuring")):
         question = Question(
             index, asked, data, (*spaces,), resampling, config.resampling.seed,
             config.resampling.level,
         )  # fmt: skip
         pieces += _MEASURES[asked.metric](question)
-    told = [piece.text for piece in pieces if isinstance(piece, Note)]
+    notes = [piece.text for piece in pieces if isinstance(piece, Note)]
     return Measured(
         drafts=tuple(_once(piece for piece in pieces if isinstance(piece, Draft))),
         tables=tables_of(config, data, spaces, (one for one in pieces if isinstance(one, Row))),
-        notes=tuple(dict.fromkeys([*notes_of(config, data, spaces), *told])),
+        notes=tuple(dict.fromkeys([*notes_of(config, data, spaces), *notes])),
     )
 
 

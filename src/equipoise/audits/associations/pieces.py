@@ -9,7 +9,7 @@ from typing import Any
 from equipoise.audits.associations.config_measures import MeasureConfig
 from equipoise.audits.associations.loading import AssociationData
 from equipoise.audits.associations.spaces import Side, Space
-from equipoise.audits.findings import Draft, Place, whole
+from equipoise.audits.findings import Draft, Place, whole, with_numbers
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.core.parts import Part
@@ -131,18 +131,7 @@ def part_draft(
     """Draft the finding of one part of an estimate."""
     base = drafted(estimate, place, family, told)
     found = replace(
-        base.finding,
-        metric=metric or part.metric,
-        value=part.value,
-        ci_low=part.low,
-        ci_high=part.high,
-        chance=part.chance,
-        chance_low=part.chance_low,
-        chance_high=part.chance_high,
-        excess=part.value - part.chance,
-        p_value=part.p_value,
-        n=part.n,
-        reason=part.reason,
+        with_numbers(base.finding, part), metric=metric or part.metric, reason=part.reason
     )
     return replace(base, finding=found)
 

@@ -14,6 +14,7 @@ from equipoise.audits.concepts.hits import hits_of
 from equipoise.audits.concepts.measuring import measure_designs
 from equipoise.audits.concepts.notes import notes_of
 from equipoise.audits.concepts.tables import tables_of
+from equipoise.audits.group_sizes import listed
 from equipoise.audits.kinds import Measured, Progress
 from equipoise.core.errors import DataError
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
     from equipoise.audits.concepts.loading import ConceptData
     from equipoise.audits.concepts.planning import Plan
-
-_LISTED = 10
 
 
 def load(config: Config, *, base: Path) -> ConceptData:
@@ -67,11 +66,9 @@ def _check(every: Sequence[Design], data: ConceptData) -> None:
         groups = design.groups
         if design.version.changed or groups.usable.sum() >= 2:
             continue
-        sized = [*zip(groups.names, groups.counts.tolist(), strict=True)]
-        sizes = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
         raise DataError(
             f"groups {design.name}: fewer than two groups have {groups.min_size} rows "
-            f"({sizes or 'none has any'})",
+            f"({listed(groups)})",
             file=data.rows.items.name,
             expected="at least two groups of that size",
             fix="choose other groups or terms, or lower data.min_group_size",

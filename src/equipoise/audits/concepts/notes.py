@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.concepts.designs import UNSCORED, Design
 from equipoise.audits.concepts.measuring import Run, unmeasured
+from equipoise.audits.kinds import PERCEIVED
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.loading import ConceptData
@@ -17,8 +18,7 @@ _LISTED = 8
 def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the notes on an audit, each once."""
     found = [
-        "Groups are as the data label them: perceived attributes, not identities. The findings "
-        "say nothing about groups that the labels do not name.",
+        PERCEIVED,
         "Only the baseline is tested; versions say what other choices would have shown.",
         *_without_scores(data),
         *(note for design in every for note in _unused_terms(data, design)),

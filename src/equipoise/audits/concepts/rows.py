@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.config_arrays import located
 from equipoise.core.errors import DataError
 from equipoise.data import Coded, Items, ItemSource, load_items, read_table
 
@@ -69,12 +70,13 @@ def _columns(config: Config) -> tuple[str, ...]:
 
 def _source(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> ItemSource:
     return ItemSource(
-        _path(given.table, base), given.id, columns, given.missing, given.encoding, given.delimiter
+        located(given.table, base),
+        given.id,
+        columns,
+        given.missing,
+        given.encoding,
+        given.delimiter,
     )
-
-
-def _path(table: Any, base: Path) -> Any:
-    return base / table if isinstance(table, Path) else table
 
 
 def _several(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> Rows:
@@ -82,7 +84,7 @@ def _several(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> Rows:
     import polars as pl
 
     table = read_table(
-        _path(given.table, base),
+        located(given.table, base),
         texts=(given.id, *columns),
         role="images",
         encoding=given.encoding,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from equipoise.audits.config_arrays import ids_at, located
 from equipoise.data import ArraySource, Items, Matrix, load_matrix
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ def matrix_of(
 ) -> Matrix:
     """Read the matrix that a section describes and join it to the images."""
     source = ArraySource(
-        file=base / config.file if isinstance(config.file, Path) else config.file,
+        file=located(config.file, base),
         array=config.array,
-        ids=_ids(config.ids, base),
+        ids=ids_at(config.ids, base),
         id=config.id,
         names=config.names,
         missing=config.missing,
@@ -27,11 +28,6 @@ def matrix_of(
         delimiter=config.delimiter,
     )
     return load_matrix(source, images, what=what, max_unmatched=max_unmatched)
-
-
-def _ids(given: str | None, base: Path) -> str | Path | None:
-    """Return a path where there is a suffix, else the name of an array in the same file."""
-    return base / given if given is not None and Path(given).suffix else given
 
 
 def columns_of(

@@ -13,7 +13,7 @@ from equipoise.audits.diversity.loading import DiversityData, Part, parts
 from equipoise.audits.diversity.measuring import MeasuredPart, measure_part, tests_of
 from equipoise.audits.diversity.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress, estimated_seconds
+from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
     tests = sum(tests_of(part) for part in every)
     drafts: list[Draft] = []
     measured: list[MeasuredPart] = []
-    for done, part in enumerate(every):
-        if progress is not None:
-            progress("measuring", done, len(every))
+    for part in told(every, progress, "measuring"):
         found = measure_part(part, config, data, tests)
         drafts += found.drafts
         measured.append(found)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.diversity.loading import DiversityData, Floats, Part
 from equipoise.audits.drawing import resampling_of
-from equipoise.audits.findings import Draft, Place, parts, whole
+from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.metrics.diversity.difference import iss_difference
@@ -134,7 +134,7 @@ def _compared(part: Part, config: Config, place: Place, tests: int) -> Iterator[
     if len(pairs) > 1:
         together = whole(difference, place, Family.DESCRIPTIVE)
         why = f"the largest of {len(pairs)} pairs, each of which is tested"
-        yield _about(_with_reason(_told(together, difference), why), part.within)
+        yield _about(without_verdict(_told(together, difference), why), part.within)
     for draft in pairs:
         told = _about(draft, _subject(part, draft.finding.subject))
         if len(pairs) == 1 and not part.within:
@@ -175,11 +175,6 @@ def _subject(part: Part, name: str) -> str:
 
 def _about(draft: Draft, subject: str) -> Draft:
     return replace(draft, finding=replace(draft.finding, subject=subject))
-
-
-def _with_reason(draft: Draft, why: str) -> Draft:
-    finding = replace(draft.finding, p_value=math.nan, reason=draft.finding.reason or why)
-    return replace(draft, finding=finding)
 
 
 def _told(draft: Draft, difference: Estimate) -> Draft:

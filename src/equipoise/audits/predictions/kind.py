@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.group_sizes import listed
+from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.audits.predictions import loading, planning
 from equipoise.audits.predictions.designs import Design, designs, tests_of
 from equipoise.audits.predictions.measuring import (
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
     from equipoise.audits.predictions.planning import Plan
     from equipoise.data import PredictionData
-
-# Groups that an error lists.
-_LISTED = 10
 
 
 def load(config: Config, *, base: Path) -> PredictionData:
@@ -64,9 +62,7 @@ def _measure(
     measured: list[MeasuredDesign] = []
     tests = sum(tests_of(design) for design in every)
     seen: set[tuple[str, str]] = set()
-    for done, design in enumerate(every):
-        if progress is not None:
-            progress("measuring", done, len(every))
+    for design in told(every, progress, "measuring"):
         if config.metrics.accuracy is not None and (design.model, design.version) not in seen:
             seen.add((design.model, design.version))
             drafts.append(measure_accuracy(design, config))
@@ -80,12 +76,9 @@ def _check(every: Sequence[Design], data: PredictionData) -> None:
     """Refuse groups of which fewer than two can be compared."""
     for design in every:
         if design.groups.usable.sum() < 2:
-            sized = [*zip(design.groups.names, design.groups.counts, strict=True)]
-            sizes = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
-            sizes += ", …" if len(sized) > _LISTED else ""
             raise DataError(
                 f"groups {design.groups.name}: fewer than two groups have "
-                f"{design.groups.min_size} rows ({sizes or 'none has any'})",
+                f"{design.groups.min_size} rows ({listed(design.groups)})",
                 file=next(iter(data.inputs)),
                 expected="at least two groups of that size",
                 fix="choose other groups, or lower data.min_group_size",

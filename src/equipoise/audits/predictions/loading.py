@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from equipoise.audits.config_arrays import located
 from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def load(config: Config, *, base: Path) -> PredictionData:
     data = config.data
     attributes = tuple(dict.fromkeys(name for group in data.groups for name in group))
     labels = LabelSource(
-        table=_table(data.table, base),
+        table=located(data.table, base),
         id=data.id,
         target=data.target,
         attributes=attributes,
@@ -47,7 +48,7 @@ def load(config: Config, *, base: Path) -> PredictionData:
 def _source(model: ModelConfig, base: Path) -> PredictionSource:
     maps = dict(model.maps or {}) if model.map is None else {"default": model.map}
     return PredictionSource(
-        table=_table(model.table, base),
+        table=located(model.table, base),
         prediction=model.prediction,
         top=model.top,
         probabilities=model.probabilities,
@@ -66,7 +67,3 @@ def _source(model: ModelConfig, base: Path) -> PredictionSource:
 
 def _normalization(options: NormalizeConfig | None) -> Normalization | None:
     return None if options is None else Normalization(**options.model_dump())
-
-
-def _table(table: Any, base: Path) -> Any:
-    return base / table if isinstance(table, Path) else table

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from equipoise.audits.kinds import PERCEIVED
 from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
 
 
 def notes_of(every: Sequence[Design], data: PredictionData) -> tuple[str, ...]:
     """Return the notes on an audit, each once."""
-    found = [*_perceived(), *_without_label(data), *_unused(data)]
+    found = [PERCEIVED, *_without_label(data), *_unused(data)]
     for design in every:
         found += [*_determined(design), *_small(design), *_missing(design)]
     return tuple(dict.fromkeys(found))
-
-
-def _perceived() -> Iterator[str]:
-    yield (
-        "Groups are as the data label them: perceived attributes, not identities. The findings "
-        "say nothing about groups that the labels do not name."
-    )
 
 
 def _without_label(data: PredictionData) -> Iterator[str]:

@@ -82,20 +82,29 @@ class Design:
         """Names of queries that rank all images; scores of vectors bring their own."""
         return [*self.scored.queries] if isinstance(self.scored.scores, np.ndarray) else None
 
-    @cached_property
+    @property
     def pool_sizes(self) -> list[int]:
         """Images with a group in each pool, smallest first."""
-        keys = [self.column(name) for name in (*self.attributes, *self.within)]
-        split = [*self.within]
-        if self.config.data.subject:
-            split.append(self.config.data.subject)
-            keys.append(self.column(self.config.data.subject))
-        grouped = np.all([[value is not None for value in key] for key in keys], axis=0)
-        pools: dict[tuple[Any, ...], int] = {}
-        columns = [self.column(name)[grouped] for name in split]
-        for key in zip(*columns, strict=True):
-            pools[key] = pools.get(key, 0) + 1
-        return sorted(pools.values()) if split else [int(grouped.sum())]
+        return sorted(len(groups) for groups in self._pooled)
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether a pool of several groups has more images than the last prefix."""
+        several = (len(groups) for groups in self._pooled if len({*groups}) > 1)
+        return max(several, default=0) > self.prefixes
+
+    @cached_property
+    def _pooled(self) -> list[list[int]]:
+        """The groups of the images of each pool; images without one are in none."""
+        subject = self.config.data.subject
+        split = [self.column(name) for name in (*self.within, *([subject] if subject else []))]
+        codes = self.groups.codes.tolist()
+        keys = zip(*split, strict=True) if split else [()] * len(codes)
+        pools: dict[tuple[Any, ...], list[int]] = {}
+        for key, code in zip(keys, codes, strict=True):
+            if code >= 0 and None not in key:
+                pools.setdefault(key, []).append(code)
+        return [*pools.values()]
 
     @property
     def smallest_pool(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress, estimated_seconds
+from equipoise.audits.group_sizes import listed
+from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.audits.retrieval import loading
 from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.audits.retrieval.loading import RetrievalData
@@ -45,9 +46,7 @@ def measure(config: Config, data: RetrievalData, progress: Progress | None) -> M
     tests = sum(tests_of(design) for design in every)
     drafts: list[Draft] = []
     measured: list[MeasuredDesign] = []
-    for done, design in enumerate(every):
-        if progress is not None:
-            progress("measuring", done, len(every))
+    for design in told(every, progress, "measuring"):
         found = measure_design(design, config, tests)
         drafts += found.drafts
         measured.append(found)
@@ -119,26 +118,17 @@ def _seconds(design: Design, config: Config) -> float:
 def _check(every: Sequence[Design], data: RetrievalData) -> None:
     for design in every:
         if design.groups.usable.sum() < 2:
-            sizes = dict(zip(design.groups.names, design.groups.counts.tolist(), strict=True))
             raise DataError(
                 f"groups {design.name}: fewer than two have {design.groups.min_size} images that "
-                f"can be ranked ({_sizes(sizes)})",
+                f"can be ranked ({listed(design.groups)})",
                 file=data.images.name,
                 expected="at least two groups of that size",
                 fix="choose other groups, or lower data.min_group_size",
             )
 
 
-def _sizes(sizes: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name}: {n}" for name, n in [*sizes.items()][:10])
-    return shown + (", …" if len(sizes) > 10 else "") if sizes else "none has any"
-
-
 def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iterator[str]:
-    yield (
-        "Groups are as the data label them: perceived attributes, not identities. The findings "
-        "say nothing about groups that the labels do not name."
-    )
+    yield PERCEIVED
     yield (
         "A trained model is never exchangeable: with images enough any preference has a small p. "
         "Read the excess over chance."

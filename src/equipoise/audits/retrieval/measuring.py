@@ -12,7 +12,6 @@ import pyarrow as pa
 from equipoise.audits.drawing import resampling_of
 from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
 from equipoise.audits.retrieval.designs import Design
-from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.metrics.retrieval.curves import (
@@ -125,21 +124,15 @@ def _similarity(design: Design, config: Config, tests: int) -> Estimate:
 
 def _curves(design: Design, config: Config) -> pa.Table | None:
     """Measure every K; None where no pool has more images than the last."""
-    if not config.ranking.curves:
+    if not config.ranking.curves or not design.has_curves:
         return None
-    try:
-        return retrieval_curves(
-            design.scored.scores,
-            design.groups,
-            k=design.prefixes,
-            desired=design.desired,
-            **_common(design, config, 1),
-        )
-    except InputError as error:
-        # Told by the findings, too: their queries are not estimable.
-        if "no pool of several groups" in str(error):
-            return None
-        raise
+    return retrieval_curves(
+        design.scored.scores,
+        design.groups,
+        k=design.prefixes,
+        desired=design.desired,
+        **_common(design, config, 1),
+    )
 
 
 def _repeats(draft: Draft, design: Design) -> bool:
