@@ -13,9 +13,9 @@ from concept_worlds import world
 from equipoise.core.errors import InputError
 from equipoise.metrics.concepts.cells import Metric, metric_of_sums, packed_rows
 from equipoise.metrics.concepts.disparity import concept_metrics, concept_results
-from equipoise.metrics.concepts.draws import fixed_prevalence, image_times, weighted_sums
+from equipoise.metrics.concepts.draws import fixed_prevalence, weighted_sums
 from equipoise.metrics.concepts.inputs import Choices, Prevalence
-from equipoise.stats.draws import _POISSON
+from equipoise.stats.poisson import _POISSON, unit_times
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import unit_uniforms
 
@@ -76,12 +76,12 @@ def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(
 
 def test_images_count_as_often_as_their_uniform_numbers_say() -> None:
     keys = np.array([3, 1 << 63, 3, 77, 2**64 - 1], dtype=np.uint64)
-    times = image_times(keys, 200, 9)
+    times = unit_times(keys, 200, 9)
     uniforms = unit_uniforms(9, "bootstrap", keys, range(200))
     assert (times[:, 0] == 1).all()
     assert (np.searchsorted(_POISSON, uniforms, side="right") == times[:, 1:].T).all()
-    many = image_times(np.arange(5000, dtype=np.uint64), 20, 1)[:, 1:]
-    assert (many[4096:] == image_times(np.arange(4096, 5000, dtype=np.uint64), 20, 1)[:, 1:]).all()
+    many = unit_times(np.arange(5000, dtype=np.uint64), 20, 1)[:, 1:]
+    assert (many[4096:] == unit_times(np.arange(4096, 5000, dtype=np.uint64), 20, 1)[:, 1:]).all()
     assert many.mean() == pytest.approx(1.0, abs=4 / np.sqrt(100_000))
 
 

@@ -20,11 +20,11 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import pdtr
 
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.margins import FixedMargins
-from equipoise.stats.streams import stream, unit_uniforms
+from equipoise.stats.poisson import unit_counts
+from equipoise.stats.streams import stream
 
 Tables = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -40,9 +40,6 @@ _MAX_BLOCK = 1024
 # Measured costs in nanoseconds: of drawing one cell, of drawing one row, and of the calls that
 # draw the rows of a replicate.
 _CELL, _ROW, _CALLS = 50, 5, 20_000
-
-# P(at most k) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
 
 
 class Sampler(Protocol):
@@ -159,8 +156,7 @@ class ItemSampler:
     def bootstrap(self, replicates: int, seed: int) -> Iterator[Tables]:
         """Yield blocks in which each unit counts a Poisson(1) number of times."""
         for start, size in block_sizes(replicates, max(int(np.prod(self.shape)), len(self.keys))):
-            uniforms = unit_uniforms(seed, "bootstrap", self.keys, range(start, start + size))
-            times = np.searchsorted(_POISSON, uniforms, side="right")
+            times = unit_counts(seed, self.keys, range(start, start + size))
             unit = self.unit[self.item]
             yield np.stack([self._count(self.group, self.weight * row[unit]) for row in times])
 

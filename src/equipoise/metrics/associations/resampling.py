@@ -11,17 +11,15 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import pdtr
 
 from equipoise.metrics.associations.space import Members, Sets
-from equipoise.stats.streams import stream, unit_keys, unit_uniforms
+from equipoise.stats.poisson import unit_counts
+from equipoise.stats.streams import stream, unit_keys
 
 Floats = npt.NDArray[np.float64]
 
 _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 _EXACT_BITS = 52
-# P(at most k) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
 
 
 def replicate_blocks(
@@ -71,10 +69,7 @@ def _weights(one: Members, fixed: bool, start: int, size: int, seed: int) -> Flo
         return np.ones((size, n))
     if one.units is not None:
         names, index = np.unique(one.units, return_inverse=True)
-        uniforms = unit_uniforms(
-            seed, "bootstrap", unit_keys(names.tolist()), range(start, start + size)
-        )
-        counts = np.searchsorted(_POISSON, uniforms, side="right")
+        counts = unit_counts(seed, unit_keys(names.tolist()), range(start, start + size))
         return np.asarray(counts[:, index], dtype=np.float64)
     drawn = stream(seed, "bootstrap", one.name, start).integers(n, size=(size, n))
     cells = (drawn + n * np.arange(size)[:, None]).ravel()

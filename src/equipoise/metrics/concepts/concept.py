@@ -57,7 +57,7 @@ class Shared:
     by_key : ndarray of int32, or None
         Rows in the random order in which they tune thresholds; None where no metric needs one.
     times : ndarray, shape (n, 1 + replicates), or None
-        See `image_times`; None under [Hall]'s protocol.
+        See `equipoise.stats.poisson.unit_times`; None under [Hall]'s protocol.
     totals : ndarray, shape (groups, 1 + replicates), or None
         What the rows of each group come to.
     units : Units or None

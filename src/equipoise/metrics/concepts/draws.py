@@ -6,39 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import pdtr
 
 from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.cells import Cells, Flags, Floats, Indices, Metric, metric_of
 from equipoise.metrics.concepts.kernels import LANES, fixed_draws
-from equipoise.metrics.concepts.weighing import by_cell, poisson_times, weigh
+from equipoise.metrics.concepts.weighing import by_cell, weigh
 from equipoise.metrics.items import Units, item_sampler
 from equipoise.stats.draws import Sampler, TableSampler
-from equipoise.stats.streams import stream, stream_key
-from equipoise.stats.threads import each
+from equipoise.stats.streams import stream
 
 Times = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.int32]
 Packed = npt.NDArray[np.uint32]
-
-# P(at most k) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
-_ROWS_AT_ONCE = 4096
-
-
-def image_times(keys: npt.NDArray[np.uint64], replicates: int, seed: int) -> Times:
-    """Return how often each image counts, shape (n, 1 + replicates): once, and in each replicate.
-
-    Poisson(1) by unit, the same for every concept: means over concepts keep what concepts of one
-    image have in common.
-    """
-    times = np.ones((len(keys), 1 + replicates), dtype=np.uint8)
-    if replicates:
-        key = np.array(stream_key(seed, "bootstrap"), dtype=np.uint64)
-        starts = range(0, len(keys), _ROWS_AT_ONCE)
-        parts = [slice(start, start + _ROWS_AT_ONCE) for start in starts]
-        each(lambda part: poisson_times(keys[part], key, _POISSON, times[part]), parts)
-    return times
 
 
 def weighted_sums(
@@ -59,7 +38,8 @@ def weighted_sums(
     measured : ndarray, shape (n,)
         The two lowest bits of `packed`, of all rows.
     times : tuple
-        How often all rows count, see `image_times`, and what the group's rows come to.
+        How often all rows count, see `equipoise.stats.poisson.unit_times`, and what the group's
+        rows come to.
     ratio : float, optional
 
     Returns

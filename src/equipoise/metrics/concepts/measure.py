@@ -10,10 +10,11 @@ import numpy as np
 
 from equipoise.metrics.concepts.cells import RANKED, Metric
 from equipoise.metrics.concepts.concept import Measured, Shared, measure_concept, null_of
-from equipoise.metrics.concepts.draws import Rows, image_times
+from equipoise.metrics.concepts.draws import Rows
 from equipoise.metrics.concepts.inputs import BLOCK, Choices, Concepts
 from equipoise.metrics.concepts.results import ConceptResults
 from equipoise.metrics.measure import NULLS
+from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Bootstrap, Permutation
 from equipoise.stats.streams import unit_uniforms
 from equipoise.stats.threads import each
@@ -60,7 +61,9 @@ def _shared(
     times = None
     if not hall:
         replicates = choices.replicates if isinstance(resampling, Bootstrap) else 0
-        times = image_times(data.keys, replicates, seed)
+        # The same for every concept: means over concepts keep what those of one image have in
+        # common.
+        times = unit_times(data.keys, replicates, seed)
     return Shared(
         metrics,
         choices,

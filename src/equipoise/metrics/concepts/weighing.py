@@ -9,32 +9,6 @@ import numpy as np
 from equipoise.stats.compiled import compiled
 
 
-@compiled("void(uint64[::1], uint64[::1], float64[::1], uint8[:,::1])")
-def poisson_times(units: Any, key: Any, reached: Any, times: Any) -> None:
-    """Set how often each row counts in each replicate, columns from the second on.
-
-    The number that belongs to a unit and a replicate in `equipoise.stats.streams.unit_uniforms`
-    says how many of the cumulated probabilities `reached` are at most as large.
-    """
-    low = np.uint64(0xFFFFFFFF)
-    for row in range(len(units)):
-        for replicate in range(times.shape[1] - 1):
-            c0, c1 = units[row] & low, units[row] >> np.uint64(32)
-            c2, c3 = np.uint64(replicate), np.uint64(0)
-            k0, k1 = key[0], key[1]
-            for _ in range(10):
-                p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-                c0, c2 = (p1 >> np.uint64(32)) ^ c1 ^ k0, (p0 >> np.uint64(32)) ^ c3 ^ k1
-                c1, c3 = p1 & low, p0 & low
-                k0, k1 = (k0 + np.uint64(0x9E3779B9)) & low, (k1 + np.uint64(0xBB67AE85)) & low
-            high = np.float64(c0 >> np.uint64(5)) * 67108864.0
-            uniform = (high + np.float64(c1 >> np.uint64(6))) / 9007199254740992.0
-            many = 0
-            while many < len(reached) and reached[many] <= uniform:
-                many += 1
-            times[row, replicate + 1] = many
-
-
 @compiled("void(uint32[::1], int32[::1], int32[::1], int64[::1])")
 def by_cell(packed: Any, rows: Any, ordered: Any, ends: Any) -> None:
     """Sort rows by their cell, and set where each cell ends."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.special import pdtr
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
@@ -31,16 +30,15 @@ from equipoise.metrics.retrieval.parts import (
 )
 from equipoise.metrics.retrieval.pools import Floats, Pools
 from equipoise.metrics.retrieval.tops import Tops
+from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
-from equipoise.stats.streams import unit_keys, unit_uniforms
+from equipoise.stats.streams import unit_keys
 
 _ONE_QUERY = "none: the queries are one unit; chance band and p-value only"
 _EXACT = (
     "resampling=Exact: only for max_skew of one query without sets, without a tie at place k "
     "and with few enough results; use Permutation()"
 )
-# P(at most n) of a Poisson variable with mean 1.
-_POISSON = pdtr(np.arange(20), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +136,7 @@ def query_weights(
     if not isinstance(resampling, Bootstrap) or len(set(units)) < 2:
         return None
     keys = unit_keys(units)
-    uniforms = unit_uniforms(rng, "bootstrap", keys, range(resampling.replicates))
-    return np.searchsorted(_POISSON, uniforms, side="right").astype(np.float64)
+    return unit_counts(rng, keys, range(resampling.replicates)).astype(np.float64)
 
 
 def weighted_mean(weights: Floats, values: Floats) -> Floats:

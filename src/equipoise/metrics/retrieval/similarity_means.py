@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.labels import encode
-from equipoise.metrics.concepts.draws import image_times
 from equipoise.metrics.retrieval.estimates import permutations
 from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
 from equipoise.metrics.retrieval.statistics import Bools, deviation
 from equipoise.stats.draws import block_sizes
+from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import unit_keys
 from equipoise.stats.threads import each
@@ -177,7 +177,7 @@ def resampled_images(
     order = np.argsort(codes, kind="stable")
     scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
     units, inverse = np.unique(keys[order], return_inverse=True)
-    drawn = image_times(units, replicates, rng)[:, 1:]
+    drawn = unit_times(units, replicates, rng)[:, 1:]
 
     def block(part: tuple[int, int]) -> Floats:
         start, size = part
