@@ -6,9 +6,8 @@ from functools import cache
 
 import altair as alt
 
-from equipoise.report.charts import INK, STEPS, Spec, _chart, _row_axis, _spec, _tip
-
-PAPER = "var(--paper)"
+from equipoise.report.charts import Spec, _chart, _row_axis, _spec, _tip
+from equipoise.report.charts_heat import Scale, heat_map
 
 
 @cache
@@ -23,34 +22,8 @@ def distances(data: str, names: tuple[str, ...], low: float, high: float) -> Spe
     low, high : float
         The smallest and the largest distance, ends of the five steps of colour.
     """
-    order = [*names]
-    axis = alt.Axis(
-        title=None, ticks=False, domain=False, grid=False, labelColor=INK, orient="top",
-        labelAngle=-35, labelLimit=150, labelOverlap=False,
-    )  # fmt: skip
-    base = _chart(data).encode(
-        x=alt.X("set_b:N", sort=order, axis=axis), y=alt.Y("set_a:N", sort=order, axis=_row_axis())
-    )
-    fill = alt.Color(
-        "distance:Q",
-        scale=alt.Scale(type="quantize", domain=[low, high], range=STEPS),
-        legend=alt.Legend(title="mean distance (1 − cosine)", format=".2f", gradientLength=180),
-    )
-    cells = base.mark_rect(stroke=PAPER, strokeWidth=2).encode(color=fill, tooltip=_tip())
-    ink = alt.Color(
-        "tone:N",
-        legend=None,
-        scale=alt.Scale(domain=["low", "middle", "high"], range=[INK, "#0b1116", PAPER]),
-    )
-    numbers = base.mark_text(fontSize=12).encode(text="shown:N", color=ink)
-    layers = alt.layer(cells, numbers).resolve_scale(color="independent")
-    return _spec(layers, 44 * len(order))
-
-
-def tone(distance: float, low: float, high: float) -> str:
-    """Return which ink is legible on a distance's step of colour, in light and in dark."""
-    step = int(5 * (distance - low) / (high - low)) if high > low else 0
-    return ("low", "low", "middle", "high", "high")[min(max(step, 0), 4)]
+    scale = Scale("distance", (low, high), "mean distance (1 − cosine)", ".2f")
+    return heat_map(data, ("set_b", names), ("set_a", names), scale, 44 * len(names))
 
 
 @cache

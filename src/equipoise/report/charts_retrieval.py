@@ -8,20 +8,14 @@ import altair as alt
 
 from equipoise.report.charts import (
     CHANCE,
-    INK,
-    STEPS,
     Spec,
     _chart,
     _model_color,
     _number_axis,
-    _row_axis,
     _spec,
     _tip,
 )
-
-PAPER = "var(--paper)"
-TONES = ("low", "middle", "high")
-TONE_COLORS = [INK, "#0b1116", PAPER]
+from equipoise.report.charts_heat import Scale, heat_map
 
 
 @cache
@@ -47,21 +41,5 @@ def curves(data: str, title: str, models: tuple[str, ...]) -> Spec:
 @cache
 def shares(data: str, groups: tuple[str, ...], queries: int) -> Spec:
     """Share of each group among the first K of each query, as a heat map with its numbers."""
-    axis = alt.Axis(
-        title=None, ticks=False, domain=False, grid=False, labelColor=INK, orient="top",
-        labelAngle=-35, labelLimit=150, labelOverlap=False,
-    )  # fmt: skip
-    base = _chart(data).encode(
-        x=alt.X("group:N", sort=[*groups], axis=axis),
-        y=alt.Y("query:N", sort=None, axis=_row_axis()),
-    )
-    fill = alt.Color(
-        "share:Q",
-        scale=alt.Scale(type="quantize", domain=[0, 1], range=STEPS),
-        legend=alt.Legend(title="share of the first K", format=".0%", gradientLength=180),
-    )
-    ink = alt.Color("tone:N", legend=None, scale=alt.Scale(domain=[*TONES], range=TONE_COLORS))
-    cells = base.mark_rect(stroke=PAPER, strokeWidth=2).encode(color=fill, tooltip=_tip())
-    numbers = base.mark_text(fontSize=12).encode(text="shown:N", color=ink)
-    layers = alt.layer(cells, numbers).resolve_scale(color="independent")
-    return _spec(layers, 30 * queries + 8)
+    scale = Scale("share", (0.0, 1.0), "share of the first K", ".0%")
+    return heat_map(data, ("group", groups), ("query", None), scale, 30 * queries + 8)

@@ -9,6 +9,7 @@ from typing import Any
 from equipoise.core import AuditResult, Finding
 from equipoise.report import charts_retrieval
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.charts_heat import tone
 from equipoise.report.names import title
 from equipoise.report.sections.tables import panels, rows, scope
 from equipoise.report.text import count, interval, number, percent
@@ -114,7 +115,7 @@ def _map(found: Sequence[Finding], model: str, where: str) -> Chart:
         {
             "query": finding.subject or "the query", "group": names[part.group],
             "share": part.value, "shown": f"{100 * part.value:.0f} %",
-            "tone": charts_retrieval.TONES[_tone(part.value)],
+            "tone": tone(part.value, 0.0, 1.0),
             "tip": f"{finding.subject}, {part.group}: {percent(part.value)} of the first, of "
             f"{part.n} in the pool",
         }
@@ -125,10 +126,6 @@ def _map(found: Sequence[Finding], model: str, where: str) -> Chart:
     spec = charts_retrieval.shares("rows", tuple(names.values()), len(shown))
     name = f"{model}, {where}"
     return Chart(f"Shares among the first K by query: {name}", spec, {"rows": data}, None, name)
-
-
-def _tone(share: float) -> int:
-    return 0 if share < 0.4 else 1 if share < 0.6 else 2
 
 
 def _distributions(result: AuditResult) -> Table | None:
