@@ -52,6 +52,7 @@ from equipoise.data.results import ModelPredictions, PredictionData, Predictions
 from equipoise.data.sources import LabelSource, PredictionSource
 from equipoise.data.synsets import synset_text, synset_texts
 from equipoise.data.tables import Table, read_table
+from equipoise.data.templates import TEMPLATES, Templates, filled, templates
 from equipoise.data.value_groups import BandGroups, ValueGroups, continents, income_bands
 from equipoise.data.vectors import Vectors, load_vectors
 
@@ -60,6 +61,7 @@ __all__ = [
     "AT_LEAST_600_PIXELS",
     "LARGE_BOXES",
     "LEXICONS",
+    "TEMPLATES",
     "ArraySource",
     "BandGroups",
     "BoxGroups",
@@ -93,12 +95,14 @@ __all__ = [
     "Rule",
     "Step",
     "Table",
+    "Templates",
     "ValueGroups",
     "Vectors",
     "combine",
     "compare_mappings",
     "continents",
     "design_choices",
+    "filled",
     "hall_boxes",
     "hall_captions",
     "income_bands",
@@ -125,5 +129,6 @@ __all__ = [
     "read_visual_genome_images",
     "synset_text",
     "synset_texts",
+    "templates",
     "to_tables",
 ]

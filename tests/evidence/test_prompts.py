@@ -1,0 +1,111 @@
+"""Texts of classes and the vectors made of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.data import TEMPLATES, filled, templates
+from equipoise.evidence.prompts import class_vectors, prompts, units
+
+
+@pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])
+def test_lists_of_templates_have_their_number_and_say_where_from(name: str, count: int) -> None:
+    found = templates(name)
+    assert len(set(found.texts)) == count
+    assert all(text.count("{}") == 1 for text in found.texts)
+    assert found.source
+    assert found.note
+    assert found.licence
+
+
+def test_the_lists_are_those_of_open_clip() -> None:
+    metadata = pytest.importorskip(
+        "open_clip.zero_shot_metadata", reason="needs torchvision", exc_type=ImportError
+    )
+    every = {"openai_80": "OPENAI_IMAGENET_TEMPLATES", "openai_7": "SIMPLE_IMAGENET_TEMPLATES"}
+    for name, there in every.items():
+        assert templates(name).texts == tuple(one("{}") for one in getattr(metadata, there))
+
+
+def test_every_list_is_named() -> None:
+    assert TEMPLATES == ("openai_7", "openai_80", "plain")
+    with pytest.raises(InputError, match=r"no list of templates 'openai80'; expected one of open"):
+        templates("openai80")
+
+
+def test_a_name_goes_where_its_place_is() -> None:
+    assert filled("a photo of a {}.", "{dog}") == "a photo of a {dog}."
+
+
+@pytest.mark.parametrize("template", ["a photo", "{} and {}"])
+def test_a_template_has_one_place(template: str) -> None:
+    with pytest.raises(InputError, match=r"has \{\} \d times; expected once"):
+        filled(template, "dog")
+
+
+def test_texts_stand_class_by_class() -> None:
+    made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
+    assert made.texts == ("a dog", "the dog", "a puppy", "the puppy", "a cat", "the cat")
+    assert made.owner.tolist() == [0, 0, 0, 0, 1, 1]
+    assert made.names == ("dog", "cat")
+
+
+def test_classes_may_be_their_own_words() -> None:
+    assert prompts(("dog", "cat")).texts == ("a photo of a dog.", "a photo of a cat.")
+
+
+@pytest.mark.parametrize(
+    ("classes", "with_", "message"),
+    [
+        ((), "plain", "there are no classes; expected at least one"),
+        (("dog", "dog"), "plain", "the classes hold 'dog' more than once"),
+        ({"dog": ()}, "plain", "there are no words of 'dog'"),
+        ({"dog": ("a", "a")}, "plain", "the words of 'dog' hold 'a' more than once"),
+        (("dog",), (), "there are no templates"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_are_refused(
+    classes: Any, with_: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        prompts(classes, with_)
+
+
+def test_a_class_is_the_direction_of_the_mean_of_unit_vectors() -> None:
+    vectors = [[3.0, 0.0], [0.0, 0.5], [0.0, -2.0]]
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(
+        class_vectors(vectors, [0, 0, 1]), [[half, half], [0.0, -1.0]], atol=1e-15
+    )
+
+
+def test_lengths_of_text_vectors_do_not_matter() -> None:
+    rng = np.random.default_rng(5)
+    vectors, owner = rng.normal(size=(6, 4)), [0, 0, 1, 1, 1, 2]
+    scaled = vectors * rng.uniform(0.1, 9, size=(6, 1))
+    np.testing.assert_allclose(class_vectors(vectors, owner), class_vectors(scaled, owner))
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 0.0], [0.0, 0.0]], "the vector of text 1 is zero: it has no direction"),
+        ([[1.0, 0.0], [np.nan, 0.0]], "the vector of text 1 is not finite"),
+        ([1.0, 0.0], r"the vectors have shape \(2,\); expected one row for each text"),
+    ],
+)
+def test_vectors_without_a_direction_are_refused(vectors: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        class_vectors(vectors, [0, 0])
+
+
+def test_texts_that_cancel_out_make_no_class() -> None:
+    with pytest.raises(InputError, match="the vector of class 0 is zero"):
+        class_vectors([[1.0, 0.0], [-1.0, 0.0]], [0, 0])
+
+
+def test_rows_are_numbered_from_where_they_start() -> None:
+    with pytest.raises(InputError, match="the vector of image 41 is zero"):
+        units([[1.0], [0.0]], what="image", first=40)
