@@ -12,7 +12,7 @@ from scipy.stats import skew
 from equipoise.metrics.counts import count
 from equipoise.metrics.effect_sizes import effect_sizes
 from equipoise.metrics.skewsize import NO_CHANCE, mev_sweep, skewness, skewsize
-from equipoise.stats.resampling import Permutation
+from equipoise.stats.resampling import Permutation, Resampling
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())
 
@@ -118,3 +118,12 @@ def test_sweep_follows_the_metric() -> None:
     # The filter takes the classes with the fewest mistakes, and the sign with them.
     assert sweep[3]["skewsize"] < 0 < sweep[4]["skewsize"]
     assert (sweep[3]["columns_dropped"], sweep[3]["rows_dropped"]) == (54, 510)
+
+
+@pytest.mark.parametrize("resampling", [None, Permutation(replicates=99)])
+def test_the_value_alone_makes_no_parts(resampling: Resampling | None) -> None:
+    truth, label, group = [0, 1, 2] * 8, [0, 1, 2, 1, 2, 0] * 4, [0, 0, 0, 1, 1, 1, 1] * 3 + [0] * 3
+    found = skewsize(truth, label, group, min_expected=0, resampling=resampling)
+    assert callable(vars(found)["by"])
+    assert found.by is not None
+    assert found.by["subject"].to_pylist() == ["0", "1", "2"]

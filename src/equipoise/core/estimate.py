@@ -44,6 +44,25 @@ def no_ends(level: float) -> tuple[float, float]:  # noqa: ARG001 - the form of 
     return math.nan, math.nan
 
 
+class LaterParts:
+    """The field `Estimate.by`: a table, or a function that makes it when it is first read."""
+
+    def __get__(self, estimate: Estimate | None, kind: type[Estimate]) -> pa.Table | None:
+        """Return the table, made once; None as the default of the field."""
+        if estimate is None:
+            return None
+        held = vars(estimate)
+        if callable(held["by"]):
+            held["by"] = held["by"]()
+        return held["by"]
+
+    def __set__(
+        self, estimate: Estimate, given: pa.Table | Callable[[], pa.Table | None] | None
+    ) -> None:
+        """Keep what was given."""
+        vars(estimate)["by"] = given
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """A measured value with its interval, chance level, sample sizes and method.
@@ -63,7 +82,8 @@ class Estimate:
     harm : "higher", "lower" or "either"
         Which side of the chance level is worse.
     by : pyarrow.Table or None
-        Parts of the value (per class, group, ...), see `equipoise.core.parts`.
+        Parts of the value (per class, group, ...), see `equipoise.core.parts`. A function may be
+        given instead, which makes them when they are first read.
     excluded : mapping of str to int
         Rows or groups that did not enter, by reason.
     unit : str
@@ -87,7 +107,7 @@ class Estimate:
     p_value: float | None = None
     null: str = ""
     harm: Harm = "higher"
-    by: pa.Table | None = None
+    by: LaterParts = LaterParts()
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     unit: str = "row"
     reason: str = ""

@@ -116,7 +116,7 @@ class EffectSizes(EffectTables):
             chance=against.chance,
             p_value=against.p_value,
             null=against.null,
-            by=classes.table(),
+            by=classes.table,
             excluded=classes.excluded(),
             unit=counts.unit,
             reason="no class can be estimated; see the parts" if math.isnan(value) else "",

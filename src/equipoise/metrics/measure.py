@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -114,13 +115,20 @@ def measure(
     observed = [one(counts, counts.observed)[0] for one in measures]
     if resampling is None:
         bare = (one.estimate(counts, Draws(v)) for one, v in zip(measures, observed, strict=True))
-        return [replace(one, ends=no_ends, method=NO_INTERVAL) for one in bare]
+        return [_without_interval(one) for one in bare]
     boots = _bootstrap(counts, measures, resampling, rng)
     nulls = _null(counts, measures, resampling, rng)
     return [
         one.estimate(counts, _draws(one, seen, boot, null, resampling))
         for one, seen, boot, null in zip(measures, observed, boots, nulls, strict=True)
     ]
+
+
+def _without_interval(estimate: Estimate) -> Estimate:
+    # Not `replace`, which reads the parts and so makes them.
+    found = copy(estimate)
+    vars(found).update(ends=no_ends, method=NO_INTERVAL)
+    return found
 
 
 def _draws(

@@ -115,7 +115,7 @@ class SkewSize(EffectTables):
             params=self.params | _beside(classes, draws),
             no_chance=NO_CHANCE,
             harm="lower",
-            by=classes.table(),
+            by=classes.table,
             excluded=classes.excluded(),
             unit=counts.unit,
             reason=no_skewness(int(classes.estimable.sum())) if np.isnan(draws.observed[0]) else "",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar
 
 from equipoise.core.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# What is spread by work that is spread already stays in its thread: waiting there for a thread
+# would be waiting for oneself.
+_here = threading.local()
 
 
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -20,11 +26,26 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     whatever the number of threads, and each must draw from a stream of its own.
     """
     work = [*items]
-    workers = min(threads(), len(work))
-    if workers < 2:
+    workers = threads()
+    if min(workers, len(work)) < 2 or getattr(_here, "spread", False):
         return [function(item) for item in work]
-    with ThreadPoolExecutor(workers) as pool:
-        return [*pool.map(function, work)]
+    futures = [_pool(workers).submit(function, item) for item in work]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Return threads that stay: beginning new ones takes longer than many kernels do."""
+    return ThreadPoolExecutor(workers, "equipoise", lambda: setattr(_here, "spread", True))
+
+
+if hasattr(os, "register_at_fork"):  # The threads do not live on in a forked process.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def threads() -> int:

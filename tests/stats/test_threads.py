@@ -1,0 +1,63 @@
+"""Threads that stay: order, nesting, failures, forks."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from equipoise.stats.threads import each
+
+
+@pytest.fixture(autouse=True)
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_THREADS", "2")
+
+
+def test_threads_are_kept_for_the_next_call() -> None:
+    meeting = threading.Barrier(2)
+
+    def name(_: int) -> str:
+        meeting.wait(10)
+        return threading.current_thread().name
+
+    first, second = set(each(name, range(2))), set(each(name, range(2)))
+    assert len(first) == 2
+    assert second == first
+
+
+def test_work_that_spreads_work_does_not_wait_for_itself() -> None:
+    def inner(item: int) -> list[int]:
+        return each(lambda more: item * more, range(3))
+
+    assert each(inner, range(8)) == [[0, item, 2 * item] for item in range(8)]
+
+
+def test_the_first_failure_is_raised_when_nothing_runs_any_more() -> None:
+    ended = []
+
+    def work(item: int) -> None:
+        if item == 0:
+            raise ZeroDivisionError("item 0")
+        time.sleep(0.05)
+        ended.append(item)
+
+    with pytest.raises(ZeroDivisionError, match="item 0"):
+        each(work, range(2))
+    before = [*ended]
+    time.sleep(0.1)
+    assert ended == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_process_begins_threads_of_its_own() -> None:
+    assert each(abs, range(4)) == [0, 1, 2, 3]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if each(abs, range(4)) == [0, 1, 2, 3] else 1)
+    for _ in range(100):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.1)
+    assert (done, status) == (child, 0)
