@@ -50,6 +50,12 @@ def _table(value: object) -> object:
     raise ValueError("expected the path of a CSV, Parquet or JSON lines file, or a data frame")
 
 
+def _file(value: object) -> object:
+    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
+        return Path(value)
+    raise ValueError("expected the path of a file or folder")
+
+
 def _table_as_text(value: object) -> str:
     return value.as_posix() if isinstance(value, Path) else "(data frame)"
 
@@ -86,6 +92,9 @@ Group = Annotated[
 
 Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(_table_as_text)]
 """A file, relative to the configuration, or a data frame."""
+
+FilePath = Annotated[Path, BeforeValidator(_file), PlainSerializer(Path.as_posix)]
+"""A file or folder, relative to the configuration."""
 
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]

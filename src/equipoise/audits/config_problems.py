@@ -79,10 +79,14 @@ def _causes(error: ValidationError) -> list[ErrorDetails]:
 
 
 def _problem(details: ErrorDetails, model: type[BaseModel], node: Any) -> tuple[int | None, str]:
-    path = [step for step in details["loc"] if step != "[key]"]
+    found = [step for step in details["loc"] if step != "[key]"]
     if details["type"] == "invalid_key":
-        path[-1] = str(path[-1])
-    text = _sentence(details, allowed_keys(model, path[:-1]), path)
+        found[-1] = str(found[-1])
+    allowed = allowed_keys(model, found[:-1])
+    path = _without_tags(model, found)
+    if details["type"].startswith("union_tag"):
+        path.append(details["ctx"]["discriminator"].strip("'"))
+    text = _sentence(details, allowed, path)
     key = dotted(path)
     return line_of(node, path), f"{key}: {text}" if key else text
 
@@ -107,11 +111,23 @@ def _sentence(details: ErrorDetails, allowed: list[str], path: list[str | int]) 
         return f"unknown key. Allowed here: {', '.join(allowed)}{nearest(path[-1], allowed)}"
     if kind == "missing":
         return "required, and missing"
+    if kind.startswith("union_tag"):
+        return _untold(details)
     if kind == "value_error":
         return _own(details, given)
     expected = _EXPECTED.get(kind) or details["msg"].replace("Input should be", "").strip()
     near = nearest(given, _choices(details)) if kind == "literal_error" else ""
     return f"given {_SHORT.repr(given)}; expected {expected}{near}"
+
+
+def _untold(details: ErrorDetails) -> str:
+    """Say what a section may be called that does not say, or that nothing is called."""
+    context = details["ctx"]
+    if "tag" not in context:
+        return "required, and missing"
+    allowed = [word.strip("'") for word in context["expected_tags"].split(", ")]
+    tag = context["tag"]
+    return f"given {tag!r}. Allowed: {', '.join(allowed)}{nearest(tag, allowed)}"
 
 
 def _own(details: ErrorDetails, given: object) -> str:
@@ -128,9 +144,36 @@ def allowed_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]
     """Return the keys that a configuration may have at `path`, in the order of the schema."""
     kind: Any = model
     for step in path:
-        kind = _member(_plain(kind), step)
+        tagged = _tagged(kind)
+        kind = tagged[step] if step in tagged else _member(_plain(kind), step)
     kind = _plain(kind)
     return keys(kind) if _is_model(kind) else []
+
+
+def _without_tags(model: type[BaseModel], path: Sequence[str | int]) -> list[str | int]:
+    """Leave out the steps that only say which of several sections something is read as."""
+    kind: Any = model
+    kept: list[str | int] = []
+    for step in path:
+        tagged = _tagged(kind)
+        if step in tagged:
+            kind = tagged[step]
+        else:
+            kept.append(step)
+            kind = _member(_plain(kind), step)
+    return kept
+
+
+def _tagged(kind: Any) -> dict[str | int, Any]:
+    """Return sections that are told apart by the value of a key, by that value."""
+    if get_origin(kind) is not Annotated:
+        return {}
+    union, *about = get_args(kind)
+    key = next((one.discriminator for one in about if getattr(one, "discriminator", None)), None)
+    if not isinstance(key, str):
+        return {}
+    members = get_args(union)
+    return {tag: m for m in members for tag in get_args(m.model_fields[key].annotation)}
 
 
 def keys(model: type[BaseModel]) -> list[str]:
