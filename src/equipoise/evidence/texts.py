@@ -1,0 +1,217 @@
+"""Vectors of texts: computed once for a model, kept as evidence in parts that appear whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.evidence.prompts import Prompts, class_vectors
+
+if TYPE_CHECKING:
+    from equipoise.models import DualEncoder
+
+Vectors = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[str, int, int | None], None]
+
+# Raised whenever the same texts and model would give another file than before.
+_VERSION = 1
+_SHOWN = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts with their vectors.
+
+    Attributes
+    ----------
+    texts : tuple of str, length n
+        In the order asked for.
+    vectors : ndarray of float32, shape (n, d)
+        Projected, not normalised.
+    info : mapping
+        Facts of the model, as `ModelInfo` has them.
+    inputs : mapping
+        For a manifest: the vectors under a name with their key, with `sha256`, `bytes`, `rows`.
+    computed : int
+        Texts that the model ran on now; 0 when all lay in the store.
+    """
+
+    texts: tuple[str, ...]
+    vectors: Vectors
+    info: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, Any]]
+    computed: int
+
+
+def embed_texts(
+    texts: Sequence[str],
+    model: DualEncoder,
+    store: str | Path,
+    *,
+    part: int = 256,
+    progress: Progress | None = None,
+) -> Texts:
+    """Return the vectors of texts; those that lie in the store are read, others computed and kept.
+
+    Parameters
+    ----------
+    texts : sequence of n str
+        A text may stand there several times; it is computed once.
+    model : DualEncoder
+        Only its `info` is asked where every text lies in the store.
+    store : str or Path
+        Folder of the evidence. Vectors lie under `texts/<key of the model>`: another model, or
+        the same with other weights, tokenizer or numbers, never reads them.
+    part : int
+        Texts in a file. A run that is interrupted goes on with the next part.
+    progress : callable, optional
+        Told the step, texts done and texts to do.
+
+    Returns
+    -------
+    Texts
+
+    Raises
+    ------
+    InputError
+        When there is no text, or one is empty or no text.
+    ModelError
+        When the model has no text tower, or gives a vector that is not finite.
+    RunError
+        When the store cannot be written.
+    """
+    asked = _checked(texts)
+    if not hasattr(model, "embed_texts"):
+        raise ModelError(
+            f"{model.info.name} embeds no texts. To do: name a model with a text tower, such as "
+            "hf:openai/clip-vit-base-patch32"
+        )
+    distinct = [*dict.fromkeys(asked)]
+    folder = Path(store) / "texts" / model.info.key[:16]
+    found: list[Vectors] = []
+    computed = 0
+    for start in range(0, len(distinct), part):
+        some = distinct[start : start + part]
+        vectors = _read(_file(folder, model.info.key, some), some)
+        if vectors is None:
+            if progress is not None:
+                progress("embedding texts", start, len(distinct))
+            vectors = _computed(model, some)
+            _write(_file(folder, model.info.key, some), some, vectors)
+            computed += len(some)
+        found.append(vectors)
+    place = {text: row for row, text in enumerate(distinct)}
+    every = np.concatenate(found)[[place[text] for text in asked]]
+    return Texts(asked, every, asdict(model.info), _inputs(asked, every, model), computed)
+
+
+def embed_classes(
+    prompts: Prompts,
+    model: DualEncoder,
+    store: str | Path,
+    *,
+    progress: Progress | None = None,
+) -> tuple[Floats, Texts]:
+    """Return one vector of length 1 for each class of prompts, and the texts it is made of.
+
+    Parameters
+    ----------
+    prompts : Prompts
+    model, store, progress
+        As `embed_texts` has them.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, d)
+        See `class_vectors`.
+    Texts
+    """
+    texts = embed_texts(prompts.texts, model, store, progress=progress)
+    return class_vectors(texts.vectors, prompts.owner), texts
+
+
+def _checked(texts: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(texts, str) or not len(texts):
+        raise InputError("texts: expected a list of at least one text")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"texts: number {row} is {text!r}; expected a text that is not empty")
+    return tuple(texts)
+
+
+def _computed(model: DualEncoder, texts: list[str]) -> Vectors:
+    vectors = np.ascontiguousarray(model.embed_texts(texts), dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise ModelError(
+            f"{model.info.name} gave vectors of shape {vectors.shape} for {len(texts)} texts; "
+            "expected one row for each"
+        )
+    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(wrong):
+        text = texts[int(wrong[0])]
+        raise ModelError(
+            f"{model.info.name}: the vector of {text[:_SHOWN]!r} is not finite, and "
+            f"{len(wrong)} of {len(texts)} are not. To do: ask for dtype float32"
+        )
+    return vectors
+
+
+def _file(folder: Path, key: str, texts: list[str]) -> Path:
+    """Name a part by everything that decides its content."""
+    content = json.dumps([_VERSION, key, texts], ensure_ascii=True).encode()
+    return folder / f"part-{hashlib.sha256(content).hexdigest()[:32]}.parquet"
+
+
+def _read(path: Path, texts: list[str]) -> Vectors | None:
+    """Return the vectors of a part, None where it is not there or not whole."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        return None
+    if table.column_names != ["text", "embedding"] or table["text"].to_pylist() != texts:
+        return None
+    flat = table["embedding"].combine_chunks().flatten().to_numpy()
+    return cast(Vectors, flat.reshape(len(texts), -1))
+
+
+def _write(path: Path, texts: list[str], vectors: Vectors) -> None:
+    """Write a part under another name and rename it: it is there whole, or not at all."""
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    table = pa.table({"text": pa.array(texts, pa.string()), "embedding": cells})
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise RunError(
+            f"{path.parent}: vectors of texts cannot be written there ({error.strerror or error}). "
+            "To do: free space, or name another folder as the store of evidence"
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _inputs(
+    texts: tuple[str, ...], vectors: Vectors, model: DualEncoder
+) -> dict[str, dict[str, Any]]:
+    content = json.dumps([_VERSION, model.info.key, texts], ensure_ascii=True).encode()
+    data = vectors.astype("<f4", copy=False).tobytes()
+    facts = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "rows": len(texts)}
+    return {f"evidence/texts/{hashlib.sha256(content).hexdigest()[:16]}": facts}

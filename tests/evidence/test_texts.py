@@ -1,0 +1,181 @@
+"""Vectors of texts: computed once, whole on disk, and never another model's."""
+
+import dataclasses
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.evidence import texts as module
+from equipoise.evidence.prompts import class_vectors, prompts
+from equipoise.evidence.texts import embed_classes, embed_texts
+from equipoise.models.info import ModelInfo
+
+WORDS = [f"word {number}" for number in range(10)]
+
+
+class Encoder:
+    """Embeds a text as numbers made of its characters; counts what it ran on."""
+
+    def __init__(self, weights: str = "a", fail_after: int | None = None) -> None:
+        self.info = ModelInfo("python:fake:encoder", "fake", weights, dimension=3)
+        self.ran: list[str] = []
+        self.fail_after = fail_after
+
+    def embed_texts(self, texts: Sequence[str]) -> Any:
+        if self.fail_after is not None and len(self.ran) >= self.fail_after:
+            raise KeyboardInterrupt
+        self.ran += texts
+        rows = [[len(text), sum(map(ord, text)), ord(text[-1])] for text in texts]
+        return np.asarray(rows, dtype=np.float32)
+
+    embed_images = embed_texts
+
+
+def test_vectors_are_the_models_own_in_the_order_asked_for(tmp_path: Path) -> None:
+    model = Encoder()
+    asked = [WORDS[3], WORDS[1], WORDS[3]]
+    found = embed_texts(asked, model, tmp_path)
+    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(asked))
+    assert found.vectors.dtype == np.float32
+    assert found.texts == tuple(asked)
+    assert model.ran == [WORDS[3], WORDS[1]]
+    assert found.computed == 2
+    assert found.info["weights_sha256"] == "a"
+
+
+def test_what_lies_in_the_store_is_not_computed_again(tmp_path: Path) -> None:
+    first = embed_texts(WORDS, Encoder(), tmp_path, part=4)
+    model = Encoder()
+    again = embed_texts(WORDS, model, tmp_path, part=4)
+    assert model.ran == []
+    assert again.computed == 0
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    assert first.inputs == again.inputs
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_next_part(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        embed_texts(WORDS, Encoder(fail_after=4), tmp_path, part=4)
+    model = Encoder()
+    found = embed_texts(WORDS, model, tmp_path, part=4)
+    assert model.ran == WORDS[4:]
+    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS))
+    assert not [*tmp_path.rglob("*.partial")]
+
+
+def test_another_model_reads_none_of_it(tmp_path: Path) -> None:
+    embed_texts(WORDS, Encoder("a"), tmp_path)
+    model = Encoder("b")
+    assert embed_texts(WORDS, model, tmp_path).computed == len(WORDS)
+    assert len([*(tmp_path / "texts").iterdir()]) == 2
+
+
+def test_a_copy_of_a_model_under_another_name_reads_it(tmp_path: Path) -> None:
+    embed_texts(WORDS, Encoder("a"), tmp_path)
+    model = Encoder("a")
+    model.info = dataclasses.replace(model.info, name="hf:/elsewhere")
+    assert embed_texts(WORDS, model, tmp_path).computed == 0
+
+
+@pytest.mark.parametrize("keep", [0, 10, -20])
+def test_a_file_that_is_not_whole_is_made_anew(tmp_path: Path, keep: int) -> None:
+    first = embed_texts(WORDS, Encoder(), tmp_path)
+    (path,) = tmp_path.rglob("*.parquet")
+    path.write_bytes(path.read_bytes()[:keep])
+    again = embed_texts(WORDS, Encoder(), tmp_path)
+    assert again.computed == len(WORDS)
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    assert pq.read_table(path)["text"].to_pylist() == WORDS
+
+
+def test_a_file_of_other_texts_under_the_name_is_not_believed(tmp_path: Path) -> None:
+    embed_texts(WORDS[:3], Encoder(), tmp_path)
+    (path,) = tmp_path.rglob("*.parquet")
+    embed_texts(WORDS[3:6], Encoder(), tmp_path)
+    (other,) = {*tmp_path.rglob("*.parquet")} - {path}
+    path.write_bytes(other.read_bytes())
+    found = embed_texts(WORDS[:3], Encoder(), tmp_path)
+    np.testing.assert_array_equal(found.vectors, Encoder().embed_texts(WORDS[:3]))
+
+
+def test_the_input_is_named_by_its_content(tmp_path: Path) -> None:
+    ((name, facts),) = embed_texts(WORDS, Encoder(), tmp_path).inputs.items()
+    assert name.startswith("evidence/texts/")
+    assert facts["rows"] == len(WORDS)
+    assert facts["bytes"] == len(WORDS) * 3 * 4
+    other = embed_texts(WORDS[:5], Encoder(), tmp_path)
+    assert name not in other.inputs
+
+
+def test_progress_tells_parts_that_are_computed(tmp_path: Path) -> None:
+    said: list[Any] = []
+    embed_texts(WORDS, Encoder(), tmp_path, part=4, progress=lambda *what: said.append(what))
+    assert said == [("embedding texts", start, 10) for start in (0, 4, 8)]
+
+
+def test_classes_are_embedded_by_their_prompts(tmp_path: Path) -> None:
+    made = prompts({"dog": ("dog", "puppy"), "cat": ("cat",)}, ("a {}", "the {}"))
+    vectors, texts = embed_classes(made, Encoder(), tmp_path)
+    np.testing.assert_array_equal(vectors, class_vectors(texts.vectors, made.owner))
+    assert vectors.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([], "texts: expected a list of at least one text"),
+        ("dog", "texts: expected a list of at least one text"),
+        (["dog", " "], "texts: number 1 is ' '; expected a text that is not empty"),
+        (["dog", None], "texts: number 1 is None; expected a text that is not empty"),
+    ],
+)
+def test_what_is_no_text_is_refused(texts: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        embed_texts(texts, Encoder(), tmp_path)
+
+
+def test_a_model_without_a_text_tower_is_refused(tmp_path: Path) -> None:
+    class Classifier:
+        info = Encoder().info
+
+    with pytest.raises(ModelError, match=r"python:fake:encoder embeds no texts\. To do: name a"):
+        embed_texts(WORDS, Classifier(), tmp_path)  # type: ignore[arg-type]
+
+
+def test_numbers_that_are_not_finite_are_refused_and_not_kept(tmp_path: Path) -> None:
+    class Broken(Encoder):
+        def embed_texts(self, texts: Sequence[str]) -> Any:
+            vectors = super().embed_texts(texts)
+            vectors[2:4] = np.nan
+            return vectors
+
+    message = "the vector of 'word 2' is not finite, and 2 of 10 are not. To do: ask for dtype"
+    with pytest.raises(ModelError, match=message):
+        embed_texts(WORDS, Broken(), tmp_path)
+    assert not [*tmp_path.rglob("*.parquet")]
+
+
+def test_a_model_that_leaves_texts_out_is_refused(tmp_path: Path) -> None:
+    class Short(Encoder):
+        def embed_texts(self, texts: Sequence[str]) -> Any:
+            return super().embed_texts(texts)[:-1]
+
+    with pytest.raises(ModelError, match=r"shape \(9, 3\) for 10 texts; expected one row for each"):
+        embed_texts(WORDS, Short(), tmp_path)
+
+
+def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    embed_texts(WORDS[:4], Encoder(), tmp_path, part=4)
+    monkeypatch.setattr(module.pq, "write_table", full)
+    with pytest.raises(RunError, match=r"cannot be written there \(No space left.*To do: free"):
+        embed_texts(WORDS, Encoder(), tmp_path, part=4)
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
