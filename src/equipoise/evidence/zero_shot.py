@@ -108,7 +108,7 @@ def zero_shot(
     for start in range(0, cosines.rows, _ROWS):
         some = cosines.block(start)
         rows = slice(start, start + len(some))
-        top[rows] = _best(some, k)
+        top[rows] = best(some, k)
         scores[rows] = np.take_along_axis(_activated(some, scale, bias, activation), top[rows], 1)
         if some.shape[1] > 1:
             two = -np.partition(-some, 1, axis=1)[:, :2]
@@ -174,20 +174,28 @@ class _Cosines:
         return cosines
 
 
-def _best(cosines: Floats, k: int) -> Places:
-    """Places of the k highest of each row, equal ones in the order of the columns."""
+def best(scores: npt.ArrayLike, k: int) -> Places:
+    """Return the places of the k highest of each row, equal ones in the order of the columns.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (n, m)
+    k : int
+        All columns where there are fewer.
+    """
     found: Places
-    if k == cosines.shape[1]:
-        found = np.argsort(-cosines, axis=1, kind="stable")
+    given = np.asarray(scores)
+    if k >= given.shape[1]:
+        found = np.argsort(-given, axis=1, kind="stable")
         return found
-    some = np.sort(np.argpartition(-cosines, k, axis=1)[:, : k + 1], axis=1)
-    values = np.take_along_axis(cosines, some, 1)
+    some = np.sort(np.argpartition(-given, k, axis=1)[:, : k + 1], axis=1)
+    values = np.take_along_axis(given, some, 1)
     order = np.argsort(-values, axis=1, kind="stable")
     found = np.take_along_axis(some, order[:, :k], 1)
     ranked = np.take_along_axis(values, order, 1)
     # Where rank k + 1 equals rank k, others may be as high that were left out.
     left_out = ranked[:, k - 1] == ranked[:, k]
-    found[left_out] = np.argsort(-cosines[left_out], axis=1, kind="stable")[:, :k]
+    found[left_out] = np.argsort(-given[left_out], axis=1, kind="stable")[:, :k]
     return found
 
 

@@ -1,0 +1,239 @@
+"""From the bytes of a picture to its pixels, by rules that are stated and part of every key."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import DataError, InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Pillow
+
+Image = NDArray[np.uint8]
+"""One image: (height, width, 3), sRGB."""
+
+# Formats that hold pixels and nothing to run; Pillow also has some that call other programs.
+FORMATS = ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF")
+
+# Where EXIF's orientation says that the first row and column lie, as Pillow's transpositions.
+_TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
+_ORIENTATION = 0x0112
+
+
+class ImageError(DataError):
+    """A picture cannot be decoded; `reason` says why, without naming it."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason, fix="repair the file, or leave the image out")
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How pictures become pixels; part of the key of everything made from them.
+
+    Attributes
+    ----------
+    max_pixels : int
+        A picture of more is refused: a few bytes can hold a picture that fills the memory.
+    max_ratio : float
+        A picture (or crop) whose longer side is more than so many times the shorter is refused:
+        a model's preprocessing makes the shorter side a fixed length, and a strip fills the memory.
+    background : tuple of int
+        What shows through where a picture is transparent: red, green and blue from 0 to 255.
+    version : int
+        Of the rules: EXIF's orientation is applied; transparency lies over the background; of 16
+        bits the upper 8 count; grey and palettes become colours; CMYK becomes RGB without a
+        profile, and is inverted where Adobe's marker says so; the first frame of several; colour
+        profiles are not applied.
+    """
+
+    max_pixels: int = 89_478_485
+    max_ratio: float = 100.0
+    background: tuple[int, int, int] = (255, 255, 255)
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises
+        ------
+        InputError
+            When a number is out of range.
+        """
+        colours = len(self.background) == 3 and all(0 <= c <= 255 for c in self.background)
+        if self.max_pixels < 1 or self.max_ratio < 1 or not colours:
+            raise InputError(
+                f"max_pixels is {self.max_pixels}, max_ratio {self.max_ratio:g} and background "
+                f"{self.background}; expected 1 or more, 1 or more, and three numbers from 0 to 255"
+            )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What stands in the key and the manifest."""
+        return {
+            "version": self.version,
+            "max_pixels": self.max_pixels,
+            "max_ratio": self.max_ratio,
+            "background": list(self.background),
+        }
+
+
+def decode(
+    data: bytes, decoding: Decoding = Decoding(), crop: NDArray[np.int64] | None = None
+) -> Image:
+    """Return the pixels of a picture.
+
+    Parameters
+    ----------
+    data : bytes
+        A file as it is: JPEG, PNG, GIF, WebP, BMP, TIFF, PNM, JPEG 2000 or AVIF.
+    decoding : Decoding
+        The rules.
+    crop : ndarray of int64, shape (4,), optional
+        Left, top, right and bottom of what to cut out, in pixels of the picture turned upright.
+
+    Returns
+    -------
+    ndarray of uint8, shape (height, width, 3)
+
+    Raises
+    ------
+    ImageError
+        When it is no picture, is truncated or damaged, too large, or a strip; or when the crop
+        does not lie inside it.
+    MissingExtraError
+        When Pillow is not installed.
+    """
+    with quiet():
+        return pixels(data, decoding, crop)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Pillow's warnings of odd metadata away: a picture is decoded, or refused aloud.
+
+    Filters of warnings belong to the whole process: enter this around threads, not inside them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
+
+
+def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = None) -> Image:
+    """Return the pixels of a picture as `decode` does, for threads inside `quiet`."""
+    pillow = _pillow()
+    if not data:
+        raise ImageError("the file is empty")
+    try:
+        picture = _opened(pillow, data, decoding)
+        upright = _upright(picture)
+        return _whole(_rgb(pillow, _cut(upright, crop, decoding), decoding))
+    except ImageError:
+        raise
+    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning):
+        raise ImageError(f"it has more than {decoding.max_pixels:,} pixels") from None
+    except MemoryError:
+        raise ImageError("the memory does not hold its pixels") from None
+    except Exception as error:  # noqa: BLE001 - damaged files make decoders raise anything
+        raise ImageError(f"it is damaged: {_first_line(error)}") from None
+
+
+def _pillow() -> Any:
+    try:
+        import PIL.Image
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+    return PIL.Image
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).partition("\n")[0].strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Pillow:
+    pillow.init()
+    known = [name for name in FORMATS if name in pillow.OPEN]
+    try:
+        picture: Pillow = pillow.open(io.BytesIO(data), formats=known)
+    except pillow.UnidentifiedImageError:
+        raise ImageError(f"it is no picture of a known format ({', '.join(FORMATS)})") from None
+    width, height = picture.size
+    if width * height > decoding.max_pixels:
+        raise ImageError(
+            f"it has {width} × {height} pixels, more than {decoding.max_pixels:,} in all"
+        )
+    picture.load()
+    return picture
+
+
+def _upright(picture: Pillow) -> Pillow:
+    try:
+        orientation = picture.getexif().get(_ORIENTATION, 1)
+    except Exception:  # noqa: BLE001 - damaged metadata beside sound pixels
+        orientation = 1
+    turn = _TURNS.get(orientation) if isinstance(orientation, int) else None
+    if turn is None:
+        return picture
+    from PIL.Image import Transpose
+
+    turned = picture.transpose(Transpose(turn))
+    turned.format = picture.format
+    return turned
+
+
+def _cut(picture: Pillow, crop: NDArray[np.int64] | None, decoding: Decoding) -> Pillow:
+    width, height = picture.size
+    cut = picture
+    if crop is not None:
+        left, top, right, bottom = crop.tolist()
+        if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+            raise ImageError(
+                f"the crop from ({left}, {top}) to ({right}, {bottom}) does not lie inside its "
+                f"{width} × {height} pixels"
+            )
+        cut = picture.crop((left, top, right, bottom))
+        cut.format = picture.format
+    if max(cut.size) > decoding.max_ratio * min(cut.size):
+        raise ImageError(
+            f"{cut.size[0]} × {cut.size[1]} pixels are a strip: one side is more than "
+            f"{decoding.max_ratio:g} times the other"
+        )
+    return cut
+
+
+def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Pillow:
+    if picture.mode == "F" or picture.mode.startswith("I;12"):
+        raise ImageError(f"its pixels ({picture.mode}) have no known white")
+    if picture.mode.startswith("I"):
+        return _upper_bits(pillow, picture)
+    if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
+        # Pillow takes every CMYK JPEG for one of Adobe's, which are inverted.
+        from PIL import ImageChops
+
+        picture = ImageChops.invert(picture)
+    if picture.has_transparency_data:
+        colour = (*decoding.background, 255)
+        below = pillow.new("RGBA", picture.size, colour)
+        return pillow.alpha_composite(below, picture.convert("RGBA")).convert("RGB")
+    return picture.convert("RGB")
+
+
+def _upper_bits(pillow: Any, picture: Pillow) -> Pillow:
+    values = np.asarray(picture).astype(np.int64)
+    if values.min() < 0 or values.max() > 65_535:
+        raise ImageError("its pixels have more than 16 bits, with no known white")
+    return pillow.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _whole(picture: Pillow) -> Image:
+    return np.array(picture, dtype=np.uint8)

@@ -1,0 +1,199 @@
+"""Pictures inside tables: data sets of Hugging Face on disk, Parquet with a column of images."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from equipoise.core.errors import DataError
+from equipoise.evidence.pictures import Pictures, sorted_by_id
+
+_SPLITS = "dataset_dict.json"
+_STATE = "state.json"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Pictures that are rows of Parquet or Arrow files.
+
+    Attributes
+    ----------
+    files : tuple of str
+        The files, in order.
+    starts : tuple of int
+        The number of the first row of each stretch of rows that is read together.
+    stretches : tuple of (int, int)
+        Where each stretch lies: which file, which group of rows in it.
+    column : str
+        That holds the images: bytes, or a struct of `bytes` and `path`.
+    places : tuple of int
+        The row of each picture.
+    """
+
+    files: tuple[str, ...]
+    starts: tuple[int, ...] = field(repr=False)
+    stretches: tuple[tuple[int, int], ...] = field(repr=False)
+    column: str
+    places: tuple[int, ...] = field(repr=False)
+
+    def read(self, place: int) -> bytes:
+        """Return the bytes of one picture."""
+        row = self.places[place]
+        at = bisect_right(self.starts, row) - 1
+        file, group = self.stretches[at]
+        try:
+            value = _stretch(self.files[file], group, self.column)[row - self.starts[at]].as_py()
+        except pa.ArrowException as error:
+            raise OSError(f"{self.files[file]} cannot be read: {error}") from error
+        return _bytes(value, Path(self.files[file]).parent)
+
+    def take(self, places: Sequence[int]) -> Rows:
+        """Return some of the pictures."""
+        taken = tuple(self.places[place] for place in places)
+        return Rows(self.files, self.starts, self.stretches, self.column, taken)
+
+
+def pictures_on_disk(
+    folder_or_parquet: Path,
+    *,
+    image: str = "image",
+    id: str | None = None,  # noqa: A002
+) -> Pictures:
+    """Return the pictures of a data set that lies on disk.
+
+    Parameters
+    ----------
+    folder_or_parquet : Path
+        A folder that `Dataset.save_to_disk` wrote, a Parquet file, or a folder of Parquet files.
+    image : str
+        The column of images: bytes, or a struct of `bytes` and `path` as Hugging Face's `Image`.
+        A path without bytes is read inside the folder.
+    id : str, optional
+        The column of ids. Without it an id is the number of the row, from 0.
+
+    Raises
+    ------
+    DataError
+        When there is no such data set or column, or ids repeat.
+    """
+    name = str(folder_or_parquet)
+    files = _files(folder_or_parquet)
+    starts, stretches, n = [], [], 0
+    ids: list[str] = []
+    for number, file in enumerate(files):
+        kind = _column_type(file, image, name)
+        if not _holds_images(kind):
+            raise DataError(
+                f"it holds {kind}",
+                file=name,
+                column=image,
+                expected="images: bytes, or a struct of bytes and path",
+            )
+        for group, rows in enumerate(_sizes(file)):
+            starts.append(n)
+            stretches.append((number, group))
+            n += rows
+        ids += _ids(file, id, name)
+    if id is None:
+        ids = [f"{row:0{len(str(max(n - 1, 0)))}d}" for row in range(n)]
+    source = Rows(tuple(map(str, files)), tuple(starts), tuple(stretches), image, tuple(range(n)))
+    return sorted_by_id(name, ids, source, None)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise DataError("there is no such file or folder", file=str(path))
+    if (path / _SPLITS).is_file():
+        splits = json.loads((path / _SPLITS).read_text(encoding="utf-8")).get("splits", [])
+        raise DataError(
+            f"it holds several splits: {', '.join(splits)}",
+            file=str(path),
+            fix="name the folder of one of them",
+        )
+    if (path / _STATE).is_file():
+        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+        return [path / entry["filename"] for entry in state["_data_files"]]
+    files = sorted(path.rglob("*.parquet"))
+    if not files:
+        raise DataError(
+            "it holds no data set",
+            file=str(path),
+            expected="Parquet files, or what save_to_disk writes",
+        )
+    return files
+
+
+def _column_type(file: Path, column: str, name: str) -> pa.DataType:
+    schema = _schema(file, name)
+    if column not in schema.names:
+        raise DataError(
+            f"there is no such column; there are {', '.join(schema.names)}",
+            file=name,
+            column=column,
+        )
+    return schema.field(column).type
+
+
+def _holds_images(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(kind.field(n).name in ("bytes", "path") for n in range(kind.num_fields))
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _schema(file: Path, name: str) -> pa.Schema:
+    try:
+        if file.suffix == ".arrow":
+            return _stream(str(file)).schema
+        return pq.read_schema(file)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(
+            f"it cannot be read: {str(error).partition(chr(10))[0]}", file=name
+        ) from None
+
+
+@cache
+def _stream(file: str) -> pa.Table:
+    # What save_to_disk writes is a stream; mapped, it costs no memory until a row is read.
+    return pa.ipc.open_stream(pa.memory_map(file)).read_all()
+
+
+def _sizes(file: Path) -> list[int]:
+    if file.suffix == ".arrow":
+        return [_stream(str(file)).num_rows]
+    metadata = pq.read_metadata(file)
+    return [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+
+
+@lru_cache(maxsize=4)
+def _stretch(file: str, group: int, column: str) -> Any:
+    """Return a column of rows that are read together; the last few stay in memory."""
+    if file.endswith(".arrow"):
+        return _stream(file)[column]
+    return pq.ParquetFile(file).read_row_group(group, columns=[column])[column]
+
+
+def _ids(file: Path, column: str | None, name: str) -> list[str]:
+    if column is None:
+        return []
+    _column_type(file, column, name)
+    table = _stream(str(file)) if file.suffix == ".arrow" else pq.read_table(file, columns=[column])
+    return [str(value) for value in table[column].to_pylist()]
+
+
+def _bytes(value: Any, folder: Path) -> bytes:
+    if isinstance(value, dict):
+        inside, path = value.get("bytes"), value.get("path")
+        value = inside if inside is not None or not path else (folder / path).read_bytes()
+    if value is None:
+        raise OSError("the row has no image")
+    return bytes(value)

@@ -1,0 +1,122 @@
+"""The folder of one extraction: one process at a time, files that are whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from equipoise.core.errors import RunError
+from equipoise.evidence.pictures import Pictures
+
+_TROUBLE = {
+    errno.ENOSPC: "the disk is full. To do: free space and run again; finished parts stay",
+    errno.EDQUOT: "the disk quota is used up. To do: free space and run again; finished parts stay",
+    errno.EACCES: "no permission to write there. To do: choose another store",
+    errno.EPERM: "no permission to write there. To do: choose another store",
+    errno.EROFS: "the disk is read-only. To do: choose another store",
+    errno.EEXIST: "a part of the path is a file. To do: choose another store",
+    errno.ENOTDIR: "a part of the path is a file. To do: choose another store",
+}
+_TEMPORARY = ".partial"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Make a folder if need be, and keep other processes out of it.
+
+    Raises
+    ------
+    RunError
+        When another process works in it, or it cannot be written.
+    """
+    import fcntl
+
+    with translated(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"{folder}: another process is writing it. To do: wait until it is done, "
+                "or choose another store"
+            ) from None
+        for left in folder.glob(f"*{_TEMPORARY}"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+@contextmanager
+def translated(folder: Path) -> Iterator[None]:
+    """Say what to do where a file cannot be written.
+
+    Raises
+    ------
+    RunError
+        In place of an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        trouble = _TROUBLE.get(error.errno or 0, f"{error.strerror or error}")
+        raise RunError(f"{folder}: {trouble}") from error
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file that appears when it is whole and on the disk.
+
+    Raises
+    ------
+    RunError
+        When it cannot be written.
+    """
+    partial = path.with_name(f"{path.name}{_TEMPORARY}")
+    with translated(path.parent):
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
+        _flush(path.parent)
+
+
+def _flush(folder: Path) -> None:
+    """Bring the name of a new file to the disk as well."""
+    with suppress(OSError):  # some file systems cannot
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write `manifest.json`."""
+    text = json.dumps(facts, indent=1, ensure_ascii=False, sort_keys=True)
+    write(folder / "manifest.json", text.encode("utf-8", "backslashreplace"))
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any]:
+    """Return `manifest.json`; nothing where there is none or it is damaged."""
+    try:
+        facts = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def ids_digest(pictures: Pictures) -> str:
+    """Return the SHA-256 of the ids of a set."""
+    return hashlib.sha256(json.dumps(pictures.ids.tolist()).encode()).hexdigest()

@@ -1,0 +1,100 @@
+"""What an extraction has still to do, told without loading the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from equipoise.evidence.parts import failures_of, parts_in
+from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.store import ids_digest, read_manifest
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What lies in a store for a model and a set of images, and what is missing.
+
+    Attributes
+    ----------
+    images : int
+        In the set.
+    present : int
+        Of them with a row or a failure in finished parts. Whether pictures or weights have changed
+        since is not looked at: that needs the model.
+    bytes : int or None
+        To be written, about; None where nothing tells how long a row is.
+    """
+
+    images: int
+    present: int
+    bytes: int | None
+
+
+def pending(
+    pictures: Pictures,
+    model: str,
+    table: str,
+    store: Path,
+    *,
+    texts: Sequence[str] = (),
+    question: str = "",
+) -> Pending:
+    """Say what an extraction would do.
+
+    Parameters
+    ----------
+    pictures : Pictures
+    model : str
+        The name for `load_model`.
+    table : str
+        ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
+    store : Path
+        Where evidence lies.
+    texts, question
+        As in the extraction.
+
+    Returns
+    -------
+    Pending
+    """
+    n = len(pictures)
+    ids = ids_digest(pictures)
+    best, size = 0, _row(table, len(texts))
+    for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
+        facts = read_manifest(manifest.parent)
+        key = facts.get("key", {})
+        if facts.get("model", {}).get("name") != model:
+            continue
+        found, rows, length = _found(manifest.parent)
+        if rows:
+            size = length // rows
+        same = (key.get("ids"), key.get("question"), key.get("names")) == (
+            ids,
+            question,
+            [*texts] if table == "scores" else key.get("names"),
+        )
+        if same:
+            best = max(best, found)
+    return Pending(n, min(best, n), None if size is None else size * (n - min(best, n)))
+
+
+def _row(table: str, texts: int) -> int | None:
+    return {"scores": 4 * texts, "answers": 100}.get(table)
+
+
+def _found(folder: Path) -> tuple[int, int, int]:
+    """Return the images and the rows of finished parts, and their bytes."""
+    images = rows = length = 0
+    for part in parts_in(folder):
+        try:
+            count = pq.read_metadata(part.path).num_rows
+            images += count + len(failures_of(part.path))
+        except (OSError, ValueError, pa.ArrowException):
+            continue
+        rows += count
+        length += part.path.stat().st_size
+    return images, rows, length
