@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.auditing import load, plan, run
+    from equipoise.audits.auditing import load, plan, prepare, run
     from equipoise.audits.comparison.comparing import compare
     from equipoise.audits.config import load_config, parse_config
     from equipoise.audits.config_sections import AuditConfig
@@ -19,6 +19,7 @@ _HOMES = {
     "load_config": "config",
     "parse_config": "config",
     "plan": "auditing",
+    "prepare": "auditing",
     "run": "auditing",
 }
 
@@ -31,6 +32,7 @@ __all__ = [
     "load_config",
     "parse_config",
     "plan",
+    "prepare",
     "run",
 ]
 

@@ -2,27 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.findings import conclude
-from equipoise.audits.kinds import Progress, kind
+from equipoise.audits.kinds import Progress, kind, prepares
 from equipoise.audits.provenance import manifest_of
-from equipoise.core.result import AuditResult
+from equipoise.audits.running.prepared import Prepared
+from equipoise.core.result import AuditResult, Manifest
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
 
 
-def load(config: AuditConfig, *, base: Path = Path()) -> Any:
-    """Read what a configuration names.
+def prepare(
+    config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None
+) -> Prepared:
+    """Run the models that a configuration names, and make tables of the formats of its images.
+
+    What a model said is kept in the store (`extraction.store`) and read where it is there.
 
     Parameters
     ----------
     config : AuditConfig
     base : Path
         What relative paths are relative to.
+    progress : callable, optional
+        Told the step, what is done and what there is to do.
+
+    Returns
+    -------
+    Prepared
+        What `load` and `run` take in place of the configuration.
+
+    Raises
+    ------
+    ConfigError
+        When a model is of a kind that cannot answer what is asked of it.
+    DataError
+        When images cannot be used, or more than `extraction.max_failures` fail.
+    ModelError
+        When a model cannot be loaded or run.
+    """
+    from equipoise.audits.running.live import Live
+
+    return prepares(config.audit)(config, Live(config, base, progress))
+
+
+def load(
+    config: AuditConfig | Prepared, *, base: Path = Path(), progress: Progress | None = None
+) -> Any:
+    """Read what a configuration names.
+
+    Parameters
+    ----------
+    config : AuditConfig or Prepared
+        What `prepare` returned, or a configuration, which is prepared before.
+    base : Path
+        What relative paths are relative to.
+    progress : callable, optional
+        Told the step, what is done and what there is to do.
 
     Returns
     -------
@@ -34,11 +75,18 @@ def load(config: AuditConfig, *, base: Path = Path()) -> Any:
     DataError
         When a file cannot be read or joined; it names the file, column and row.
     """
-    return kind(config.audit).load(config, base=base)
+    ready = _ready(config, base, progress)
+    return kind(ready.config.audit).load(ready.config, base=base)
+
+
+def _ready(config: AuditConfig | Prepared, base: Path, progress: Progress | None) -> Prepared:
+    if isinstance(config, Prepared):
+        return config
+    return prepare(config, base=base, progress=progress)
 
 
 def run(
-    config: AuditConfig,
+    config: AuditConfig | Prepared,
     *,
     base: Path = Path(),
     data: Any = None,
@@ -48,7 +96,8 @@ def run(
 
     Parameters
     ----------
-    config : AuditConfig
+    config : AuditConfig or Prepared
+        What `prepare` returned, or a configuration, which is prepared before.
     base : Path
         What relative paths in the configuration are relative to.
     data : optional
@@ -67,13 +116,27 @@ def run(
         When a file cannot be used, or nothing is left to compare.
     """
     started = perf_counter()
-    steps = kind(config.audit)
-    loaded = steps.load(config, base=base) if data is None else data
-    measured = steps.measure(config, loaded, progress)
-    findings = conclude(measured.drafts, config.testing)
+    ready = _ready(config, base, progress)
+    steps = kind(ready.config.audit)
+    loaded = steps.load(ready.config, base=base) if data is None else data
+    measured = steps.measure(ready.config, loaded, progress)
+    findings = conclude(measured.drafts, ready.config.testing)
     seconds = perf_counter() - started
-    manifest = manifest_of(config, loaded, base, seconds=seconds, notes=measured.notes)
-    return AuditResult(findings, manifest, measured.tables)
+    notes = (*measured.notes, *ready.notes)
+    manifest = manifest_of(ready.asked, loaded, base, seconds=seconds, notes=notes)
+    tables = {"failures": ready.failures} if len(ready.failures) else {}
+    return AuditResult(findings, _with_models(manifest, ready), {**measured.tables, **tables})
+
+
+def _with_models(manifest: Manifest, ready: Prepared) -> Manifest:
+    """Add what the models are, the files of evidence and annotations, and what became of them."""
+    counts = {"prepared": ready.counts} if ready.counts else {}
+    return replace(
+        manifest,
+        inputs={**ready.inputs, **manifest.inputs},
+        counts={**manifest.counts, **counts},
+        models=ready.models,
+    )
 
 
 def plan(config: AuditConfig, *, base: Path = Path()) -> Any:
@@ -82,11 +145,16 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Any:
     Returns
     -------
     dataclass
-        Counts, sizes and a rough time, by kind of audit.
+        Counts, sizes and a rough time, by kind of audit; a `RunningPlan` around it where models
+        are to be run.
 
     Raises
     ------
     DataError
         When a file cannot be used.
     """
-    return kind(config.audit).plan(config, load(config, base=base))
+    from equipoise.audits.running.rehearsal import Rehearsal, RunningPlan
+
+    ready = prepares(config.audit)(config, Rehearsal(config, base))
+    planned = kind(config.audit).plan(ready.config, load(ready, base=base))
+    return RunningPlan(ready.runs, planned) if ready.runs else planned

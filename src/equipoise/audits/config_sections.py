@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from equipoise.audits.config_fields import Group, Label, Section
 from equipoise.audits.config_problems import nearest
+from equipoise.audits.running.config import ExtractionConfig
 from equipoise.metrics.cards import CARDS
 
 THRESHOLDS: Mapping[str, float] = MappingProxyType(
@@ -137,6 +138,7 @@ class AuditConfig(Section):
     """What every audit is configured by, beside its own data, models and metrics."""
 
     audit: str
+    extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
     testing: TestingConfig = TestingConfig()
     gate: Annotated[tuple[GateConfig, ...], Field(strict=False)] = ()

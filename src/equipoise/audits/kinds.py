@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.findings import Draft
+    from equipoise.audits.running.prepared import Prepared
+    from equipoise.audits.running.runner import Runner
 
 KINDS = ("predictions", "associations", "retrieval", "concepts", "diversity")
 
@@ -92,6 +94,12 @@ class Kind(Protocol):
 def kind(audit: str) -> Kind:
     """Return the three steps of a kind of audit."""
     return cast(Kind, import_module(f"equipoise.audits.{audit}.kind"))
+
+
+def prepares(audit: str) -> Callable[[Any, Runner], Prepared]:
+    """Return the step before the three: models that are named become tables of what they said."""
+    found = import_module(f"equipoise.audits.{audit}.running")
+    return cast("Callable[[Any, Runner], Prepared]", found.prepare)
 
 
 def schema(audit: str) -> type[AuditConfig]:

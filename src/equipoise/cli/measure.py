@@ -24,5 +24,6 @@ def measure(config: AuditConfig, base: Path) -> tuple[AuditResult, Any]:
     from equipoise import audits
 
     with Steps() as progress:
-        data = audits.load(config, base=base)
-        return audits.run(config, base=base, data=data, progress=progress), data
+        ready = audits.prepare(config, base=base, progress=progress)
+        data = audits.load(ready, base=base)
+        return audits.run(ready, base=base, data=data, progress=progress), data

@@ -35,6 +35,9 @@ class Manifest:
         When, for how long and where the run was made.
     notes : tuple of str
         What a reader must know: attributes that determine the target, groups too small, ...
+    models : mapping
+        What each model that was run is, by name: its weights' digest, preprocessing, device, ...;
+        empty where their outputs were given.
     """
 
     config: Mapping[str, Any]
@@ -49,6 +52,7 @@ class Manifest:
     seconds: float
     machine: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    models: Mapping[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_tabl
 from equipoise.core.result import SCHEMA_VERSION
 
 _FIELDS = {f.name for f in fields(Manifest)}
+# Runs from before models were run have no `models`.
+_NEEDED = {f.name for f in fields(Manifest) if f.default_factory is MISSING}
 
 
 def write(result: AuditResult, directory: Path | str) -> None:
@@ -111,8 +113,8 @@ def _read_manifest(folder: Path) -> Manifest:
             f"{path}: schema version {version}; this equipoise reads version {SCHEMA_VERSION}. "
             "To do: run the audit again, or use the equipoise that wrote it."
         )
-    if set(content) != _FIELDS:
-        strange = ", ".join(sorted(set(content) ^ _FIELDS))
+    strange = ", ".join(sorted((set(content) - _FIELDS) | (_NEEDED - set(content))))
+    if strange:
         raise RunError(f"{path}: keys missing or unknown: {strange}. To do: run the audit again.")
     return Manifest(**content | {"notes": tuple(content["notes"])})
 

@@ -1,0 +1,100 @@
+"""What a model will be, told without loading it: from an earlier run, or from its settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equipoise.audits.running.opened import offer_of
+from equipoise.audits.running.remembered import recalled
+from equipoise.audits.running.runner import Offer
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of a model that was not loaded.
+
+    Attributes
+    ----------
+    offer : str or None
+    labels : tuple of str
+        Classes of a classifier; () where they are not known.
+    dimension : int or None
+        Length of a vector.
+    """
+
+    offer: Offer | None = None
+    labels: tuple[str, ...] = ()
+    dimension: int | None = None
+
+
+def expected(model: Any, store: Path) -> Expected:
+    """Return what is known of a model: nothing is loaded, nothing is fetched.
+
+    Parameters
+    ----------
+    model : str or model
+        A name, folders in full; or a loaded model.
+    store : Path
+        Folder of the evidence, where what models are is kept.
+    """
+    if not isinstance(model, str):
+        return Expected(offer_of(model), tuple(getattr(model, "labels", ())), model.info.dimension)
+    known = recalled(model, store)
+    if known is not None:
+        return Expected(known.offer, known.labels, known.info.dimension)
+    prefix, _, target = model.partition(":")
+    if prefix == "hf":
+        return _of_checkpoint(_settings(target))
+    if prefix == "onnx":
+        return Expected("classifier", _lines(Path(target).with_suffix(".labels.txt")))
+    return Expected({"open_clip": "encoder", "timm": "classifier"}.get(prefix))  # type: ignore[arg-type]
+
+
+def _settings(target: str) -> Mapping[str, Any]:
+    """Return config.json of a folder, or of a repository in the local cache; {} without."""
+    path = Path(target).expanduser() / "config.json"
+    if not path.is_file():
+        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub.errors import HFValidationError
+
+        try:
+            cached = try_to_load_from_cache(target, "config.json")
+        except HFValidationError:
+            return {}
+        path = Path(cached) if isinstance(cached, str) else path
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _of_checkpoint(settings: Mapping[str, Any]) -> Expected:
+    from equipoise.models.hf_answers import FAMILIES as ANSWERERS
+    from equipoise.models.hf_dual import FAMILIES as ENCODERS
+    from equipoise.models.hf_pairs import FAMILIES as SCORERS
+
+    architecture = next(iter(settings.get("architectures") or []), "")
+    if architecture in ENCODERS:
+        return Expected("encoder", dimension=settings.get("projection_dim"))
+    if architecture in SCORERS:
+        return Expected("scorer")
+    if architecture in ANSWERERS:
+        return Expected("answerer")
+    if architecture.endswith("ForImageClassification"):
+        names = settings.get("id2label") or {}
+        labels = tuple(str(names[number]) for number in sorted(names, key=int))
+        return Expected("classifier", labels, settings.get("hidden_size"))
+    return Expected()
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        every = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return ()
+    return tuple(name for line in every if (name := line.strip()))

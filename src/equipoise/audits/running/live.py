@@ -1,0 +1,226 @@
+"""Running models for an audit: each is opened once, and asked what the store does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.audits.running.runner import WORDS, Offer, Ran
+from equipoise.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.kinds import Progress
+    from equipoise.audits.running.config import RunConfig
+    from equipoise.evidence.asking import RunOptions
+    from equipoise.evidence.extraction import Extraction
+    from equipoise.evidence.pictures import Pictures
+    from equipoise.evidence.prompts import Prompts
+
+# Prefixes whose rest can be a folder or file.
+_ON_DISK = ("hf", "open_clip", "timm", "onnx")
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """Runs models, see `runner.Runner`.
+
+    Attributes
+    ----------
+    config : AuditConfig
+    base : Path
+        What relative paths are relative to.
+    progress : callable or None
+        Told the step, what is done and what there is to do.
+    """
+
+    config: AuditConfig
+    base: Path
+    progress: Progress | None = None
+    _open: dict[tuple[Any, RunOptions], Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def store(self) -> Path:
+        """Folder of the evidence."""
+        return self.base / self.config.extraction.store
+
+    def offer(self, name: str, given: RunConfig, *allowed: Offer) -> Offer:
+        """Return what a model is; refuse one that is none of what is allowed."""
+        from equipoise.audits.running.opened import offer_of
+
+        model = self._model(given)
+        found = offer_of(model)
+        if found is None or found not in allowed:
+            raise refused(name, given, found, allowed, self.config.audit)
+        return found
+
+    def images(
+        self, name: str, given: RunConfig, pictures: Pictures, *, what: str = "images"
+    ) -> Ran:
+        """Embed images: with a dual encoder, or the features of a classifier."""
+        from equipoise.evidence.extraction import extract_embeddings
+
+        features = self.offer(name, given, "encoder", "classifier") == "classifier"
+        found = self._extracted(
+            name, what, extract_embeddings, pictures, self._model(given), features=features
+        )
+        return _ran(name, what, pictures, found, "embedding")
+
+    def texts(self, name: str, given: RunConfig, prompts: Prompts, *, what: str = "queries") -> Ran:
+        """Embed the names of prompts, each as the mean of the unit vectors of its prompts."""
+        from equipoise.evidence.texts import embed_classes
+
+        self.offer(name, given, "encoder")
+        with self._stoppable():
+            vectors, texts = embed_classes(
+                prompts, self._model(given), self.store, progress=self._telling(name, what)
+            )
+        flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
+        cells = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+        table = pa.table({"id": pa.array(prompts.names, pa.string()), "embedding": cells})
+        return Ran(name, what, table, texts.info, prompts.names, inputs=texts.inputs)
+
+    def scores(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        texts: Sequence[str],
+        *,
+        what: str = "images",
+    ) -> Ran:
+        """Score each image with each text."""
+        from equipoise.evidence.extraction import extract_scores
+
+        self.offer(name, given, "scorer")
+        asked = tuple(dict.fromkeys(texts))
+        found = self._extracted(name, what, extract_scores, pictures, asked, self._model(given))
+        return _ran(name, what, pictures, found, "scores")
+
+    def probabilities(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        *,
+        what: str = "images",
+        expected: Sequence[str] = (),  # noqa: ARG002 - for those that do not know the classes
+    ) -> Ran:
+        """Give each image a probability per class."""
+        from equipoise.evidence.extraction import extract_probabilities
+
+        self.offer(name, given, "classifier")
+        found = self._extracted(name, what, extract_probabilities, pictures, self._model(given))
+        return _ran(name, what, pictures, found, "probabilities")
+
+    def answers(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        question: str,
+        *,
+        what: str = "images",
+    ) -> Ran:
+        """Ask about each image."""
+        from equipoise.evidence.extraction import extract_answers
+
+        self.offer(name, given, "answerer")
+        found = self._extracted(name, what, extract_answers, pictures, question, self._model(given))
+        return _ran(name, what, pictures, found, "answer")
+
+    def _model(self, given: RunConfig) -> Any:
+        from equipoise.audits.running.remembered import open_model
+
+        if not isinstance(given.model, str):
+            return given.model
+        asked = located_model(given.model, self.base), options_of(given, self.config)
+        if asked not in self._open:
+            self._tell(f"opening {given.model}")
+            self._open[asked] = open_model(*asked, self.store)
+        return self._open[asked]
+
+    def _extracted(
+        self, name: str, what: str, extract: Callable[..., Extraction], *asked: Any, **more: Any
+    ) -> Extraction:
+        options = self.config.extraction
+        with self._stoppable():
+            return extract(
+                *asked,
+                self.store,
+                engine=options.engine,
+                part=options.part,
+                max_failures=options.max_failures,
+                progress=self._telling(name, what),
+                **more,
+            )
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Say, where a run is stopped, that nothing of what is done is lost."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted; what the model said so far is kept in {self.store}, and the same "
+                "command goes on from there"
+            ) from None
+
+    def _telling(self, name: str, what: str) -> Progress | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        return lambda step, done, total: progress(f"{name}, {what}: {step}", done, total)
+
+    def _tell(self, step: str) -> None:
+        if self.progress is not None:
+            self.progress(step, 0, None)
+
+
+def refused(
+    name: str, given: RunConfig, found: Offer | None, allowed: Sequence[Offer], audit: str
+) -> ConfigError:
+    """Return the error of a model that cannot be asked what an audit asks."""
+    shown = given.model if isinstance(given.model, str) else type(given.model).__name__
+    return ConfigError(
+        f"models.{name}.model: {shown} is {WORDS[found] if found else 'no model'}; an audit of "
+        f"{audit} takes {' or '.join(WORDS[one] for one in allowed)}"
+    )
+
+
+def located_model(name: str, base: Path) -> str:
+    """Return the name of a model with a folder or file beside the configuration in full."""
+    prefix, _, rest = name.partition(":")
+    beside = base / rest
+    return f"{prefix}:{beside}" if prefix in _ON_DISK and beside.exists() else name
+
+
+def options_of(given: RunConfig, config: AuditConfig) -> RunOptions:
+    """Return how a model is loaded: as it says, else as the section `extraction` says."""
+    from equipoise.evidence.asking import RunOptions
+
+    every = config.extraction
+    return RunOptions(
+        device=given.device or every.device,
+        dtype=given.dtype or every.dtype,
+        backend=given.backend or every.backend,
+        revision=given.revision,
+        allow_pickle=given.allow_pickle,
+        trust_remote_code=given.trust_remote_code,
+    )
+
+
+def _ran(name: str, what: str, pictures: Pictures, found: Extraction, column: str) -> Ran:
+    values = "values" if column in ("scores", "probabilities") else column
+    table = pa.table({"id": found.table["image_id"], values: found.table[column]})
+    failed = zip(*(found.failures[one].to_pylist() for one in ("image_id", "stage")), strict=True)
+    return Ran(
+        name, what, table, found.info, tuple(pictures.ids.tolist()), found.names, dict(failed),
+        found.inputs,
+    )  # fmt: skip

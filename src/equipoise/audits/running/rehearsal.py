@@ -1,0 +1,194 @@
+"""A run without models: what would be asked of them, and stand-ins of the shape of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.audits.running.live import located_model, refused
+from equipoise.audits.running.runner import Offer, Ran
+
+if TYPE_CHECKING:
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.running.config import RunConfig
+    from equipoise.audits.running.expected import Expected
+    from equipoise.evidence.pictures import Pictures
+    from equipoise.evidence.prompts import Prompts
+
+# Numbers of a vector of a model of which nothing is known.
+_DIMENSION = 512
+_BYTES = 4
+# Stand-ins repeat after so many rows.
+_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class RunningPlan:
+    """What would be run before an audit, and what the audit would do.
+
+    Attributes
+    ----------
+    runs : tuple of dict
+        Per model and what it runs on: its name, images or texts, those that the store has
+        something of, those to do, numbers of a row, and bytes to write; None where only loading
+        the model tells.
+    audit : dataclass
+        The plan of the kind of audit, with every image taken as one that does not fail.
+    """
+
+    runs: tuple[Mapping[str, Any], ...]
+    audit: Any
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Loads no model and gives stand-ins, see `runner.Runner`.
+
+    Sizes, groups and the number of tests follow from the tables, whatever the models say; so a
+    plan may look at anything but values.
+
+    Attributes
+    ----------
+    config : AuditConfig
+    base : Path
+        What relative paths are relative to.
+    """
+
+    config: AuditConfig
+    base: Path
+
+    @property
+    def store(self) -> Path:
+        """Folder of the evidence."""
+        return self.base / self.config.extraction.store
+
+    def offer(self, name: str, given: RunConfig, *allowed: Offer) -> Offer:
+        """Return what a model is; what is asked for first where that is not known."""
+        found = self._expected(given).offer
+        if found is not None and found not in allowed:
+            raise refused(name, given, found, allowed, self.config.audit)
+        return found or allowed[0]
+
+    def images(
+        self, name: str, given: RunConfig, pictures: Pictures, *, what: str = "images"
+    ) -> Ran:
+        """Stand in for vectors of images."""
+        offer = self.offer(name, given, "encoder", "classifier")
+        known = self._expected(given).dimension
+        more = {"features": offer == "classifier"}
+        told = self._told(given, pictures, "embeddings", known, more)
+        table = _table(pictures.ids, "embedding", known or _DIMENSION)
+        return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), pending=told)
+
+    def texts(self, name: str, given: RunConfig, prompts: Prompts, *, what: str = "queries") -> Ran:
+        """Stand in for vectors of texts."""
+        self.offer(name, given, "encoder")
+        known = self._expected(given).dimension
+        texts = len({*prompts.texts})
+        told = _told(given, texts, None, known)
+        ids = np.array(prompts.names, dtype=object)
+        return Ran(name, what, _table(ids, "embedding", known or _DIMENSION), {}, prompts.names,
+                   pending=told)  # fmt: skip
+
+    def scores(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        texts: Sequence[str],
+        *,
+        what: str = "images",
+    ) -> Ran:
+        """Stand in for scores of images and texts."""
+        self.offer(name, given, "scorer")
+        names = tuple(dict.fromkeys(texts))
+        return self._values(name, given, pictures, what, "scores", names, {"texts": names})
+
+    def probabilities(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        *,
+        what: str = "images",
+        expected: Sequence[str] = (),
+    ) -> Ran:
+        """Stand in for probabilities of classes."""
+        self.offer(name, given, "classifier")
+        known = self._expected(given).labels
+        names = known or tuple(expected)
+        return self._values(name, given, pictures, what, "probabilities", names, {})
+
+    def answers(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        question: str,
+        *,
+        what: str = "images",
+    ) -> Ran:
+        """Stand in for answers."""
+        self.offer(name, given, "answerer")
+        told = self._told(given, pictures, "answers", None, {"question": question})
+        answers = pa.array([""] * len(pictures), pa.string())
+        table = pa.table({"id": pa.array(pictures.ids, pa.string()), "answer": answers})
+        return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), pending=told)
+
+    def _values(
+        self,
+        name: str,
+        given: RunConfig,
+        pictures: Pictures,
+        what: str,
+        kind: str,
+        names: tuple[str, ...],
+        more: Mapping[str, Any],
+    ) -> Ran:
+        told = self._told(given, pictures, kind, len(names) or None, more)
+        table = _table(pictures.ids, "values", max(1, len(names)))
+        return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), names, pending=told)
+
+    def _expected(self, given: RunConfig) -> Expected:
+        from equipoise.audits.running.expected import expected
+
+        model = given.model
+        named = located_model(model, self.base) if isinstance(model, str) else model
+        return expected(named, self.store)
+
+    def _images(
+        self,
+        given: RunConfig,
+        pictures: Pictures,
+        kind: str,
+        numbers: int | None,
+        more: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        return _told(given, len(pictures), None, numbers)
+
+
+def _told(given: RunConfig, items: int, there: int | None, numbers: int | None) -> dict[str, Any]:
+    named = given.model if isinstance(given.model, str) else given.model.info.name
+    to_do = items - (there or 0)
+    return {
+        "runs": named,
+        "items": items,
+        "there": there,
+        "to_do": to_do,
+        "numbers": numbers,
+        "bytes": None if numbers is None else to_do * numbers * _BYTES,
+    }
+
+
+def _table(ids: npt.NDArray[np.object_], column: str, width: int) -> pa.Table:
+    """Return rows of numbers that are drawn once, the same for every model."""
+    block = np.random.default_rng(0).random((min(len(ids), _ROWS), width), dtype=np.float32)
+    rows = np.resize(block, (len(ids), width)).astype(np.float16)
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), width)
+    return pa.table({"id": pa.array(ids, pa.string()), column: cells})

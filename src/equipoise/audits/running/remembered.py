@@ -1,0 +1,168 @@
+"""What models are, kept in the store: a run that finds all evidence loads no weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from equipoise import __version__
+from equipoise.audits.running.opened import Deferred, deferred, offer_of
+from equipoise.audits.running.runner import Offer
+from equipoise.core.errors import EquipoiseError
+from equipoise.evidence.asking import RunOptions
+from equipoise.models import ModelInfo
+
+_FORM = 1
+_LIBRARIES = (
+    "torch", "torchvision", "transformers", "tokenizers", "pillow", "onnxruntime", "openvino",
+    "optimum-intel", "simplejpeg",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What a model was when it was loaded.
+
+    Attributes
+    ----------
+    offer : str
+    labels : tuple of str
+        Classes of a classifier.
+    info : ModelInfo
+    """
+
+    offer: Offer
+    labels: tuple[str, ...]
+    info: ModelInfo
+
+
+def open_model(name: str, options: RunOptions, store: Path) -> Any:
+    """Return a model that loads its weights when it first runs, or a loaded one.
+
+    What a model is depends on its files, the libraries that load it and where it runs. For a name
+    of which that can be told without loading it (`hf:`, `onnx:`), a model that was loaded before
+    is known by the SHA-256 of its files. Others are loaded.
+
+    Parameters
+    ----------
+    name : str
+        As `load_model` takes it.
+    options : RunOptions
+    store : Path
+        Folder of the evidence; what models are is in `models/` there.
+    """
+    path = _place(name, options, store)
+    known = None if path is None else _read(path)
+    if known is not None:
+        info = replace(known.info, name=name)
+        return deferred(known.offer, info, known.labels, lambda: options.load(name))
+    model = options.load(name)
+    offer = offer_of(model)
+    if path is not None and offer is not None:
+        _write(path, Remembered(offer, tuple(getattr(model, "labels", ())), model.info))
+    return model
+
+
+def recalled(name: str, store: Path) -> Remembered | None:
+    """Return what a model of this name was when it was last loaded, whatever its files are now."""
+    folder = store / "models"
+    every = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    found = [one for path in every if (one := _read(path)) is not None and one.info.name == name]
+    return found[-1] if found else None
+
+
+def weights_loaded(model: Any) -> bool:
+    """Whether a model has its weights in memory."""
+    return not isinstance(model, Deferred) or "model" in vars(model)
+
+
+def _place(name: str, options: RunOptions, store: Path) -> Path | None:
+    """Return the file of what a model is, None where only loading it tells."""
+    prefix, _, target = name.partition(":")
+    tell = _FACTS.get(prefix)
+    if tell is None:
+        return None
+    try:
+        facts = tell(name, target, options)
+    except EquipoiseError:
+        # Loading it says what is wrong, in the adapter's words.
+        return None
+    asked = asdict(options)
+    told = {"form": _FORM, "prefix": prefix, "asked": asked, "facts": facts, "by": _libraries()}
+    key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return store / "models" / f"{key[:32]}.json"
+
+
+def _hf(name: str, target: str, options: RunOptions) -> dict[str, Any]:
+    from equipoise.models.hf_files import find_checkpoint
+    from equipoise.models.runtimes import place
+
+    placed = place(options.device, options.dtype, "hf")
+    found = find_checkpoint(target, _asked(name, options))
+    files, _ = found.digests(options.trust_remote_code)
+    # A name of a device such as cuda:1 is no part of a model's key.
+    device = placed.device.partition(":")[0]
+    return {"files": files, "device": device, "dtype": placed.dtype, "revision": found.revision}
+
+
+def _onnx(name: str, target: str, options: RunOptions) -> dict[str, Any]:  # noqa: ARG001
+    from equipoise.models.info import sha256_of
+
+    path = Path(target)
+    both = (path, path.with_suffix(".labels.txt"))
+    return {"files": [sha256_of(one) if one.is_file() else "" for one in both]}
+
+
+_FACTS: dict[str, Callable[[str, str, RunOptions], dict[str, Any]]] = {"hf": _hf, "onnx": _onnx}
+
+
+def _asked(name: str, options: RunOptions) -> Any:
+    from equipoise.models.options import Options
+
+    return Options(
+        name, options.device, options.dtype, options.revision, options.allow_pickle,
+        options.trust_remote_code,
+    )  # fmt: skip
+
+
+def _libraries() -> dict[str, str]:
+    return {"equipoise": __version__, **dict(_installed())}
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    for library in _LIBRARIES:
+        try:
+            yield library, version(library)
+        except PackageNotFoundError:
+            continue
+
+
+def _read(path: Path) -> Remembered | None:
+    """Return what a file says, None where it is not there or not whole."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return Remembered(told["offer"], tuple(told["labels"]), ModelInfo(**told["info"]))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _write(path: Path, known: Remembered) -> None:
+    """Keep what a model is; where that fails the next run loads it again."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    told = {"offer": known.offer, "labels": known.labels, "info": asdict(known.info)}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("w", encoding="utf-8") as file:
+            json.dump(told, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
