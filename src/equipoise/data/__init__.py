@@ -26,6 +26,7 @@ from equipoise.data.formats.dollar_street import (
     read_dollar_street,
 )
 from equipoise.data.formats.fairface import read_fairface
+from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pata import PataCaption, read_pata, read_pata_captions
 from equipoise.data.formats.plain import read_plain
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
@@ -119,6 +120,7 @@ __all__ = [
     "read_coco_instances",
     "read_dollar_street",
     "read_fairface",
+    "read_huggingface",
     "read_pata",
     "read_pata_captions",
     "read_plain",

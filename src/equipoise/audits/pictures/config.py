@@ -151,7 +151,7 @@ class PicturesConfig(Section):
     folder: FilePath | None = None
     levels: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
     format: Format | None = None
-    files: Files | None = None
+    files: Files = None
     options: OptionsConfig | None = None
     rules: Annotated[tuple[RuleConfig, ...], Field(strict=False)] = ()
     crop: CropConfig | None = None

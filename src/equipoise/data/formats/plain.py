@@ -20,6 +20,8 @@ def read_plain(
     columns: Sequence[str] = (),
     label: str | None = None,
     missing: Sequence[str] = (),
+    encoding: str = "utf-8",
+    delimiter: str = ",",
 ) -> ImageSet:
     """Read a table that has no format of its own.
 
@@ -36,6 +38,8 @@ def read_plain(
         the columns.
     missing : sequence of str
         Texts that mean "missing", beside the empty cell.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
 
     Returns
     -------
@@ -49,7 +53,10 @@ def read_plain(
         When a column is missing, an id is empty, repeats without `label`, or its rows differ.
     """
     wanted = (*columns, *([label] if label else []))
-    rows = read_rows(table, wanted, id=id, unique=label is None, missing=missing)
+    rows = read_rows(
+        table, wanted, id=id, unique=label is None, missing=missing,
+        encoding=encoding, delimiter=delimiter,
+    )  # fmt: skip
     ids = rows.filled(id)
     first: dict[str, int] = {}
     for row, one in enumerate(ids):

@@ -66,6 +66,8 @@ def read_rows(
     unique: bool = True,
     role: str = "images",
     missing: Sequence[str] = (),
+    encoding: str = "utf-8",
+    delimiter: str = ",",
 ) -> Rows:
     """Read some columns of a table as text.
 
@@ -79,6 +81,8 @@ def read_rows(
         What stands for the name of a data frame.
     missing : sequence of str
         Texts that mean "missing", beside the empty cell; not for ids.
+    encoding, delimiter : str
+        Of a CSV; `encoding` also of JSON lines.
 
     Raises
     ------
@@ -87,7 +91,7 @@ def read_rows(
     """
     names = tuple(dict.fromkeys((*columns, *([id] if id else []))))
     with as_formats_are():
-        table = read_table(path, texts=names, role=role)
+        table = read_table(path, texts=names, role=role, encoding=encoding, delimiter=delimiter)
     if id:
         check_ids(table.texts[id], table.name, unique=unique, fix="remove one of the repeated rows")
     empty = {"", *missing}

@@ -1,0 +1,162 @@
+"""From the section `images` of an audit to a table of items, labels, and where the pictures are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from equipoise.audits.config_problems import nearest
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from equipoise.audits.pictures.places import Located
+    from equipoise.data import ImageSet
+    from equipoise.evidence import Pictures
+
+ID = "image_id"
+"""Column of the ids of a set; its labels have it, too."""
+
+P = TypeVar("P", bound=PicturesConfig)
+_CLEARED = (
+    "path", "root", "folder", "levels", "format", "files", "options", "rules", "crop", "missing",
+    "encoding", "delimiter",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Generic[P]):
+    """What is known of the images of an audit.
+
+    Attributes
+    ----------
+    items : PicturesConfig or a section made from it
+        What a kind of audit reads: the section as given where it is a table without rules;
+        otherwise the same section with a data frame as its table.
+    labels : polars.DataFrame or None
+        One row per image and label, with the columns `image_id` and `label`.
+    inputs : mapping
+        Per file of annotations: "sha256", "bytes", "rows"; none for a table without rules, which
+        the kind reads itself.
+    counts : mapping
+        "format", "images", "read", and "steps": what each rule did to how many.
+    steps : tuple of str
+        The rules and what they left out, in words.
+    located : Located or None
+        Where the files are, as far as the configuration says.
+    """
+
+    items: P
+    labels: pl.DataFrame | None = field(default=None, repr=False)
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    steps: tuple[str, ...] = ()
+    located: Located | None = field(default=None, repr=False)
+
+    @cached_property
+    def pictures(self) -> Pictures | None:
+        """Where the pixels are; None where the configuration does not say it.
+
+        Raises
+        ------
+        DataError
+            When there is no such folder, or a column has no path.
+        """
+        return None if self.located is None else self.located.pictures()
+
+
+def known(
+    pictures: P, base: Path, *, columns: Sequence[str] = (), place: str = "data.images"
+) -> Known[P]:
+    """Read what is known of some images, and apply the rules.
+
+    Parameters
+    ----------
+    pictures : PicturesConfig
+    base : Path
+        What relative paths are relative to.
+    columns : sequence of str
+        Columns that the audit needs; those that neither the data nor a rule has are an error.
+    place : str
+        The section's place in the configuration, for errors.
+
+    Raises
+    ------
+    ConfigError
+        When a rule does not fit the data, or there is no such column; it names the place.
+    DataError
+        When a file cannot be read; it names the file, column and row.
+    """
+    from equipoise.audits.pictures.places import located_of_set, located_of_table, without_keys
+
+    if pictures.is_plain:
+        return Known(pictures, located=located_of_table(pictures, base))
+    from equipoise.audits.pictures.reading import read_images
+    from equipoise.audits.pictures.words import steps_in_words
+
+    images, inputs = read_images(pictures, base, tuple(columns), place)
+    shown = without_keys(images)
+    _check_columns(shown, columns, place)
+    name = pictures.id if pictures.table is not None and pictures.id else ID
+    frame = shown.image_table().rename({ID: name})
+    cleared = {key: type(pictures).model_fields[key].get_default() for key in _CLEARED}
+    items = pictures.model_copy(update={**cleared, "table": frame, "id": name})
+    counts = {
+        "format": shown.format,
+        "images": len(shown),
+        "read": dict(shown.counts),
+        "steps": [
+            {"name": s.name, "description": s.description, "counts": dict(s.counts)}
+            for s in shown.steps
+        ],
+    }
+    return Known(
+        items=items,
+        labels=None if shown.labels is None else shown.label_table(),
+        inputs=inputs,
+        counts=counts,
+        steps=steps_in_words(shown.steps),
+        located=located_of_set(pictures, images, base),
+    )
+
+
+def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None:
+    if ID in images.columns:
+        raise ConfigError(
+            f"{place}: {images.name} has a column {ID!r}, which names the images of a set. To do: "
+            "rename the column, or name it as 'id'"
+        )
+    for name in columns:
+        if name not in images.columns:
+            have = [*images.columns]
+            raise ConfigError(
+                f"{place}: {images.name} has no column {name!r}, and no rule makes one. There are: "
+                f"{', '.join(have) or 'none'}{nearest(name, have)}"
+            )
+
+
+def need_pictures(found: Known[Any], *, place: str = "data.images", why: str) -> Pictures:
+    """Return where the pixels are.
+
+    Parameters
+    ----------
+    why : str
+        The key that needs them, such as "models.clip.model".
+
+    Raises
+    ------
+    ConfigError
+        When the configuration does not say where the files are.
+    """
+    pictures = found.pictures
+    if pictures is None:
+        raise ConfigError(
+            f"{place}: {why} runs on the pictures, and nothing says where they are. To do: name "
+            "the folder of the files under 'root', or for a table the column of files under 'path'"
+        )
+    return pictures

@@ -1,0 +1,203 @@
+"""Which file is whose: by format, kept while rules rename images, leave some out or crop them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from equipoise.audits.config_arrays import located
+from equipoise.audits.pictures.config import CORNERS
+from equipoise.audits.pictures.in_rows import huggingface_rows, social_rows
+from equipoise.audits.pictures.where import ByStem, Corners, InFolder, InRows, Where
+from equipoise.core.errors import DataError
+from equipoise.data import ImageSet, read_table
+from equipoise.data.image_parts import coded
+
+if TYPE_CHECKING:
+    from equipoise.audits.pictures.config import PicturesConfig
+    from equipoise.evidence import Pictures
+
+KEY = "\x1fkey"
+"""Column of what names an image's file; no column of a file has such a name."""
+
+_COLUMNS = {"coco": "file_name", "dollar_street": "file", "pata": "url"}
+"""Column that names the file, by format; the others have ids that do."""
+_BY_STEM = ("visual_genome", "visogender")
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Images, and where their files are.
+
+    Attributes
+    ----------
+    ids, keys : sequence of str or None
+        What each image is called, and what names its file.
+    corners : ndarray of int64, shape (images, 4), or None
+        What is cut out of each.
+    where : Where
+    name : str
+        The images as given, for errors.
+    """
+
+    ids: Sequence[str] = field(repr=False)
+    keys: Sequence[str | None] = field(repr=False)
+    corners: Corners | None = field(repr=False)
+    where: Where
+    name: str
+
+    def pictures(self) -> Pictures:
+        """Return where the pixels are.
+
+        Raises
+        ------
+        DataError
+            When an image has no path, or the folder is not there.
+        """
+        keys = [key for key in self.keys if key is not None]
+        if len(keys) < len(self.keys):
+            row = [*self.keys].index(None)
+            raise DataError(
+                f"the image {self.ids[row]!r} has no path",
+                file=self.name,
+                expected="the path of a file for each image",
+                fix="fill it in, or leave the image out",
+            )
+        return self.where.pictures(self.ids, keys, self.corners)
+
+
+def with_keys(given: PicturesConfig, images: ImageSet) -> ImageSet:
+    """Return the images with the column `KEY`.
+
+    Raises
+    ------
+    InputError
+        When there is no column of that path.
+    DataError
+        When two addresses would be one file.
+    """
+    column = given.path or _COLUMNS.get(given.format or "")
+    if column is None or (not given.path and column not in images.columns):
+        keys: list[str | None] = images.ids.tolist()
+    else:
+        keys = images.column(column).values.tolist()
+    if given.format == "pata" and not given.path:
+        keys = _last_parts(keys, images.name)
+    return replace(images, columns={**images.columns, KEY: coded(keys)})
+
+
+def without_keys(images: ImageSet) -> ImageSet:
+    """Return the images without the column `KEY`."""
+    return replace(images, columns={n: c for n, c in images.columns.items() if n != KEY})
+
+
+def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
+    """Return the names that addresses give to files."""
+    owner: dict[str, str] = {}
+    found = [unquote(urlsplit(one or "").path.rsplit("/", 1)[-1]) for one in addresses]
+    for address, last in zip(addresses, found, strict=True):
+        if owner.setdefault(last, address or "") != address:
+            raise DataError(
+                f"{owner[last]!r} and {address!r} both end in {last!r}",
+                file=name,
+                expected="addresses whose last parts name the files",
+                fix="make a table with a column of files, and name it under 'path'",
+            )
+    return [*found]
+
+
+def located_of_set(given: PicturesConfig, images: ImageSet, base: Path) -> Located | None:
+    """Return where the files of a set are; None where the configuration does not say it."""
+    where = _where(given, images, base)
+    if where is None:
+        return None
+    corners = None
+    if given.crop is not None:
+        names = given.crop.columns or CORNERS
+        texts = [images.column(name).values.tolist() for name in names]
+        corners = _corners(texts, names, images.name)
+    keys = images.column(KEY).values.tolist()
+    return Located(images.ids.tolist(), keys, corners, where, images.name)
+
+
+def located_of_table(given: PicturesConfig, base: Path) -> Located | None:
+    """Return where the files of a table are; None where no column has paths.
+
+    Rows of one image, in a table that has several, have one path.
+
+    Raises
+    ------
+    DataError
+        When the table cannot be read, or rows of one image differ.
+    """
+    if given.path is None or given.id is None:
+        return None
+    names = given.crop.columns if given.crop else ()
+    table = read_table(
+        located(given.table, base), texts=(given.id, given.path, *names), role="images",
+        encoding=given.encoding, delimiter=given.delimiter,
+    )  # fmt: skip
+    ids, *rest = (table.texts[name].to_list() for name in (given.id, given.path, *names))
+    first: dict[str, int] = {}
+    for row, one in enumerate(ids):
+        start = first.setdefault(one, row)
+        if any(cells[row] != cells[start] for cells in rest):
+            raise DataError(
+                f"rows {start + 1} and {row + 1} are of one image and differ in its file",
+                file=table.name,
+                column=given.path,
+                expected="one path for each image",
+                fix="correct one of them, or give the rows different ids",
+            )
+    keys, *cells = ([column[row] for row in first.values()] for column in rest)
+    corners = _corners(cells, names, table.name) if names else None
+    missing = {"", *given.missing}
+    return Located(
+        [*first],
+        [None if key in missing else key for key in keys],
+        corners,
+        InFolder(base / (given.root or ""), table.name),
+        table.name,
+    )
+
+
+def _corners(texts: Sequence[Sequence[str | None]], names: Sequence[str], file: str) -> Corners:
+    found = np.empty((len(texts[0]), len(names)), dtype=np.int64)
+    for place, (name, cells) in enumerate(zip(names, texts, strict=True)):
+        for row, cell in enumerate(cells):
+            try:
+                found[row, place] = int(cell or "")
+            except ValueError:
+                raise DataError(
+                    f"the cell is {cell!r}" if cell else "the cell is empty",
+                    file=file,
+                    column=name,
+                    row=row + 1,
+                    expected="a whole number of pixels",
+                    fix="round it, or leave the image out",
+                ) from None
+    return found
+
+
+def _where(given: PicturesConfig, images: ImageSet, base: Path) -> Where | None:
+    root = None if given.root is None else base / given.root
+    if given.folder is not None:
+        return InFolder(base / given.folder, images.name)
+    if given.table is not None:
+        return InFolder(root or base, images.name) if given.path else None
+    if given.format == "huggingface" or _is_folder(given, base):
+        rows = huggingface_rows if given.format == "huggingface" else social_rows
+        return InRows(lambda: rows(given, base))
+    if root is None:
+        return None
+    by_stem = given.format in _BY_STEM and not given.path
+    return ByStem(root, images.name) if by_stem else InFolder(root, images.name)
+
+
+def _is_folder(given: PicturesConfig, base: Path) -> bool:
+    return given.format == "social_counterfactuals" and (base / given.files).is_dir()

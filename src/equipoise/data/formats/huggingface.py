@@ -1,0 +1,201 @@
+"""Data sets of Hugging Face on disk: Parquet files, or the folder that `save_to_disk` writes.
+
+Source: huggingface.co/docs/datasets, "Load" and `Dataset.save_to_disk`, and the library's
+`arrow_dataset.py`: the folder has `state.json`, whose `_data_files` name Arrow streams, and
+`dataset_info.json`; the schema of Arrow and Parquet files has the features as JSON under the key
+"huggingface", where a ClassLabel has the `names` of its numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from equipoise.core import DataError
+from equipoise.data.cells import as_text
+from equipoise.data.files import hash_file
+from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_set import ID, ImageSet
+from equipoise.data.join import check_ids
+from equipoise.data.parquet_file import open_parquet
+from equipoise.data.problems import check_columns
+
+_FORMATS = ".parquet or .arrow"
+_FOLDER = "a Parquet file, a folder of them, or a folder that save_to_disk wrote"
+
+
+def data_files(path: Path) -> list[Path]:
+    """Return the files that hold the rows of a data set, in their order.
+
+    Raises
+    ------
+    DataError
+        When there are none, or the folder holds several splits.
+    """
+    if not path.is_dir():
+        return [path]
+    splits = path / "dataset_dict.json"
+    if splits.exists():
+        names = [one.name for one in sorted(path.iterdir()) if (one / "state.json").exists()]
+        raise DataError(
+            f"the folder holds the splits {', '.join(names)}",
+            file=str(path),
+            expected="the folder of one split",
+            fix=f"name {path / (names[0] if names else '…')}",
+        )
+    state = path / "state.json"
+    if state.exists():
+        return [path / name for name in _arrow_files(state)]
+    files = sorted(path.rglob("*.parquet"))
+    if not files:
+        raise DataError(
+            "there is no Parquet file and no state.json in this folder",
+            file=str(path),
+            expected=_FOLDER,
+            fix="name the folder as it was downloaded or saved",
+        )
+    return files
+
+
+def _arrow_files(state: Path) -> list[str]:
+    try:
+        listed = json.loads(state.read_text(encoding="utf-8"))["_data_files"]
+        return [str(one["filename"]) for one in listed]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            "the file does not list the files of the data set",
+            file=str(state),
+            expected="`_data_files` with the name of each file",
+            fix="save the data set again with save_to_disk",
+        ) from None
+
+
+def read_huggingface(
+    path: Path | str,
+    *,
+    id: str | None = None,  # noqa: A002 - as in ItemSource
+    image: str = "image",
+) -> ImageSet:
+    """Read what the columns of a data set say of its images; the images are not read.
+
+    Parameters
+    ----------
+    path : path
+        A Parquet file, a folder of them, or the folder of one split that `save_to_disk` wrote.
+    id : str, optional
+        Column of the ids; the numbers of the rows, from 0 and of equal length, unless given.
+    image : str
+        Column of the images.
+
+    Returns
+    -------
+    ImageSet
+        With every other column of texts, numbers or truth values as text; numbers of a ClassLabel
+        as their names. Counts: "images", and "columns_left_out", which hold lists or structures.
+
+    Raises
+    ------
+    DataError
+        When a file cannot be read, files differ in their columns, or an id is empty or repeats.
+    """
+    files, name = data_files(Path(path)), str(path)
+    read = [_read(file, (image, *([id] if id else []))) for file in files]
+    tables = [table for _, table, _ in read]
+    if any(one.schema.names != tables[0].schema.names for one in tables):
+        raise DataError("files differ in their columns", file=name, expected="the same columns")
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    classes = _classes(read[0][0])
+    columns = {
+        one: _texts(rows.column(one), name, one, classes.get(one)) for one in rows.column_names
+    }
+    if id:
+        check_ids(columns[id], name, fix="leave `id` out: rows are then numbered")
+    digits = len(str(max(len(rows) - 1, 0)))
+    numbers = (f"{row:0{digits}d}" for row in range(len(rows)))
+    ids = columns.pop(id).to_list() if id else [*numbers]
+    # The column that names the images here has this name already.
+    kept = {f"{one} (data)" if one == ID else one: cells for one, cells in columns.items()}
+    gathered = Gathered(ids, {one: cells.to_list() for one, cells in kept.items()})
+    inputs = {
+        str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
+        for file, table in zip(files, tables, strict=True)
+    }
+    counts = {"images": len(ids), "columns_left_out": [one for one in read[0][2] if one != image]}
+    return image_set(gathered, name=name, format="Hugging Face", inputs=inputs, counts=counts)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open a file: something with a `schema`, whose `columns` are read by name."""
+    if file.suffix != ".arrow":
+        with open_parquet(file, str(file)) as parquet:
+            yield parquet.schema_arrow, lambda names: parquet.read(columns=names)
+        return
+    try:
+        with pa.memory_map(str(file)) as source:
+            stream = pa.ipc.open_stream(source)
+            yield stream.schema, lambda names: stream.read_all().select(names)
+    except (pa.ArrowException, OSError):
+        raise DataError(
+            "the file is truncated, damaged or no Arrow stream",
+            file=str(file),
+            expected="a file that save_to_disk wrote",
+            fix="save the data set again",
+        ) from None
+
+
+def _read(file: Path, wanted: Sequence[str]) -> tuple[pa.Schema, pa.Table, list[str]]:
+    """Return the schema, the columns that hold plain values, and the names of the others."""
+    with _opened(file) as (schema, columns):
+        check_columns(schema.names, wanted, str(file))
+        plain = [one.name for one in schema if _is_plain(one.type)]
+        table = columns(plain)
+        # Damaged pages can hold bytes that are no text; later steps rely on valid text.
+        table.validate(full=True)
+    return schema, table, sorted({*schema.names} - {*plain})
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(texts or numbers or pa.types.is_boolean(kind))
+
+
+def _classes(schema: pa.Schema) -> dict[str, list[str]]:
+    """Return the names of a ClassLabel's numbers, by column."""
+    try:
+        about = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = about["info"]["features"]
+        return {
+            column: [str(name) for name in one["names"]]
+            for column, one in features.items()
+            if isinstance(one, dict) and one.get("_type") == "ClassLabel"
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # Files that another library wrote do not say it.
+        return {}
+
+
+def _texts(cells: pa.ChunkedArray, file: str, column: str, classes: list[str] | None) -> pl.Series:
+    if classes is None or not pa.types.is_integer(cells.type):
+        return as_text(cells, file, column).alias(column)
+    names = []
+    for row, number in enumerate(cells.to_pylist(), start=1):
+        # The library writes -1 where there is no label.
+        if number is not None and not -1 <= number < len(classes):
+            raise DataError(
+                f"the number {number} is no class",
+                file=file,
+                column=column,
+                row=row,
+                expected=f"0 to {len(classes) - 1}, the classes that the file names",
+                fix="save the data set again",
+            )
+        names.append(None if number is None or number < 0 else classes[number])
+    return pl.Series(column, names, dtype=pl.String)
