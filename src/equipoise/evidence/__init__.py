@@ -12,8 +12,11 @@ from equipoise.evidence.extraction import (
 from equipoise.evidence.picture_tables import pictures_on_disk
 from equipoise.evidence.pictures import Pictures, pictures_in_folder, pictures_of_table
 from equipoise.evidence.predictions import read_predictions, write_predictions
+from equipoise.evidence.prompts import Prompts, class_vectors, prompts
 from equipoise.evidence.rundir import is_run, new_run
+from equipoise.evidence.texts import Texts, embed_classes, embed_texts
 from equipoise.evidence.waiting import Pending, pending
+from equipoise.evidence.zero_shot import ZeroShot, activation_of, concept_scores, zero_shot
 
 __all__ = [
     "Decoding",
@@ -21,8 +24,16 @@ __all__ = [
     "ImageError",
     "Pending",
     "Pictures",
+    "Prompts",
     "RunOptions",
+    "Texts",
+    "ZeroShot",
+    "activation_of",
+    "class_vectors",
+    "concept_scores",
     "decode",
+    "embed_classes",
+    "embed_texts",
     "extract_answers",
     "extract_embeddings",
     "extract_probabilities",
@@ -33,6 +44,8 @@ __all__ = [
     "pictures_in_folder",
     "pictures_of_table",
     "pictures_on_disk",
+    "prompts",
     "read_predictions",
     "write_predictions",
+    "zero_shot",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
@@ -19,9 +19,29 @@ from equipoise.audits.config_fields import (
     Table,
     distinct,
 )
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.predictions.config_vocabulary import Vocabulary
+from equipoise.audits.running.config import RunConfig, Templates
 from equipoise.data.normalize import Normalization
 
+# Keys of the table of labels that `images` has itself.
+_OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
+# Keys that are about a table of predictions, and about a model to run.
+_OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "rank", "id", "encoding")
+_OF_MODEL = ("vocabulary", "templates", "k", "question")
+
 Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
+
+
+def _given(section: Section, keys: Iterable[str]) -> dict[str, bool]:
+    """Say of each key whether it has another value than its default."""
+    every = type(section).model_fields
+    values = {key: getattr(section, key) for key in keys}
+    # A data frame compares cell by cell.
+    return {
+        key: value is not None and (key == "table" or value != every[key].get_default())
+        for key, value in values.items()
+    }
 
 
 class DataConfig(Section):
@@ -31,8 +51,13 @@ class DataConfig(Section):
     ----------
     table : path or data frame
         One row per image: CSV, Parquet or JSON lines.
-    id, target : str
-        Columns that name the image and its true class.
+    id : str
+        Column that names the image.
+    images : mapping, in place of `table` and `id`
+        The images themselves: a table with their files, a folder, or a data set in its own
+        format; see docs/images.md.
+    target : str
+        Column of the true class.
     groups : list of str or list of str
         Attributes to compare by; a list within the list compares the intersections.
     unit : str, optional
@@ -49,8 +74,9 @@ class DataConfig(Section):
         Largest share of rows without a partner in the other table.
     """
 
-    table: Table
-    id: Name
+    table: Table | None = None
+    id: Name | None = None
+    images: PicturesConfig | None = None
     target: Name
     groups: Annotated[
         tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
@@ -62,6 +88,31 @@ class DataConfig(Section):
     delimiter: Delimiter = ","
     min_group_size: Annotated[int, Field(ge=1)] = 30
     max_unmatched: Share = 0.01
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Every column that a group is made of, each once."""
+        return tuple(dict.fromkeys(name for group in self.groups for name in group))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the images, each once."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((self.target, *self.attributes, *unit)))
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataConfig:
+        if self.images is None:
+            if self.table is None or self.id is None:
+                lacks = "table" if self.table is None else "id"
+                raise ValueError(f"{lacks!r} is missing. To do: give 'table' and 'id', or 'images'")
+            return self
+        own = [key for key, given in _given(self, _OF_TABLE).items() if given]
+        if own:
+            raise ValueError(
+                f"'images' and {own[0]!r} are given; expected {own[0]!r} within 'images'"
+            )
+        return self
 
 
 _STEPS = Normalization()
@@ -90,8 +141,8 @@ class NormalizeConfig(Section):
     synonyms: Mapping[Label, Label] = Field(default_factory=dict)
 
 
-class ModelConfig(Section):
-    """One model's predictions.
+class ModelConfig(RunConfig):
+    """One model: a table of its predictions, or how to run it.
 
     Attributes
     ----------
@@ -104,24 +155,37 @@ class ModelConfig(Section):
         Column of the rank, from 1, where each image has several rows.
     id : str, optional
         Column that names the image; `data.id` unless given.
+    vocabulary : list or mapping
+        Of a model to run that has no classes of its own: what it chooses between.
+    templates : str or list of str
+        What the words of the vocabulary are put into.
+    k : int
+        Ranks that are kept of a model to run.
+    question : str, optional
+        What a model to run is asked about each image.
     map, maps : mapping, optional
         Predicted label to class; or several such mappings by name, measured side by side.
     missing, unknown, refused : list of str
         Cell texts that mean no prediction, "do not know", and a refusal.
     open_vocabulary : bool
-        Predictions may be any text; otherwise a label that is no class is an error.
+        Predictions may be any text; otherwise a label that is no class is an error. Answers to a
+        question always may.
     normalize : mapping, optional
         How free text becomes classes.
     encoding, delimiter : str
         Of a CSV.
     """
 
-    table: Table
+    table: Table | None = None
     prediction: Name | None = None
     top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     rank: Name | None = None
     id: Name | None = None
+    vocabulary: Vocabulary | None = None
+    templates: Templates = "plain"
+    k: Annotated[int, Field(ge=1)] = 5
+    question: Name | None = None
     map: Mapped | None = None
     maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
     missing: Labels = ("",)
@@ -133,8 +197,24 @@ class ModelConfig(Section):
     delimiter: Delimiter = ","
 
     @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        self.excludes(_given(self, _OF_PREDICTIONS))
+        self.needs_model(_OF_MODEL)
+        if self.model is None and self.table is None:
+            raise ValueError(
+                "'table' is missing. To do: name the table of its predictions, or under 'model' "
+                "what to run"
+            )
+        if self.question is not None and self.vocabulary is not None:
+            raise ValueError(
+                "'question' and 'vocabulary' are both given; expected a question for a model that "
+                "answers, or a vocabulary for one that compares images and texts"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _one_reading(self) -> ModelConfig:
-        if not (self.prediction or self.top or self.probabilities):
+        if self.model is None and not (self.prediction or self.top or self.probabilities):
             raise ValueError(
                 "no prediction. To do: name its column under 'prediction', the columns of rank "
                 "1, 2, ... under 'top', or class to column under 'probabilities'"

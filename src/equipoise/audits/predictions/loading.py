@@ -29,12 +29,11 @@ def load(config: Config, *, base: Path) -> PredictionData:
         When a table cannot be read or joined; it names the file, column and row.
     """
     data = config.data
-    attributes = tuple(dict.fromkeys(name for group in data.groups for name in group))
     labels = LabelSource(
         table=located(data.table, base),
-        id=data.id,
+        id=str(data.id),
         target=data.target,
-        attributes=attributes,
+        attributes=data.attributes,
         unit=data.unit,
         map=data.map,
         missing=data.missing,

@@ -9,8 +9,6 @@ from equipoise.audits.running.prepared import Prepared
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pyarrow as pa
-
     from equipoise.audits.pictures.known import Known
     from equipoise.audits.predictions.config import Config
     from equipoise.audits.predictions.config_inputs import DataConfig, ModelConfig
