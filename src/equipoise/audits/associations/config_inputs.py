@@ -8,13 +8,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig, located
+from equipoise.audits.config_arrays import ArrayConfig, located
 from equipoise.audits.config_fields import Delimiter, Encoding, Labels, Name, Section, Share, Table
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import AS_IT_IS, RunConfig, Templates
 from equipoise.data import ArraySource
 
 
-class TableConfig(ItemsConfig):
-    """A table of items, with what they are.
+class TableConfig(PicturesConfig):
+    """Items, with what they are: a table; of images also a folder, or a data set in its format.
 
     Attributes
     ----------
@@ -24,11 +26,34 @@ class TableConfig(ItemsConfig):
         Column of the unit that items repeat within, such as a person or a prompt.
     max_unmatched : float
         Largest share of items without an embedding, and of embeddings without an item.
+    text : str, optional
+        Of texts that a model is to embed: the column of the text; the id unless given.
+    templates : str or list of str, optional
+        Of texts that a model is to embed: a list of templates by name, or templates such as "a
+        photo of a {}."; the unit vectors of a text in all of them are averaged.
     """
 
     kind: Literal["image", "text"]
     unit: Name | None = None
     max_unmatched: Share = 0.01
+    text: Name | None = None
+    templates: Templates = AS_IT_IS
+
+    @model_validator(mode="after")
+    def _images_have_no_text(self) -> TableConfig:
+        for key, given in (("text", self.text), ("templates", self.templates != AS_IT_IS)):
+            if self.kind == "image" and given:
+                raise ValueError(f"{key!r} is about texts, and 'kind' is image")
+        return self
+
+    @model_validator(mode="after")
+    def _texts_are_a_table(self) -> TableConfig:
+        of_images = (self.is_plain, self.path is None, self.root is None, self.crop is None)
+        if self.kind == "text" and not all(of_images):
+            raise ValueError(
+                "texts are a table with 'table' and 'id'; the other keys are of images"
+            )
+        return self
 
 
 class PairsConfig(ArrayConfig):
@@ -44,8 +69,10 @@ class PairsConfig(ArrayConfig):
     between: Annotated[tuple[Name, Name], Field(strict=False)]
 
 
-class ModelConfig(Section):
-    """What a model gave: embeddings by table of items, or scores of pairs.
+class ModelConfig(RunConfig):
+    """One model: how to run it, or what it gave.
+
+    A model that is run embeds the items of every table, or scores the pairs of images and texts.
 
     Attributes
     ----------
@@ -60,11 +87,12 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _compares_in_one_way(self) -> ModelConfig:
-        if bool(self.embeddings) == bool(self.pairs):
+        self.excludes({"embeddings": self.embeddings, "pairs": self.pairs})
+        if self.model is None and bool(self.embeddings) == bool(self.pairs):
             given = "both are" if self.embeddings else "neither is"
             raise ValueError(
                 f"'embeddings' or 'pairs': {given} given; expected one of them, for a model "
-                "compares in one way"
+                "compares in one way; or 'model', to run it"
             )
         seen = [frozenset(one.between) for one in self.pairs]
         for index, between in enumerate(seen):

@@ -74,7 +74,7 @@ def load(config: Config, *, base: Path) -> AssociationData:
         model have different lengths.
     """
     items = {
-        name: load_items(one.source(base, (*_columns(config, name),)), what=name)
+        name: load_items(one.source(base, (*needed_columns(config, name),)), what=name)
         for name, one in config.data.items()
     }
     vectors = {
@@ -110,7 +110,7 @@ def load(config: Config, *, base: Path) -> AssociationData:
     )
 
 
-def _columns(config: Config, table: str) -> list[str]:
+def needed_columns(config: Config, table: str) -> list[str]:
     """Return the columns of a table that units, sets and questions need, each once."""
     unit = config.data[table].unit
     found = [*([unit] if unit is not None else []), *columns_of(config.sets, table)]

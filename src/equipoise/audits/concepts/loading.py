@@ -142,7 +142,7 @@ def _scored(config: Config, name: str, matrix: Matrix, labels: Labelled) -> Scor
             expected="a column of the concept's name, or its columns under 'map'",
             fix=f"add them to models.{name}.map, or leave them out of 'concepts'",
         )
-    _check_finite(matrix, _used(model, scored), model.id or config.data.images.id)
+    _check_finite(matrix, _used(model, scored), model.id or str(config.data.images.id))
     return Scored(model, matrix, scored)
 
 

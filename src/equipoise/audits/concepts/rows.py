@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.config_arrays import located
 from equipoise.core.errors import DataError
 from equipoise.data import Coded, Items, ItemSource, load_items, read_table
 
@@ -50,15 +49,16 @@ class Rows:
 def read_rows(config: Config, base: Path) -> Rows:
     """Read the table of images with every column that a version uses."""
     given = config.data.images
-    columns = _columns(config)
+    columns = needed_columns(config)
     if not given.several_rows:
-        items = load_items(_source(given, base, columns), what="images")
+        items = load_items(given.source(base, columns), what="images")
         units = items.coded[given.unit] if given.unit else None
         return Rows(items, items, np.arange(len(items)), units)
     return _several(given, base, columns)
 
 
-def _columns(config: Config) -> tuple[str, ...]:
+def needed_columns(config: Config) -> tuple[str, ...]:
+    """Return the columns of the images that any version uses, each once."""
     found: list[str] = []
     for version in config.every_version:
         moved = version.choices.columns
@@ -68,34 +68,24 @@ def _columns(config: Config) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*found, *([unit] if unit else [])]))
 
 
-def _source(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> ItemSource:
-    return ItemSource(
-        located(given.table, base),
-        given.id,
-        columns,
-        given.missing,
-        given.encoding,
-        given.delimiter,
-    )
-
-
 def _several(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> Rows:
     """Read a table in which an image may have several rows."""
     import polars as pl
 
+    source = given.source(base, columns)
     table = read_table(
-        located(given.table, base),
-        texts=(given.id, *columns),
+        source.table,
+        texts=(source.id, *columns),
         role="images",
-        encoding=given.encoding,
-        delimiter=given.delimiter,
+        encoding=source.encoding,
+        delimiter=source.delimiter,
     )
-    image = Coded.of(table.texts[given.id])
+    image = Coded.of(table.texts[source.id])
     if (image.codes < 0).any():
         raise DataError(
             "the id is empty",
             file=table.name,
-            column=given.id,
+            column=source.id,
             row=int(np.argmax(image.codes < 0)) + 1,
             expected="the id of an image in every row",
             fix="fill it in, or remove the row",
@@ -105,6 +95,6 @@ def _several(given: ImagesConfig, base: Path, columns: tuple[str, ...]) -> Rows:
     read = load_items(ItemSource(frame, _ROW, columns, given.missing), what=table.name)
     items = replace(read, name=table.name, inputs={table.name: table.digest})
     ids = np.array(image.vocabulary, dtype=object)
-    images = Items(table.name, given.id, ids, {}, items.inputs, {"rows": len(ids)})
+    images = Items(table.name, source.id, ids, {}, items.inputs, {"rows": len(ids)})
     unit = items.coded[given.unit] if given.unit else image
     return Rows(items, images, image.codes.astype(np.int64), unit)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config_arrays import ArrayConfig, file_as_text
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig
 
 _REFERENCE = "{} (reference)"
 
@@ -19,8 +21,8 @@ class DataConfig(Section):
 
     Attributes
     ----------
-    images : ItemsConfig
-        Table of the images.
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
     sets : list of str or list of str
         Attributes whose values make the sets that are compared; a list within the list makes
         them of the intersections.
@@ -32,7 +34,7 @@ class DataConfig(Section):
         Largest share of images without an embedding, and the other way round.
     """
 
-    images: ItemsConfig
+    images: PicturesConfig
     sets: Annotated[tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
     within: Name | None = None
     min_set_size: Annotated[int, Field(ge=2)] = 10
@@ -57,13 +59,37 @@ class ReferenceConfig(Section):
 
     Attributes
     ----------
-    images : ItemsConfig
+    images : PicturesConfig
     models : mapping of str to ArrayConfig
-        Embeddings by the same models.
+        Embeddings by the same models; of those that are run none is needed.
     """
 
-    images: ItemsConfig
-    models: Annotated[Mapping[Name, ArrayConfig], Field(min_length=1)]
+    images: PicturesConfig
+    models: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
+
+
+class ModelConfig(RunConfig, ArrayConfig):
+    """One model: how to run it, or the embeddings that it gave.
+
+    A model that is run is a dual encoder, or a classifier, whose last layer's input is taken.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        .npy, .npz, .safetensors, .parquet or .csv.
+    """
+
+    file: Annotated[Any, PlainSerializer(file_as_text)] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        self.excludes({"file": self.file is not None})
+        if self.model is None and self.file is None:
+            raise ValueError(
+                "'file' is missing. To do: name the file of its embeddings, or under 'model' what "
+                "to run"
+            )
+        return self
 
 
 class MetricsConfig(Section):
@@ -89,16 +115,22 @@ class Config(AuditConfig):
 
     audit: Literal["diversity"]
     data: DataConfig
-    models: Annotated[Mapping[Label, ArrayConfig], Field(min_length=1)]
+    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
     references: Mapping[Name, ReferenceConfig] = Field(default_factory=dict)
     metrics: MetricsConfig = MetricsConfig()
 
     @model_validator(mode="after")
     def _names_can_be_told_apart(self) -> Config:
         file_names(self.models)
+        run = [name for name, model in self.models.items() if model.model is not None]
         for name, reference in self.references.items():
             for model in reference.models:
                 among(f"references.{name}.models", model, [*self.models])
+            if not reference.models and not run:
+                raise ValueError(
+                    f"references.{name}.models: required, and missing: the embeddings by the "
+                    f"models {', '.join(self.models)}"
+                )
         return self
 
     @model_validator(mode="after")

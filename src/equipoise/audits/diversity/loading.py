@@ -15,8 +15,9 @@ from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors, load_items, load_vectors
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+    from equipoise.audits.config_arrays import ArrayConfig
     from equipoise.audits.diversity.config import Config
+    from equipoise.audits.pictures.config import PicturesConfig
 
 Floats = npt.NDArray[Any]
 
@@ -72,7 +73,7 @@ def load(config: Config, *, base: Path) -> DiversityData:
 
 
 def _read(
-    table: ItemsConfig,
+    table: PicturesConfig,
     columns: tuple[str, ...],
     models: Mapping[str, ArrayConfig],
     base: Path,

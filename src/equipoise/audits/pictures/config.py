@@ -41,6 +41,8 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
 
 
 def _files(value: object) -> object:
+    if value is None:
+        return None
     if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
         return Path(value)
     if isinstance(value, Mapping) and value and all(isinstance(one, str) for one in value.values()):
@@ -194,7 +196,8 @@ class PicturesConfig(Section):
             raise ValueError(f"{' and '.join(map(repr, given))} are given; expected one of them")
         source = given[0]
         for key, allowed in _ONLY.items():
-            if key in self.model_fields_set and getattr(self, key) and source not in allowed:
+            default = type(self).model_fields[key].get_default()
+            if getattr(self, key) != default and source not in allowed:
                 with_ = " or ".join(map(repr, allowed))
                 raise ValueError(f"{key!r} goes with {with_}, and {source!r} is given")
         if source == "table" and self.id is None:

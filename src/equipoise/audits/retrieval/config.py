@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig, TextsConfig
 
 Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
 MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
@@ -24,8 +26,8 @@ class DataConfig(Section):
 
     Attributes
     ----------
-    images : ItemsConfig
-        Table of the images.
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
     groups : list of str or list of str
         Attributes to compare by; a list within the list: the intersections.
     subject : str, optional
@@ -39,7 +41,7 @@ class DataConfig(Section):
         Largest share of images or queries without a row in a file, and the other way round.
     """
 
-    images: ItemsConfig
+    images: PicturesConfig
     groups: Annotated[
         tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ]
@@ -55,21 +57,23 @@ class DataConfig(Section):
         return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets))]))
 
 
-class QueriesConfig(ItemsConfig):
+class QueriesConfig(TextsConfig):
     """The queries, such as neutral prompts.
 
     Attributes
     ----------
     subject : str, optional
         Column of what a query asks for. Queries of one subject are averaged: the mean of their
-        unit vectors.
+        unit vectors, or of their scores.
     """
 
     subject: Name | None = None
 
 
-class ModelConfig(Section):
-    """One model: embeddings of images and queries, or scores of each image for each query.
+class ModelConfig(RunConfig):
+    """One model: how to run it, or what it said before.
+
+    A model that is run embeds images and queries, or scores each image for each query.
 
     Attributes
     ----------
@@ -85,10 +89,15 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _one_reading(self) -> ModelConfig:
+        files = {"images": self.images, "queries": self.queries, "scores": self.scores}
+        self.excludes(files)
+        if self.model is not None:
+            return self
         embedded = self.images is not None and self.queries is not None
         if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
             raise ValueError(
-                "what is ranked is not clear; give 'images' and 'queries', or 'scores' alone"
+                "what is ranked is not clear; give 'model', 'images' and 'queries', or 'scores' "
+                "alone"
             )
         return self
 
@@ -146,12 +155,13 @@ class Config(AuditConfig):
     @model_validator(mode="after")
     def _queries_are_named(self) -> Config:
         file_names(self.models)
-        embedded = [name for name, model in self.models.items() if model.queries is not None]
-        if embedded and self.queries is None:
-            raise ValueError(
-                f"queries: required, and missing: model {embedded[0]!r} has embeddings of queries, "
-                "which the table of queries names"
-            )
+        for name, model in self.models.items():
+            if self.queries is None and model.scores is None:
+                what = "is to embed" if model.model is not None else "has embeddings of"
+                raise ValueError(
+                    f"queries: required, and missing: model {name!r} {what} queries, which the "
+                    "table of queries names"
+                )
         return self
 
     @model_validator(mode="after")
