@@ -44,7 +44,7 @@ def test_every_metric_has_a_card() -> None:
 @pytest.mark.parametrize("card", CARDS.values(), ids=lambda card: card.name)
 def test_cards_are_complete(card: Card) -> None:
     assert CARDS[card.name] is card
-    optional = {"threshold", "parameters", "errata"}
+    optional = {"threshold", "parameters", "errata", "also"}
     for one in fields(Card):
         if one.name not in optional:
             assert str(getattr(card, one.name)).strip(), one.name
@@ -71,3 +71,8 @@ def test_every_card_is_in_the_docs() -> None:
         assert f"| `{name}` |" in index, name
     for one in fields(Card):
         assert f"| {one.name} |" in index, one.name
+
+
+def test_cards_that_several_audits_measure_name_them() -> None:
+    shared = {name: card.also for name, card in CARDS.items() if card.also}
+    assert shared == {"alignment": ("similarity",), "normalized_similarity_mad": ("similarity",)}

@@ -53,6 +53,8 @@ from equipoise.metrics.retrieval.measures import (
 )
 from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.retrieval.together import retrieval_measures
+from equipoise.metrics.similarity.favourites import favourite_gap
+from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.skewsize import mev_sweep, skewsize
 
 __all__ = [
@@ -91,6 +93,7 @@ __all__ = [
     "equalized_odds",
     "estimate_offset",
     "expected_max_skew",
+    "favourite_gap",
     "gender_difference",
     "hit_rate",
     "iss_cross",
@@ -118,6 +121,7 @@ __all__ = [
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "similarity_gap",
     "skew_at_k",
     "skewsize",
     "total_absolute_association",

@@ -18,7 +18,8 @@ class Card:
     name : str
         Public name: the `metric` of estimates, parts and findings.
     family : str
-        What it measures: predictions, associations, retrieval, concepts or diversity.
+        What it measures: predictions, associations, retrieval, similarity, concepts or
+        diversity.
     title, definition, range : str
     direction : str
         Which way is worse, in words.
@@ -33,6 +34,8 @@ class Card:
         Parameters that decide the number, with their defaults.
     citation, errata : str
         Where the definition comes from, and what the source prints otherwise ("": nothing).
+    also : tuple of str
+        Other kinds of audit that measure it.
     """
 
     name: str
@@ -48,15 +51,16 @@ class Card:
     threshold: float | None = None
     parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     errata: str = ""
+    also: tuple[str, ...] = ()
 
 
-FAMILIES = ("predictions", "associations", "retrieval", "concepts", "diversity")
+FAMILIES = ("predictions", "associations", "retrieval", "similarity", "concepts", "diversity")
 
 
 def _read() -> dict[str, Card]:
     here = files("equipoise.metrics")
     return {
-        name: Card(name=name, family=family, **about)
+        name: Card(name=name, family=family, **{**about, "also": tuple(about.get("also", ()))})
         for family in FAMILIES
         for name, about in tomllib.loads(
             here.joinpath(f"cards_{family}.toml").read_text(encoding="utf-8")

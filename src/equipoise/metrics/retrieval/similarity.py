@@ -22,16 +22,18 @@ from equipoise.metrics.retrieval.similarity_means import Similarity
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
+UNIT_ORDER = "the order of units within each pool is random"
 _REFERENCE = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'"
 
 
-def normalized_similarity_mad(
+def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Any,
     groups: Any,
     *,
     queries: Any = None,
     within: Any = None,
     sets: Any = None,
+    clusters: Any = None,
     units: Any = None,
     resampling: Resampling | None = DEFAULT,
     rng: int = 0,
@@ -45,6 +47,9 @@ def normalized_similarity_mad(
     groups, queries, within, sets, units
         See `equipoise.metrics.retrieval.max_skew`. Images of one counterfactual set are
         resampled together, and exchange their groups within the set.
+    clusters : array-like (n,), optional
+        Unit of each image, such as the person shown, whose images are resampled together, and,
+        without sets, exchange their groups as one where they have one group.
     resampling : Bootstrap, Permutation or None
         None gives the value alone.
     rng : int
@@ -70,7 +75,7 @@ def normalized_similarity_mad(
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for similarities; use Permutation()")
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    similarity = Similarity.of(pools, sets)
+    similarity = Similarity.of(pools, sets, clusters)
     boot = None
     if isinstance(resampling, Bootstrap) and len(similarity.known):
         boot = similarity.resampled(resampling.replicates, rng)
@@ -106,7 +111,8 @@ def _draws(
     if resampling is None or not len(known):
         return Draws(observed)
     null = similarity.exchanged(resampling, rng)
-    text = SET_ORDER if similarity.sets else POOL_ORDER
+    plain = POOL_ORDER if similarity.clusters is None else UNIT_ORDER
+    text = SET_ORDER if similarity.sets else plain
     return Draws(
         observed=observed,
         boot=None if boot is None else _whole(similarity, each, boot, resampling, rng),
@@ -171,7 +177,7 @@ def _method(similarity: Similarity, draws: Draws, resampling: Resampling | None)
         return NO_INTERVAL
     if draws.boot is None:
         return "none: use Bootstrap()" if len(similarity.known) else NO_INTERVAL
-    what = {"query": "queries", "set": "sets", "image": "images"}[similarity.unit]
+    what = "queries" if similarity.unit == "query" else f"{similarity.unit}s"
     return f"percentile bootstrap over {what}, {len(draws.boot)} replicates"
 
 

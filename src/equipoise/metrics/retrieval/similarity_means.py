@@ -17,6 +17,7 @@ from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
 from equipoise.metrics.retrieval.statistics import Bools, deviation
+from equipoise.metrics.similarity.exchange import UnitExchange, unit_codes
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Resampling
@@ -51,17 +52,20 @@ class Similarity:
     shared : tuple of Shared
         The pools that have a value; `places` are their indices.
     keys : ndarray of uint64, shape (n,)
-        What each image is resampled with: its set, else itself.
+        What each image is resampled with: its unit, else its set, else itself.
     sets : bool
+    clusters : ndarray of int64, shape (n,), or None
+        Unit of each image.
     """
 
     pools: Pools
     shared: tuple[Shared, ...]
     keys: npt.NDArray[np.uint64] = field(repr=False)
     sets: bool
+    clusters: Indices | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, pools: Pools, sets: Any) -> Similarity:
+    def of(cls, pools: Pools, sets: Any, clusters: Any = None) -> Similarity:
         """Standardise the scores of pools that have several groups and scores."""
         held: dict[int, list[int]] = {}
         for index, one in enumerate(pools.pools):
@@ -78,7 +82,9 @@ class Similarity:
             # By score and group, so that permuted rows give the same draws.
             order = np.lexsort((pools.groups.codes[items], table[0]))
             shared.append(Shared(np.array(places), items[order], table[:, order]))
-        return cls(pools, tuple(shared), image_keys(pools, shared, sets), sets is not None)
+        units = None if clusters is None else unit_codes(clusters, len(pools.groups.codes))
+        keys = image_keys(pools, shared, sets if clusters is None else clusters)
+        return cls(pools, tuple(shared), keys, sets is not None, units)
 
     @cached_property
     def known(self) -> Indices:
@@ -96,6 +102,13 @@ class Similarity:
         """What the interval of the whole resamples."""
         if len(self.pools.pools) > 1:
             return "query"
+        return self.of_one
+
+    @property
+    def of_one(self) -> str:
+        """What the interval of one concept resamples."""
+        if self.clusters is not None:
+            return "unit"
         return "set" if self.sets else "image"
 
     @property
@@ -140,8 +153,14 @@ class Similarity:
     def exchanged(self, resampling: Resampling, rng: int) -> Floats | None:
         """Return MAD with exchanged groups, (draws, pools); None where nothing can change."""
         items = np.concatenate([one.items for one in self.shared])
-        stratum = self.pools.block if self.pools.member is None else self.pools.member
-        exchange = LabelExchange.of(self.pools.groups.codes, stratum, items)
+        codes, stratum = self.pools.groups.codes, self.pools.member
+        exchange: LabelExchange | UnitExchange
+        if stratum is None and self.clusters is not None:
+            exchange = UnitExchange.of(codes, self.pools.block, items, self.clusters)
+        else:
+            exchange = LabelExchange.of(
+                codes, self.pools.block if stratum is None else stratum, items
+            )
         if not exchange.moves:
             return None
         edges = np.cumsum([len(one.items) for one in self.shared])[:-1]
@@ -220,9 +239,12 @@ def resampled_means(scores: Floats, sizes: Indices, weights: Floats) -> Floats:
 
 
 def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:
-    """Return the key that each image is resampled by: its set's, else its own, shape (n,)."""
+    """Return the key that each image is resampled by: its set's, else its own, shape (n,).
+
+    `sets` may be other units, too.
+    """
     keys = np.zeros(len(pools.groups.codes), dtype=np.uint64)
-    codes, names = (None, ()) if sets is None else encode(sets, what="sets")
+    codes, names = (None, ()) if sets is None else encode(sets, what="sets or clusters")
     start = 0
     for one in shared:
         own = unit_keys([f"\x00{start + place}" for place in range(len(one.items))])

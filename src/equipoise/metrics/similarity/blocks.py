@@ -1,0 +1,200 @@
+"""Effects of groups on similarity, freed of what the members of a counterfactual set share.
+
+The similarity of image i of set s and group g is modelled as a_s + e_g + noise, and the effects e
+are estimated by least squares. Where every set holds every group as often, the difference of two
+effects is that of the groups' means; without sets all images are one set, and it is so too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
+
+from equipoise.metrics.retrieval.kernels import group_sums
+from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.statistics import Bools
+
+# Rounding that hides the order in which a matrix product adds, far above its error.
+_DECIMALS = 12
+# Numbers that sums over patterns of sets may hold at once.
+_CELLS = 4_000_000
+# Of the largest eigenvalue, what counts as none: groups that do not meet in a set.
+_NOTHING = 1e-9
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Concepts whose pools hold the same images.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (concepts,)
+        Indices of the pools.
+    items : ndarray of int64, shape (n,)
+        Images of groups that are compared, in sets of several groups.
+    scores : ndarray of float64, shape (concepts, n)
+    codes : ndarray of int32, shape (n,)
+    stratum : ndarray of int64, shape (n,)
+        Set of each image, from 0.
+    loose : ndarray of bool, shape (n,)
+        Images of no set: independent ones, which are compared among themselves.
+    groups : int
+    """
+
+    places: Indices
+    items: Indices = field(repr=False)
+    scores: Floats = field(repr=False)
+    codes: Codes = field(repr=False)
+    stratum: Indices = field(repr=False)
+    loose: Bools = field(repr=False)
+    groups: int
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Images by set and group, shape (sets, groups)."""
+        flat = self.stratum * self.groups + self.codes
+        sets = int(self.stratum.max(initial=-1)) + 1
+        found = np.bincount(flat, minlength=sets * self.groups).reshape(sets, self.groups)
+        return np.asarray(found, dtype=np.float64)
+
+    @cached_property
+    def kept(self) -> Indices:
+        """Groups that meet in sets, directly or through others: the largest such party."""
+        met = laplacian(self.counts).sum(axis=0)
+        _, party = connected_components(np.abs(met) > 0, directed=False)
+        sizes = np.bincount(party, weights=self.counts.sum(axis=0))
+        kept = np.flatnonzero((party == sizes.argmax()) & (self.counts.sum(axis=0) > 0))
+        return kept.astype(np.int64)
+
+    @cached_property
+    def centred(self) -> Floats:
+        """Scores less the mean of their set, shape (concepts, n)."""
+        sets = len(self.counts)
+        sizes = self.counts.sum(axis=1)
+        sums = [np.bincount(self.stratum, weights=row, minlength=sets) for row in self.scores]
+        return np.asarray(self.scores - (np.stack(sums) / sizes)[:, self.stratum])
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """What sums of centred scores of the kept groups are multiplied with."""
+        whole = laplacian(self.counts).sum(axis=0)[np.ix_(self.kept, self.kept)]
+        return np.asarray(np.linalg.inv(_anchored(whole[None])[0]))
+
+    @cached_property
+    def effects(self) -> Floats:
+        """Effects of the groups, 0 on average; (concepts, groups), NaN where not compared."""
+        return np.asarray(self.exchanged(self.codes[None], paired=True)[0])
+
+    def exchanged(self, codes: Codes, *, paired: bool) -> Floats:
+        """Return effects with other labels, (draws, concepts, groups).
+
+        Parameters
+        ----------
+        codes : ndarray of int32, shape (draws, n)
+        paired : bool
+            Every set keeps its number of images of each group; otherwise all are one set.
+        """
+        sums = np.zeros((len(codes), self.groups, len(self.scores)))
+        counts = np.zeros((len(codes), self.groups))
+        by_image = self._by_image if paired else self._plain_by_image
+        group_sums(np.ascontiguousarray(codes), by_image, sums, counts)
+        known = sums[:, self.kept].transpose(0, 2, 1)
+        if paired:
+            return self._placed(known @ self.inverse)
+        with np.errstate(invalid="ignore"):
+            means = known / counts[:, None, self.kept]
+        return self._placed(means - means.mean(axis=2, keepdims=True))
+
+    @cached_property
+    def _by_image(self) -> Floats:
+        return np.ascontiguousarray(self.centred.T)
+
+    @cached_property
+    def _plain_by_image(self) -> Floats:
+        """Scores less their mean over the pool, which rounds less than the scores do."""
+        return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
+
+    def resampled(self, weights: Floats) -> Floats:
+        """Return effects with weighted images, (replicates, concepts, groups).
+
+        Parameters
+        ----------
+        weights : ndarray, shape (replicates, n)
+            The same for all images of a set. NaN where groups no longer meet.
+        """
+        members, loose = (self._sums(weights, rows) for rows in (self._members, self._loose))
+        whole = self._of_sets(weights)
+        if self.loose.any():
+            many = np.stack([weights[:, rows].sum(axis=1) for rows in self._loose], axis=1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = loose.sum(axis=2) / many.sum(axis=1)[:, None]
+            loose = loose - many[:, None] * np.nan_to_num(mean)[..., None]
+            whole = whole + laplacian(many)
+        inner = whole[:, self.kept[:, None], self.kept]
+        return self._placed(_solved(inner, (members + loose)[..., self.kept]))
+
+    @cached_property
+    def _members(self) -> list[Indices]:
+        return self._rows(~self.loose)
+
+    @cached_property
+    def _loose(self) -> list[Indices]:
+        return self._rows(self.loose)
+
+    def _rows(self, chosen: Bools) -> list[Indices]:
+        return [np.flatnonzero(chosen & (self.codes == g)) for g in range(self.groups)]
+
+    def _sums(self, weights: Floats, rows: list[Indices]) -> Floats:
+        return np.stack([weights[:, one] @ self.centred[:, one].T for one in rows], axis=2)
+
+    def _of_sets(self, weights: Floats) -> Floats:
+        """Add up what sets of one make-up give, times how often they were drawn."""
+        found = np.zeros((len(weights), self.groups, self.groups))
+        names, first = np.unique(self.stratum[~self.loose], return_index=True)
+        if not len(names):
+            return found
+        drawn = weights[:, np.flatnonzero(~self.loose)[first]]
+        patterns, which = np.unique(self.counts[names], axis=0, return_inverse=True)
+        size = max(1, _CELLS // self.groups**2)
+        for start in range(0, len(patterns), size):
+            part = patterns[start : start + size]
+            times = drawn @ (which.reshape(-1, 1) == start + np.arange(len(part)))
+            found += np.tensordot(times, laplacian(part), axes=1)
+        return found
+
+    def _placed(self, effects: Floats) -> Floats:
+        found = np.full((*effects.shape[:2], self.groups), np.nan)
+        found[..., self.kept] = np.round(effects, _DECIMALS)
+        return found
+
+
+def laplacian(counts: Floats) -> Floats:
+    """Return diag(c) − c cᵀ / n of each row of counts, shape (rows, groups, groups)."""
+    total = np.maximum(counts.sum(axis=1), 1e-300)[:, None, None]
+    alone = counts[:, :, None] * np.eye(counts.shape[1])
+    return np.asarray(alone - counts[:, :, None] * counts[:, None, :] / total)
+
+
+def _anchored(inner: Floats) -> Floats:
+    """Fix the constant that effects leave open, without changing their differences."""
+    many = inner.shape[1]
+    scale = np.trace(inner, axis1=1, axis2=2) / many
+    return np.asarray(inner + np.maximum(scale, 1e-300)[:, None, None] / many)
+
+
+def _solved(inner: Floats, sums: Floats) -> Floats:
+    """Return effects from (replicates, groups, groups) and (replicates, concepts, groups)."""
+    values = np.linalg.eigvalsh(inner)
+    met = values[:, 1] > _NOTHING * np.maximum(values[:, -1], 1e-300) if inner.shape[1] > 1 else []
+    found = np.full(sums.shape, np.nan)
+    known = np.flatnonzero(met)
+    if len(known):
+        solved = np.linalg.solve(_anchored(inner[known]), sums[known].transpose(0, 2, 1))
+        found[known] = solved.transpose(0, 2, 1)
+    return found

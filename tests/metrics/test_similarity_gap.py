@@ -1,0 +1,295 @@
+"""The similarity gap: plain least squares, chance, intervals, units, unusual input."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.groups import Groups
+from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+FEW = Bootstrap(replicates=100, permutations=100, resolution=0.05)
+GROUPS = np.array(list("abc"))
+
+
+def effects(estimate: Estimate, subject: str = "") -> dict[str, float]:
+    part = next(p for p in estimate.parts if p.subject == subject and p.metric == estimate.metric)
+    return {one.group: one.value for one in part.by_group}
+
+
+def least_squares(scores: Any, groups: Any, sets: Any) -> dict[str, float]:
+    """Effects by dummies of groups and sets, one equation an image: an independent route."""
+    names, strata = sorted({*groups}), sorted({*sets})
+    pairs = zip(groups, sets, strict=True)
+    rows = np.array([[g == n for n in names] + [s == t for t in strata] for g, s in pairs])
+    found = np.linalg.lstsq(rows.astype(float), np.asarray(scores, dtype=float), rcond=None)[0][
+        : len(names)
+    ]
+    return dict(zip(names, (found - found.mean()).tolist(), strict=True))
+
+
+def world(seed: int, sets: int = 20, *, holes: bool = False) -> tuple[Any, Any, Any]:
+    """Sets of three images that share much; with holes some are missing or there twice."""
+    rng = np.random.default_rng(seed)
+    set_of, group = np.repeat(np.arange(sets), 3), np.tile(GROUPS, sets)
+    scores = np.repeat(3 * rng.standard_normal(sets), 3) + rng.standard_normal(3 * sets)
+    scores += 0.5 * (group == "b")
+    if holes:
+        rows = np.sort(rng.choice(len(scores), len(scores), replace=True))
+        rows = np.concatenate([rows, [0, 1, 2]])
+        return scores[rows], group[rows], np.array([f"s{one}" for one in set_of[rows]])
+    return scores, group, np.array([f"s{one}" for one in set_of])
+
+
+@given(st.integers(0, 10**6))
+def test_without_sets_effects_are_means(seed: int) -> None:
+    scores, groups, _ = world(seed, holes=True)
+    found = similarity_gap(scores, groups, resampling=None)
+    means = np.array([scores[groups == name].mean() for name in GROUPS])
+    assert found.value == pytest.approx(means.max() - means.min(), abs=1e-11)
+    assert [*effects(found).values()] == pytest.approx(means - means.mean(), abs=1e-11)
+    assert found.metric == "similarity_gap"
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_within_sets_effects_are_least_squares(seed: int, holes: bool) -> None:
+    scores, groups, sets = world(seed, holes=holes)
+    found = similarity_gap(scores, groups, sets=sets, resampling=None)
+    assert effects(found) == pytest.approx(least_squares(scores, groups, sets), abs=1e-9)
+    if not holes:
+        plain = similarity_gap(scores, groups, resampling=None)
+        assert found.value == pytest.approx(plain.value, abs=1e-11)
+
+
+def test_resampled_effects_are_weighted_least_squares() -> None:
+    from equipoise.metrics.retrieval.pools import pools_of
+    from equipoise.metrics.similarity.effects import Effects
+
+    scores, groups, sets = world(3, holes=True)
+    sets[:9] = ""  # Images of no set are compared among themselves.
+    block = Effects.of(pools_of(scores, groups, sets=sets), sets, None, 1.0).blocks[0]
+    rng = np.random.default_rng(0)
+    times = rng.poisson(1.0, int(block.stratum.max()) + 1)[block.stratum]
+    times = np.where(block.loose, rng.poisson(1.0, len(times)) + 1, times)
+    found = block.resampled(times[None].astype(float))[0, 0]
+    rows = np.repeat(np.arange(len(times)), times)
+    expected = least_squares(block.scores[0][rows], block.codes[rows], block.stratum[rows])
+    assert found == pytest.approx([*expected.values()], abs=1e-9)
+
+
+def test_logits_are_similarities_times_the_scale() -> None:
+    scores, groups, sets = world(1)
+    plain = similarity_gap(scores, groups, sets=sets, resampling=FEW)
+    logits = similarity_gap(scores, groups, sets=sets, scale=100.0, resampling=FEW)
+    assert logits.metric == "logit_gap"
+    assert logits.value == pytest.approx(100 * plain.value, rel=1e-9)
+    assert logits.interval().high == pytest.approx(100 * plain.interval().high, rel=1e-6)
+    assert logits.p_value == plain.p_value
+    assert logits.params["scale"] == 100.0
+
+
+def test_of_two_groups_it_is_the_mad_in_standard_deviations() -> None:
+    scores, groups, _ = world(2)
+    two = groups != "c"
+    gap = similarity_gap(scores[two], groups[two], resampling=None).value
+    mad = normalized_similarity_mad(scores[two], groups[two], resampling=None).value
+    assert gap == pytest.approx(mad * scores[two].std(), rel=1e-9)
+
+
+@given(st.integers(0, 10**6))
+def test_invariances(seed: int) -> None:
+    scores, groups, sets = world(seed, holes=True)
+    order = np.random.default_rng(seed).permutation(len(scores))
+    one = similarity_gap(scores, groups, sets=sets, resampling=FEW, rng=1)
+    moved = similarity_gap(scores[order], groups[order], sets=sets[order], resampling=FEW, rng=1)
+    shifted = similarity_gap(scores + 7.0, groups, sets=sets, resampling=None)
+    assert moved.value == pytest.approx(one.value, abs=1e-11)
+    assert moved.interval().high == pytest.approx(one.interval().high, abs=1e-9)
+    assert shifted.value == pytest.approx(one.value, abs=1e-10)
+    again = similarity_gap(scores, groups, sets=sets, resampling=FEW, rng=1)
+    assert repr(again.parts) == repr(one.parts)
+
+
+def test_sets_take_out_what_members_share() -> None:
+    scores, groups, sets = world(4, 60)
+    paired = similarity_gap(scores, groups, sets=sets)
+    pooled = similarity_gap(scores, groups)
+    assert paired.chance is not None
+    assert pooled.chance is not None
+    assert paired.chance.mean < pooled.chance.mean / 2
+    widths = [one.interval().high - one.interval().low for one in (paired, pooled)]
+    assert widths[0] < 0.6 * widths[1]
+    assert (paired.unit, pooled.unit) == ("set", "image")
+    beside = next(p for p in paired.parts if p.metric == "similarity_gap_pool_order")
+    assert beside.value == pytest.approx(paired.value, abs=1e-11)
+    assert beside.chance == pytest.approx(pooled.chance.mean, rel=0.1)
+    assert beside.p_value > paired.p_value  # type: ignore[operator]
+
+
+def test_photos_of_one_person_are_one_unit() -> None:
+    rng = np.random.default_rng(5)
+    person = np.repeat(np.arange(40), 6)
+    group = np.where(person < 20, "a", "b")
+    scores = np.repeat(rng.standard_normal(40), 6) + 0.1 * rng.standard_normal(240)
+    each = similarity_gap(scores, group)
+    whole = similarity_gap(scores, group, clusters=person)
+    assert whole.unit == "unit"
+    assert whole.null.startswith("groups are exchangeable between units of a pool")
+    assert whole.chance is not None
+    assert each.chance is not None
+    assert whole.chance.mean > 2 * each.chance.mean
+    assert whole.interval().high > each.interval().high
+    mads = [normalized_similarity_mad(scores, group, clusters=c) for c in (None, person)]
+    assert mads[1].chance.mean > 2 * mads[0].chance.mean  # type: ignore[union-attr]
+    assert mads[1].method.startswith("percentile bootstrap over units")
+
+
+def test_sets_lie_within_units() -> None:
+    scores, groups, sets = world(6)
+    unit = np.repeat(np.arange(10), 6)
+    wide = similarity_gap(scores, groups, sets=sets, clusters=unit, resampling=FEW)
+    narrow = similarity_gap(scores, groups, sets=sets, resampling=FEW)
+    assert (wide.value, wide.p_value) == (narrow.value, narrow.p_value)
+    assert wide.method.startswith("simultaneous over pairs of groups, bootstrap over units")
+    with pytest.raises(
+        InputError,
+        match=r"^clusters: set 's0' has images of several units \(20 such sets\); expected each "
+        r"set within one unit, since sets are resampled whole$",
+    ):
+        similarity_gap(scores, groups, sets=sets, clusters=np.arange(60))
+
+
+def test_several_concepts_on_the_same_images_and_on_their_own() -> None:
+    worlds = [world(seed) for seed in range(3)]
+    groups, sets = worlds[0][1:]
+    table = np.stack([one for one, _, _ in worlds])
+    found = similarity_gap(table, groups, sets=sets, queries=["x", "y", "z"], resampling=FEW)
+    alone = [similarity_gap(row, groups, sets=sets, resampling=None).value for row in table]
+    own = [p.value for p in found.parts if p.metric == found.metric]
+    assert own == pytest.approx(alone, abs=1e-11)
+    assert found.value == pytest.approx(np.mean(alone), abs=1e-11)
+    assert (found.unit, found.method) == (
+        "query", "percentile bootstrap over queries, 100 replicates",
+    )  # fmt: skip
+    long = similarity_gap(
+        table.ravel(),
+        np.tile(groups, 3),
+        sets=np.tile(sets, 3),
+        queries=np.repeat(["x", "y", "z"], 60),
+        resampling=None,
+    )
+    assert long.value == pytest.approx(found.value, abs=1e-11)
+    overall = [p for p in found.parts if p.metric == "group_effect" and not p.subject]
+    assert [p.by_group[0].group for p in overall] == ["a", "b", "c"]
+    expected = np.mean([[*effects(found, name).values()] for name in "xyz"], axis=0)
+    assert [p.value for p in overall] == pytest.approx(expected, abs=1e-11)
+
+
+def test_every_effect_has_its_own_chance_band() -> None:
+    scores, groups, sets = world(7, 80)
+    found = similarity_gap(scores, groups, sets=sets)
+    parts = {p.by_group[0].group: p for p in found.parts if p.metric == "group_effect"}
+    assert {*parts} == {"a", "b", "c"}
+    for part in parts.values():
+        assert part.chance_low < 0 < part.chance_high
+        assert part.low < part.value < part.high
+        assert part.chance == pytest.approx(0.0, abs=0.02)
+    assert parts["b"].value > parts["b"].chance_high
+
+
+def test_vectors_do_as_scores() -> None:
+    rng = np.random.default_rng(8)
+    images, queries = rng.standard_normal((60, 5)), rng.standard_normal((2, 5))
+    lazy = cosine_scores(images, queries, names=["x", "y"])
+    table = (queries / np.linalg.norm(queries, axis=1, keepdims=True)) @ (
+        images / np.linalg.norm(images, axis=1, keepdims=True)
+    ).T
+    groups = np.tile(GROUPS, 20)
+    one = similarity_gap(lazy, groups, resampling=None)
+    two = similarity_gap(table, groups, queries=["x", "y"], resampling=None)
+    assert one.value == pytest.approx(two.value, abs=1e-12)
+
+
+def test_equal_scores_have_no_gap() -> None:
+    found = similarity_gap(np.ones(30), np.tile(GROUPS, 10), resampling=FEW)
+    assert (found.value, found.p_value) == (0.0, 1.0)
+    assert found.interval().high == 0.0
+
+
+def test_what_has_no_value_says_why() -> None:
+    alone = similarity_gap([1.0, 2.0, 3.0], ["a"] * 3, resampling=FEW)
+    assert math.isnan(alone.value)
+    assert (alone.reason, alone.no_chance) == ("fewer than two groups in the pool", "not estimable")
+    small = similarity_gap([1.0, 2, 3], Groups.of(["a", "a", "b"], min_size=2), resampling=FEW)
+    assert small.reason == "fewer than two groups with rows enough"
+    apart = similarity_gap([1.0, 2, 3, 4], list("aabb"), sets=list("ssuu"), resampling=FEW)
+    assert apart.reason == "no set holds two groups"
+    assert apart.excluded["images whose set holds one group"] == 4
+
+
+def test_groups_that_share_no_set_are_not_compared() -> None:
+    scores, groups, sets = world(9)
+    lonely = np.concatenate([groups, ["d", "e"]])
+    found = similarity_gap(
+        np.append(scores, [9.0, 8.0]), lonely, sets=np.append(sets, ["t", "t"]), resampling=FEW
+    )
+    part = found.parts[0]
+    notes = {one.group: one.note for one in part.by_group}
+    assert notes["d"] == notes["e"] == "in no set with the others"
+    assert found.value == pytest.approx(
+        similarity_gap(scores, groups, sets=sets, resampling=None).value, abs=1e-11
+    )
+
+
+def test_what_is_left_out_is_counted() -> None:
+    scores, groups, sets = world(10)
+    missing = groups.astype(object)
+    missing[0], missing[3] = None, ""
+    found = similarity_gap(scores, missing, sets=sets, resampling=None)
+    assert found.excluded["items without a group"] == 2
+    tiny = Groups.of(np.append(groups, "z"), min_size=5)
+    kept = similarity_gap(np.append(scores, 99.0), tiny, resampling=None)
+    assert kept.value == pytest.approx(similarity_gap(scores, groups, resampling=None).value)
+    assert next(g.note for g in kept.parts[0].by_group if g.group == "z") == "fewer than 5 rows"
+
+
+def test_a_group_of_one_unit_has_no_interval() -> None:
+    found = similarity_gap(np.arange(9.0), [*"aaaabbbb", "c"], resampling=FEW)
+    assert math.isnan(found.interval().low)
+    assert not math.isnan(found.value)
+
+
+def test_values_alone_and_permutations_alone() -> None:
+    scores, groups, _ = world(11)
+    bare = similarity_gap(scores, groups, resampling=None)
+    assert (bare.p_value, bare.chance, bare.no_chance) == (
+        None, None, "no resampling was asked for",
+    )  # fmt: skip
+    tested = similarity_gap(scores, groups, resampling=Permutation(99))
+    assert tested.method == "none: use Bootstrap()"
+    assert tested.p_value is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scale": 0.0}, "scale=0.0: expected a number above 0, or None for no logits"),
+        ({"scale": math.nan}, "scale=nan: expected a number above 0, or None for no logits"),
+        (
+            {"resampling": Exact()},
+            "resampling=Exact: not available for similarities; use Permutation()",
+        ),
+        ({"clusters": ["a"]}, "clusters: 1 items; expected 60, as in scores"),
+    ],
+)
+def test_bad_input(changes: dict[str, Any], message: str) -> None:
+    scores, groups, _ = world(12)
+    with pytest.raises(InputError) as error:
+        similarity_gap(scores, groups, **changes)
+    assert str(error.value) == message

@@ -1,0 +1,87 @@
+"""The similarity gap on simulated data: tests keep their level, intervals cover."""
+
+import math
+
+import numpy as np
+import pytest
+
+from equipoise.core.estimate import Estimate
+from equipoise.metrics import similarity_gap
+from equipoise.stats.resampling import Bootstrap, Permutation
+
+pytestmark = pytest.mark.slow
+
+SAMPLES = 600
+COUNTS = {"sets": 12, "units": 40, "images": 60}
+
+
+def drawn(
+    seed: int, kind: str, gap: float, *, groups: int = 4, many: int = 0
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Scores with a true gap: the first group lies above the others, which are alike."""
+    rng = np.random.default_rng(seed)
+    names = np.array([*"abcdefgh"[:groups]])
+    count = many or COUNTS[kind]
+    if kind == "sets":
+        group, owner = np.tile(names, count), np.repeat(np.arange(count), groups)
+    elif kind == "units":
+        owner = np.repeat(np.arange(count), 5)
+        group = names[owner % groups]
+    else:
+        owner, group = np.arange(count), names[np.arange(count) % groups]
+    shared = 2.0 if kind != "images" else 0.0
+    scores = shared * rng.standard_normal(owner.max() + 1)[owner]
+    scores += rng.standard_normal(len(group)) + gap * (group == "a")
+    keyword = {"sets": "sets", "units": "clusters"}.get(kind)
+    return scores, group, {keyword: owner.astype(str)} if keyword else {}
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_without_a_gap_p_and_band_keep_their_level(kind: str) -> None:
+    inside, ps = [], []
+    for seed in range(SAMPLES):
+        scores, groups, how = drawn(seed, kind, 0.0)
+        found = similarity_gap(
+            scores, groups, **how, resampling=Permutation(199, resolution=0.01), rng=seed
+        )
+        assert found.chance is not None
+        inside.append(found.chance.low <= found.value <= found.chance.high)
+        ps.append(found.p_value)
+    error = 3 * math.sqrt(0.05 * 0.95 / SAMPLES)
+    assert np.mean(np.array(ps) <= 0.05) <= 0.05 + error
+    assert abs(np.mean(inside) - 0.95) <= error + 0.005
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("gap", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("groups", [2, 4])
+def test_intervals_cover_the_true_gap(kind: str, gap: float, groups: int) -> None:
+    covered = [covers(kind, gap, groups, seed) for seed in range(SAMPLES)]
+    assert np.mean(covered) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / SAMPLES) - 0.005
+
+
+def covers(kind: str, gap: float, groups: int, seed: int) -> bool:
+    scores, group, how = drawn(seed, kind, gap, groups=groups)
+    found = similarity_gap(
+        scores, group, **how, resampling=Bootstrap(400, 1, resolution=1.0), rng=seed
+    )
+    ends = found.interval()
+    return ends.low <= gap + 1e-12 and gap <= ends.high + 1e-12
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+def test_intervals_of_effects_cover(kind: str) -> None:
+    hits = []
+    for seed in range(SAMPLES):
+        scores, groups, how = drawn(seed, kind, 1.0)
+        hits += _hits(similarity_gap(
+            scores, groups, **how, resampling=Bootstrap(400, 1, resolution=1.0), rng=seed
+        ))  # fmt: skip
+    # Freedom is that of the smallest group, so intervals of the others are a little wide.
+    assert 0.94 <= np.mean(hits) <= 0.985
+
+
+def _hits(found: Estimate) -> list[bool]:
+    truth = {"a": 0.75, "b": -0.25, "c": -0.25, "d": -0.25}
+    parts = [p for p in found.parts if p.metric == "group_effect"]
+    return [p.low <= truth[p.by_group[0].group] <= p.high for p in parts]
