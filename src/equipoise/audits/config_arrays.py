@@ -13,14 +13,11 @@ from equipoise.core.errors import InputError
 from equipoise.data import ArraySource, ItemSource
 
 
-def _as_text(value: object) -> str:
-    return (
-        value.as_posix()
-        if isinstance(value, Path)
-        else value
-        if isinstance(value, str)
-        else "(array)"
-    )
+def file_as_text(value: object) -> str | None:
+    """Return how a resolved configuration names a file, or what is in memory."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.as_posix() if isinstance(value, Path) else "(array)"
 
 
 class ItemsConfig(Section):
@@ -82,9 +79,9 @@ class ArrayConfig(Section):
         Of a CSV.
     """
 
-    file: Annotated[Any, PlainSerializer(_as_text)]
+    file: Annotated[Any, PlainSerializer(file_as_text)]
     array: Name | None = None
-    ids: Annotated[Any, PlainSerializer(_as_text)] = None
+    ids: Annotated[Any, PlainSerializer(file_as_text)] = None
     id: Name | None = None
     column: Name | None = None
     columns: Mapping[str, Name] | Annotated[tuple[Name, ...], Field(strict=False)] | None = None

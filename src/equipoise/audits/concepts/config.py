@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from equipoise.audits.concepts.config_choices import Changes, ChoicesConfig
-from equipoise.audits.concepts.config_inputs import Concept, DataConfig, MatrixConfig
+from equipoise.audits.concepts.config_inputs import Concept, DataConfig, ModelConfig
 from equipoise.audits.concepts.versions import Version, versions_of
 from equipoise.audits.config_fields import Label, distinct
 from equipoise.audits.config_sections import (
@@ -36,7 +36,7 @@ class Config(AuditConfig):
     audit: Literal["concepts"]
     data: DataConfig
     models: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], MatrixConfig], Field(min_length=1)
+        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
     ]
     concepts: Annotated[tuple[Concept, ...], Field(strict=False), AfterValidator(distinct)] = ()
     metrics: Annotated[

@@ -65,8 +65,9 @@ class ExtractionConfig(Section):
         Folder of the evidence; a relative one lies beside the configuration.
     engine : str
         `native`, or `ray` for the cluster that RAY_ADDRESS names.
-    part : int
-        Images in a file of evidence: what is done again when a run is stopped.
+    part : int, optional
+        Images in a file of evidence: what is done again when a run is stopped. 256 unless given,
+        and 32 of answers to questions.
     max_failures : float
         Largest share of images that cannot be read or on which the model fails.
     device, dtype, backend : str
@@ -75,7 +76,7 @@ class ExtractionConfig(Section):
 
     store: Annotated[Path, Field(strict=False)] = Path("evidence")
     engine: Literal["native", "ray"] = "native"
-    part: Annotated[int, Field(ge=1, le=1_000_000)] = 256
+    part: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     max_failures: Share = 0.05
     device: Device = "auto"
     dtype: Dtype = "auto"
@@ -127,7 +128,11 @@ class RunConfig(Section):
             Naming the first of them.
         """
         every = type(self).model_fields
-        given = [key for key in keys if getattr(self, key) != every[key].get_default()]
+        given = [
+            key
+            for key in keys
+            if getattr(self, key) != every[key].get_default(call_default_factory=True)
+        ]
         if self.model is None and given:
             raise ValueError(f"{given[0]!r} is about a model to run, and no 'model' is given")
 

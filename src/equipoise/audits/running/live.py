@@ -150,14 +150,15 @@ class Live:
         self, name: str, what: str, extract: Callable[..., Extraction], *asked: Any, **more: Any
     ) -> Extraction:
         options = self.config.extraction
+        part = {} if options.part is None else {"part": options.part}
         with self._stoppable():
             return extract(
                 *asked,
                 self.store,
                 engine=options.engine,
-                part=options.part,
                 max_failures=options.max_failures,
                 progress=self._telling(name, what),
+                **part,
                 **more,
             )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Numbers of a vector of a model of which nothing is known.
 _DIMENSION = 512
 _BYTES = 4
+_INFO = {"scale": 1.0, "bias": 0.0}
 # Stand-ins repeat after so many rows.
 _ROWS = 1024
 
@@ -79,19 +80,18 @@ class Rehearsal:
         self, name: str, given: RunConfig, pictures: Pictures, *, what: str = "images"
     ) -> Ran:
         """Stand in for vectors of images."""
-        offer = self.offer(name, given, "encoder", "classifier")
+        self.offer(name, given, "encoder", "classifier")
         known = self._expected(given).dimension
-        more = {"features": offer == "classifier"}
-        told = self._told(given, pictures, "embeddings", known, more)
+        told = self._pending(given, pictures, "embeddings", known)
         table = _table(pictures.ids, "embedding", known or _DIMENSION)
-        return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), pending=told)
+        return Ran(name, what, table, _INFO, tuple(pictures.ids.tolist()), pending=told)
 
     def texts(self, name: str, given: RunConfig, prompts: Prompts, *, what: str = "queries") -> Ran:
         """Stand in for vectors of texts."""
         self.offer(name, given, "encoder")
         known = self._expected(given).dimension
         texts = len({*prompts.texts})
-        told = _told(given, texts, None, known)
+        told = _told(self._named(given), texts, 0, known)
         ids = np.array(prompts.names, dtype=object)
         return Ran(name, what, _table(ids, "embedding", known or _DIMENSION), {}, prompts.names,
                    pending=told)  # fmt: skip
@@ -108,7 +108,7 @@ class Rehearsal:
         """Stand in for scores of images and texts."""
         self.offer(name, given, "scorer")
         names = tuple(dict.fromkeys(texts))
-        return self._values(name, given, pictures, what, "scores", names, {"texts": names})
+        return self._values(name, given, pictures, what, "scores", names)
 
     def probabilities(
         self,
@@ -123,7 +123,7 @@ class Rehearsal:
         self.offer(name, given, "classifier")
         known = self._expected(given).labels
         names = known or tuple(expected)
-        return self._values(name, given, pictures, what, "probabilities", names, {})
+        return self._values(name, given, pictures, what, "probabilities", names)
 
     def answers(
         self,
@@ -136,7 +136,7 @@ class Rehearsal:
     ) -> Ran:
         """Stand in for answers."""
         self.offer(name, given, "answerer")
-        told = self._told(given, pictures, "answers", None, {"question": question})
+        told = self._pending(given, pictures, "answers", None, question=question)
         answers = pa.array([""] * len(pictures), pa.string())
         table = pa.table({"id": pa.array(pictures.ids, pa.string()), "answer": answers})
         return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), pending=told)
@@ -149,9 +149,9 @@ class Rehearsal:
         what: str,
         kind: str,
         names: tuple[str, ...],
-        more: Mapping[str, Any],
     ) -> Ran:
-        told = self._told(given, pictures, kind, len(names) or None, more)
+        texts = names if kind == "scores" else ()
+        told = self._pending(given, pictures, kind, len(names) or None, texts=texts)
         table = _table(pictures.ids, "values", max(1, len(names)))
         return Ran(name, what, table, {}, tuple(pictures.ids.tolist()), names, pending=told)
 
@@ -159,23 +159,25 @@ class Rehearsal:
         from equipoise.audits.running.expected import expected
 
         model = given.model
-        named = located_model(model, self.base) if isinstance(model, str) else model
-        return expected(named, self.store)
+        return expected(model if hasattr(model, "info") else self._named(given), self.store)
 
-    def _images(
-        self,
-        given: RunConfig,
-        pictures: Pictures,
-        kind: str,
-        numbers: int | None,
-        more: Mapping[str, Any],
+    def _named(self, given: RunConfig) -> str:
+        model: Any = given.model
+        return located_model(model, self.base) if isinstance(model, str) else str(model.info.name)
+
+    def _pending(
+        self, given: RunConfig, pictures: Pictures, kind: str, numbers: int | None, **asked: Any
     ) -> dict[str, Any]:
-        return _told(given, len(pictures), None, numbers)
+        from equipoise.evidence import pending
+
+        named = self._named(given)
+        found = pending(pictures, named, kind, self.store, **asked)
+        told = _told(named, found.images, found.present, numbers)
+        return told if told["bytes"] is not None else told | {"bytes": found.bytes}
 
 
-def _told(given: RunConfig, items: int, there: int | None, numbers: int | None) -> dict[str, Any]:
-    named = given.model if isinstance(given.model, str) else given.model.info.name
-    to_do = items - (there or 0)
+def _told(named: str, items: int, there: int, numbers: int | None) -> dict[str, Any]:
+    to_do = items - there
     return {
         "runs": named,
         "items": items,
