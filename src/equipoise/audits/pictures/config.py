@@ -230,6 +230,8 @@ class PicturesConfig(Section):
                     f"rules[{place}]: collapse_rows says how dollar_street is read; expected it "
                     "first, with that format"
                 )
+        if [rule.rule for rule in self.rules].count("ids_from") > 1:
+            raise ValueError("rules: ids_from is there twice; expected one name for each image")
         if self.crop and self.crop.labels and self.format not in ("coco", "visual_genome"):
             raise ValueError(
                 "crop.labels: boxes are in coco and visual_genome; name the columns 'left', "

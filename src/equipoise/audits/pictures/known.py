@@ -92,15 +92,15 @@ def known(
     DataError
         When a file cannot be read; it names the file, column and row.
     """
-    from equipoise.audits.pictures.places import located_of_set, located_of_table, without_keys
+    from equipoise.audits.pictures.places import located_of_set, located_of_table
 
     if pictures.is_plain:
         return Known(pictures, located=located_of_table(pictures, base))
     from equipoise.audits.pictures.reading import read_images
     from equipoise.audits.pictures.words import steps_in_words
 
-    images, inputs = read_images(pictures, base, tuple(columns), place)
-    shown = without_keys(images)
+    read = read_images(pictures, base, tuple(columns), place)
+    shown = read.images
     _check_columns(shown, columns, place)
     name = pictures.id if pictures.table is not None and pictures.id else ID
     frame = shown.image_table().rename({ID: name})
@@ -118,10 +118,10 @@ def known(
     return Known(
         items=items,
         labels=None if shown.labels is None else shown.label_table(),
-        inputs=inputs,
+        inputs=read.inputs,
         counts=counts,
         steps=steps_in_words(shown.steps),
-        located=located_of_set(pictures, images, base),
+        located=located_of_set(pictures, shown, read.keys, base),
     )
 
 
@@ -160,3 +160,18 @@ def need_pictures(found: Known[Any], *, place: str = "data.images", why: str) ->
             "the folder of the files under 'root', or for a table the column of files under 'path'"
         )
     return pictures
+
+
+def labels_of(found: Known[Any], *, place: str = "data.labels") -> pl.DataFrame:
+    """Return the labels of a data set, one row per image and label.
+
+    Raises
+    ------
+    ConfigError
+        When the data set has none.
+    """
+    if found.labels is None:
+        raise ConfigError(
+            f"{place}: required, and missing: {found.counts.get('format', 'a table')} has no labels"
+        )
+    return found.labels

@@ -1,9 +1,9 @@
-"""Which file is whose: by format, kept while rules rename images, leave some out or crop them."""
+"""Which file is whose: by format, also where rules renamed images, left some out or cut some."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -16,14 +16,10 @@ from equipoise.audits.pictures.in_rows import huggingface_rows, social_rows
 from equipoise.audits.pictures.where import ByStem, Corners, InFolder, InRows, Where
 from equipoise.core.errors import DataError
 from equipoise.data import ImageSet, read_table
-from equipoise.data.image_parts import coded
 
 if TYPE_CHECKING:
     from equipoise.audits.pictures.config import PicturesConfig
     from equipoise.evidence import Pictures
-
-KEY = "\x1fkey"
-"""Column of what names an image's file; no column of a file has such a name."""
 
 _COLUMNS = {"coco": "file_name", "dollar_street": "file", "pata": "url"}
 """Column that names the file, by format; the others have ids that do."""
@@ -71,8 +67,8 @@ class Located:
         return self.where.pictures(self.ids, keys, self.corners)
 
 
-def with_keys(given: PicturesConfig, images: ImageSet) -> ImageSet:
-    """Return the images with the column `KEY`.
+def keys_of(given: PicturesConfig, images: ImageSet) -> dict[str, str | None]:
+    """Return what names the file of each image that was read, by its id.
 
     Raises
     ------
@@ -82,18 +78,21 @@ def with_keys(given: PicturesConfig, images: ImageSet) -> ImageSet:
         When two addresses would be one file.
     """
     column = given.path or _COLUMNS.get(given.format or "")
-    if column is None or (not given.path and column not in images.columns):
-        keys: list[str | None] = images.ids.tolist()
-    else:
-        keys = images.column(column).values.tolist()
+    keys: list[str | None] = images.ids.tolist()
+    if given.path or column in images.columns:
+        keys = images.column(str(column)).values.tolist()
     if given.format == "pata" and not given.path:
         keys = _last_parts(keys, images.name)
-    return replace(images, columns={**images.columns, KEY: coded(keys)})
+    return dict(zip(images.ids.tolist(), keys, strict=True))
 
 
-def without_keys(images: ImageSet) -> ImageSet:
-    """Return the images without the column `KEY`."""
-    return replace(images, columns={n: c for n, c in images.columns.items() if n != KEY})
+def _read_as(given: PicturesConfig, images: ImageSet) -> list[str]:
+    """Return the id that each image was read with, before rules renamed it or cut it out."""
+    cut = given.crop is not None and given.crop.labels
+    renamed = any(rule.rule == "ids_from" for rule in given.rules)
+    column = "original_id" if renamed else "image" if cut else None
+    ids = images.ids if column is None else images.column(column).values
+    return [str(one) for one in ids]
 
 
 def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
@@ -111,8 +110,16 @@ def _last_parts(addresses: Sequence[str | None], name: str) -> list[str | None]:
     return [*found]
 
 
-def located_of_set(given: PicturesConfig, images: ImageSet, base: Path) -> Located | None:
-    """Return where the files of a set are; None where the configuration does not say it."""
+def located_of_set(
+    given: PicturesConfig, images: ImageSet, keys: Mapping[str, str | None], base: Path
+) -> Located | None:
+    """Return where the files of a set are; None where the configuration does not say it.
+
+    Parameters
+    ----------
+    keys : mapping of str to str
+        What names the file of each image that was read, by the id that it was read with.
+    """
     where = _where(given, images, base)
     if where is None:
         return None
@@ -121,8 +128,8 @@ def located_of_set(given: PicturesConfig, images: ImageSet, base: Path) -> Locat
         names = given.crop.columns or CORNERS
         texts = [images.column(name).values.tolist() for name in names]
         corners = _corners(texts, names, images.name)
-    keys = images.column(KEY).values.tolist()
-    return Located(images.ids.tolist(), keys, corners, where, images.name)
+    named = [keys[one] for one in _read_as(given, images)]
+    return Located(images.ids.tolist(), named, corners, where, images.name)
 
 
 def located_of_table(given: PicturesConfig, base: Path) -> Located | None:

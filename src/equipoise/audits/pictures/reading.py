@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.pictures.config_formats import Format, OptionsConfig
 from equipoise.audits.pictures.config_rules import CollapseRowsRule, RuleSection
 from equipoise.audits.pictures.folder import read_folder
-from equipoise.audits.pictures.places import with_keys
+from equipoise.audits.pictures.places import keys_of
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.data import (
     ClassMapping,
@@ -37,12 +39,31 @@ if TYPE_CHECKING:
     from equipoise.audits.pictures.config import PicturesConfig
 
 Inputs = Mapping[str, Mapping[str, Any]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ReadImages:
+    """Images under every rule.
+
+    Attributes
+    ----------
+    images : ImageSet
+    keys : mapping of str to str or None
+        What names the file of each image that was read, by the id that it was read with.
+    inputs : mapping
+        Every file that was read: of the images, and of the rules.
+    """
+
+    images: ImageSet
+    keys: Mapping[str, str | None]
+    inputs: Inputs
 
 
 def read_images(
     given: PicturesConfig, base: Path, columns: tuple[str, ...], place: str
-) -> tuple[ImageSet, Inputs]:
-    """Return the images under every rule, and the files that were read.
+) -> ReadImages:
+    """Return the images under every rule, and what names their files.
 
     Raises
     ------
@@ -56,17 +77,21 @@ def read_images(
         for index, rule in enumerate(given.rules)
         if isinstance(rule, RuleSection)
     }
-    images = with_keys(given, _read(given, base, columns, [*rules.values()]))
+    images = _read(given, base, columns, [*rules.values()])
+    keys = _named(partial(keys_of, given, images), f"{place}.path")
     for index, rule in rules.items():
-        images = _applied(rule, images, f"{place}.rules[{index}] ({given.rules[index].rule})")
+        name = given.rules[index].rule
+        images = _named(partial(rule, images), f"{place}.rules[{index}] ({name})")
     if given.crop is not None and given.crop.labels:
-        images = _applied(given.crop.boxes, images, f"{place}.crop")
-    return images, {**images.inputs, **_rule_files(given, rules, base)}
+        images = _named(partial(given.crop.boxes, images), f"{place}.crop")
+    inputs = {**images.inputs, **_rule_files(given, rules, base)}
+    return ReadImages(images, keys, inputs)
 
 
-def _applied(rule: Rule, images: ImageSet, place: str) -> ImageSet:
+def _named(step: Callable[[], T], place: str) -> T:
+    """Return what a step returns; what does not fit is named by its place."""
     try:
-        return rule(images)
+        return step()
     except InputError as error:
         raise ConfigError(f"{place}: {error}") from None
 

@@ -1,0 +1,435 @@
+"""From a section of images to items, labels and pictures: every format, rule and place of files."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.pictures.known import Known, known, labels_of, need_pictures
+from equipoise.core import ConfigError, DataError
+from equipoise.data import load_items
+from image_files import (
+    COCO_CAPTIONS,
+    COCO_INSTANCES,
+    DOLLAR_STREET,
+    FAIRFACE,
+    PATA,
+    SOCIAL,
+    VG_IMAGES,
+    VG_OBJECTS,
+    VISOGENDER,
+    celeba,
+    pata,
+    write_csv,
+    write_json,
+)
+
+COCO = {
+    "format": "coco",
+    "files": {"captions": "captions.json", "instances": "instances.json"},
+    "root": "val2017",
+}
+
+
+def png(shade: int, size: tuple[int, int] = (4, 3)) -> bytes:
+    sink = io.BytesIO()
+    Image.new("RGB", size, (shade, shade, shade)).save(sink, "PNG")
+    return sink.getvalue()
+
+
+def place_files(root: Path, names: list[str]) -> None:
+    """Write a picture under each name, each of another shade."""
+    for shade, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(shade))
+
+
+def section(**values: Any) -> PicturesConfig:
+    return PicturesConfig.model_validate(values)
+
+
+def frame(found: Known[PicturesConfig]) -> pl.DataFrame:
+    return found.items.table
+
+
+@pytest.fixture
+def coco(tmp_path: Path) -> Path:
+    write_json(tmp_path / "captions.json", COCO_CAPTIONS)
+    write_json(tmp_path / "instances.json", COCO_INSTANCES)
+    (tmp_path / "val2017").mkdir()
+    return tmp_path
+
+
+def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
+    place_files(tmp_path / "photos", ["in/a.png", "b.png"])
+    given = section(table="t.csv", id="id", path="file", root="photos")
+    found = known(given, tmp_path)
+    assert found.items is given
+    assert (found.labels, found.inputs, found.counts, found.steps) == (None, {}, {}, ())
+    assert found.pictures is not None
+    assert found.pictures.ids.tolist() == ["a", "b"]
+    assert [found.pictures.read(place) for place in (0, 1)] == [png(0), png(1)]
+
+
+def test_a_table_without_a_path_has_no_pictures(tmp_path: Path) -> None:
+    found = known(section(table="t.csv", id="id"), tmp_path)
+    assert found.pictures is None
+    with pytest.raises(ConfigError) as raised:
+        need_pictures(found, why="models.clip.model")
+    assert str(raised.value) == (
+        "data.images: models.clip.model runs on the pictures, and nothing says where they are. To "
+        "do: name the folder of the files under 'root', or for a table the column of files under "
+        "'path'"
+    )
+
+
+def test_rows_of_one_image_have_one_file(tmp_path: Path) -> None:
+    rows = [["id", "file"], ["a", "a.png"], ["a", "a.png"], ["b", "b.png"]]
+    given = section(table="t.csv", id="id", path="file")
+    write_csv(tmp_path / "t.csv", rows)
+    pictures = known(given, tmp_path).pictures
+    assert pictures is not None
+    assert pictures.ids.tolist() == ["a", "b"]
+    write_csv(tmp_path / "t.csv", [*rows, ["a", "other.png"]])
+    with pytest.raises(DataError, match=r"rows 1 and 4 are of one image and differ in its file"):
+        known(given, tmp_path)
+
+
+def test_an_image_without_a_path_is_an_error(tmp_path: Path) -> None:
+    write_csv(tmp_path / "t.csv", [["id", "file"], ["a", "a.png"], ["b", "NA"]])
+    found = known(section(table="t.csv", id="id", path="file", missing=["NA"]), tmp_path)
+    with pytest.raises(DataError, match=r"the image 'b' has no path"):
+        _ = found.pictures
+
+
+def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
+    crop = {one: one[0] for one in ("left", "top", "right", "bottom")}
+    header = ["id", "file", "l", "t", "r", "b"]
+    given = section(table="t.csv", id="id", path="file", crop=crop)
+    write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3", "2"]])
+    pictures = known(given, tmp_path).pictures
+    assert pictures is not None
+    assert pictures.crops is not None
+    assert pictures.crops.tolist() == [[1, 0, 3, 2]]
+    write_csv(tmp_path / "t.csv", [header, ["x", "a.png", "1", "0", "3.5", "2"]])
+    with pytest.raises(DataError, match=r"column 'r', row 1: the cell is '3.5'. Expected: a whole"):
+        known(given, tmp_path)
+
+
+def test_rules_make_columns_of_a_table(tmp_path: Path) -> None:
+    rows = [["name", "age", "sex"], ["b", "7", "F"], ["a", "40", "M"], ["c", "", "F"]]
+    write_csv(tmp_path / "t.csv", rows)
+    bands = {"rule": "band_groups", "attribute": "life", "column": "age", "bounds": [18],
+             "names": ["young", "old"]}  # fmt: skip
+    given = section(table="t.csv", id="name", rules=[bands])
+    found = known(given, tmp_path, columns=("life", "sex"))
+    assert found.items.id == "name"
+    assert found.items.rules == ()
+    items = load_items(found.items.source(tmp_path, ("life", "sex")))
+    assert items.ids.tolist() == ["a", "b", "c"]
+    assert items.columns["life"].tolist() == ["old", "young", None]
+    assert items.columns["sex"].tolist() == ["M", "F", "F"]
+    assert [*found.inputs] == [str(tmp_path / "t.csv")]
+    assert found.counts["steps"][0]["counts"]["groups"] == {"old": 1, "young": 1}
+    assert found.steps == (
+        "Images, life (life by the column age: young below 18, old 18 and above): groups: old 1, "
+        "young 1; left out: the cell is empty 1.",
+    )
+
+
+def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path: Path) -> None:
+    place_files(tmp_path / "net", ["sketch/dog/1.png", "real/dog/1.png", "real/cat/2.png"])
+    (tmp_path / "net" / "real" / "list.txt").write_text("no picture")
+    found = known(section(folder="net", levels=["domain", "class"]), tmp_path, columns=("domain",))
+    assert frame(found).rows() == [
+        ("real/cat/2.png", "real", "cat"),
+        ("real/dog/1.png", "real", "dog"),
+        ("sketch/dog/1.png", "sketch", "dog"),
+    ]
+    assert found.counts["read"] == {"images": 3, "files_left_out": 1}
+    assert found.pictures is not None
+    assert found.pictures.read(2) == png(0)
+    with pytest.raises(DataError, match=r"the image 'real/cat/2.png' lies in 2 folders"):
+        known(section(folder="net", levels=["a", "b", "c"]), tmp_path)
+
+
+def test_captions_and_instances_of_coco_with_rules_in_order(coco: Path) -> None:
+    rules = [
+        {"rule": "hall_captions"},
+        {"rule": "hall_captions", "version": "strict", "neutral_means": "no group"},
+        {"rule": "leave_out_labels", "labels": "person", "why": "everyone in a group is one"},
+        {"rule": "leave_out_unlabelled"},
+    ]
+    found = known(section(**COCO, rules=rules), coco, columns=("gender", "gender (strict)"))
+    table = frame(found)
+    assert table["image_id"].to_list() == ["139", "25", "9"]
+    assert table["gender"].to_list() == ["woman", "man", None]
+    assert table["gender (strict)"].to_list() == [None, "man", None]
+    assert labels_of(found).rows() == [("139", "chair"), ("25", "giraffe"), ("9", "chair")]
+    assert {Path(name).name for name in found.inputs} == {"captions.json", "instances.json"}
+    assert len(found.steps) == 5
+
+
+def test_coco_names_its_files(coco: Path) -> None:
+    names = [f"{one:012}.jpg" for one in (7, 9, 25, 139)]
+    place_files(coco / "val2017", names)
+    pictures = known(section(**COCO), coco).pictures
+    assert pictures is not None
+    assert pictures.ids.tolist() == ["139", "25", "7", "9"]
+    assert [pictures.read(place) for place in range(4)] == [png(3), png(2), png(0), png(1)]
+    without = {key: value for key, value in COCO.items() if key != "root"}
+    assert known(section(**without), coco).pictures is None
+
+
+def test_images_named_by_a_column_keep_their_files(coco: Path) -> None:
+    rules = [{"rule": "ids_from", "column": "file_name"}]
+    pictures = known(section(**COCO, rules=rules), coco).pictures
+    assert pictures is not None
+    place_files(coco / "val2017", [str(one) for one in pictures.ids])
+    assert pictures.ids[0] == "000000000007.jpg"
+    assert pictures.read(1) == png(1)
+
+
+def test_crops_of_boxes_are_pictures_of_their_own(coco: Path) -> None:
+    place_files(coco / "val2017", [f"{one:012}.jpg" for one in (25, 9, 139)])
+    given = section(**COCO, rules=[{"rule": "hall_captions"}], crop={"labels": ["chair"]})
+    found = known(given, coco, columns=("gender", "image"))
+    assert frame(found)["image_id"].to_list() == ["139#0", "9#0"]
+    assert frame(found)["image"].to_list() == ["139", "9"]
+    assert found.pictures is not None
+    assert found.pictures.crops is not None
+    assert found.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
+    assert found.pictures.read(1) == png(1)
+
+
+def test_a_folder_that_is_not_there_is_told_when_a_model_needs_it(coco: Path) -> None:
+    found = known(section(**{**COCO, "root": "val2018"}), coco)
+    with pytest.raises(DataError, match=r"val2018: there is no such folder. Expected: the folder"):
+        _ = found.pictures
+
+
+def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
+    write_json(coco / "image_data.json", VG_IMAGES)
+    (coco / "blurred.txt").write_text("7\n\n999\n")
+    (coco / "classes.csv").write_text("label,class\nchair,folding chair\ngiraffe,animal\n")
+    rules = [
+        {"rule": "leave_out_visual_genome", "file": "image_data.json"},
+        {"rule": "leave_out_images", "file": "blurred.txt", "why": "they are blurred"},
+        {"rule": "class_mapping", "file": "classes.csv", "name": "wide"},
+    ]
+    found = known(section(**COCO, rules=rules), coco)
+    assert frame(found)["image_id"].to_list() == ["25"]
+    assert labels_of(found).rows() == [("25", "animal")]
+    rows = {Path(name).name: one["rows"] for name, one in found.inputs.items()}
+    assert rows["image_data.json"] == 3
+    assert (rows["blurred.txt"], rows["classes.csv"]) == (2, 2)
+    assert all(len(one["sha256"]) == 64 for one in found.inputs.values())
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (
+            {"rule": "continents"},
+            "data.images.rules[0] (continents): {captions}, {instances} has no column 'country'; "
+            "expected one of 'file_name', 'width', 'height'",
+        ),
+        (
+            {"rule": "leave_out_images", "ids": ["139", "25", "7", "9"], "why": "they are blurred"},
+            "data.images.rules[0] (leave_out_images): {captions}, {instances}: no image is left "
+            "where images are left out where they are blurred",
+        ),
+    ],
+)
+def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(
+    coco: Path, rule: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        known(section(**COCO, rules=[rule]), coco)
+    files = {name: coco / f"{name}.json" for name in ("captions", "instances")}
+    assert str(raised.value) == said.format(**files)
+
+
+def test_a_column_that_there_is_not_has_a_nearest(coco: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        known(section(**COCO, rules=[{"rule": "hall_captions"}]), coco, columns=("gendr",))
+    assert str(raised.value) == (
+        f"data.images: {coco / 'captions.json'}, {coco / 'instances.json'} has no column 'gendr', "
+        "and no rule makes one. There are: file_name, width, height, gender; did you mean 'gender'?"
+    )
+
+
+def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path: Path) -> None:
+    write_json(tmp_path / "objects.json", VG_OBJECTS)
+    write_json(tmp_path / "image_data.json", VG_IMAGES)
+    place_files(tmp_path / "vg", [f"VG_100K/{i}.jpg" for i in (1, 2, 3)] + ["VG_100K_2/4.jpg"])
+    files = {"objects": "objects.json", "image_data": "image_data.json"}
+    rules = [{"rule": "hall_boxes"}, {"rule": "hall_boxes", "size": "large boxes", "version": "V2"}]
+    given = section(format="visual_genome", files=files, root="vg", rules=rules)
+    found = known(given, tmp_path, columns=("gender (V2)",))
+    assert found.pictures is not None
+    assert [found.pictures.read(place) for place in range(4)] == [png(shade) for shade in range(4)]
+    with pytest.raises(OSError, match=r"5.jpg"):
+        found.pictures.read(4)
+    place_files(tmp_path / "vg", ["again/1.png"])
+    with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
+        _ = known(given, tmp_path).pictures
+
+
+def test_fairface_is_named_by_its_files(tmp_path: Path) -> None:
+    write_csv(tmp_path / "f.csv", FAIRFACE)
+    place_files(tmp_path / "faces", ["val/1.jpg", "val/10.jpg", "val/2.jpg"])
+    found = known(section(format="fairface", files="f.csv", root="faces"), tmp_path)
+    assert found.pictures is not None
+    assert found.pictures.ids.tolist() == ["val/1.jpg", "val/10.jpg", "val/2.jpg"]
+    assert found.pictures.read(2) == png(2)
+    with pytest.raises(ConfigError, match=r"data.labels: required, and missing: FairFace has no l"):
+        labels_of(found)
+
+
+def test_dollar_street_collapses_rows_as_it_is_told(tmp_path: Path) -> None:
+    write_csv(tmp_path / "d.csv", DOLLAR_STREET)
+    place_files(tmp_path / "street", [f"assets/{one}.jpg" for one in "abcd"])
+    rules = [
+        {"rule": "collapse_rows", "by": "file"},
+        {"rule": "continents"},
+        {"rule": "income_bands", "scheme": "quartiles"},
+        {"rule": "leave_out_unlabelled"},
+    ]
+    given = section(format="dollar_street", files="d.csv", root="street", rules=rules)
+    found = known(given, tmp_path, columns=("continent", "income band"))
+    assert frame(found)["image_id"].to_list() == ["5d4b", "5d4c"]
+    assert frame(found)["continent"].to_list() == ["Asia", "Europe"]
+    assert found.counts["steps"][0]["description"].endswith("(the same file) is one image with "
+                                                            "all labels")  # fmt: skip
+    assert found.pictures is not None
+    assert [found.pictures.read(place) for place in range(2)] == [png(0), png(1)]
+    other = section(format="dollar_street", files="d.csv", options={"columns": {"labels": "place"}})
+    assert ("5d4b", "x") in labels_of(known(other, tmp_path)).rows()
+
+
+def test_celeba_names_attributes_as_it_is_told(tmp_path: Path) -> None:
+    rows = ["000001.jpg -1  1  1 -1", "000002.jpg  1 -1 -1 1"]
+    path = celeba(tmp_path, rows)
+    options = {"attributes": {"Young": ["young", "not young"]}}
+    given = section(format="celeba", files=path.name, options=options)
+    found = known(given, tmp_path, columns=("Young",))
+    assert frame(found)["Young"].to_list() == ["young", "not young"]
+    assert ("000002.jpg", "Male") in labels_of(found).rows()
+
+
+def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path: Path) -> None:
+    write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
+    place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
+    viso = known(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
+    assert viso.pictures is not None
+    assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
+    assert viso.pictures.read(1) == png(1)
+    lines = pata(tmp_path, PATA).name
+    place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
+    found = known(section(format="pata", files=lines, root="pata"), tmp_path)
+    assert found.pictures is not None
+    assert [found.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
+    pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
+    with pytest.raises(DataError, match=r"both end in '2.jpg'"):
+        known(section(format="pata", files=lines, root="pata"), tmp_path)
+
+
+def test_social_counterfactuals_as_files_and_in_rows(tmp_path: Path) -> None:
+    write_csv(tmp_path / "metadata.csv", SOCIAL)
+    names = sorted(row[0] for row in SOCIAL[1:])
+    place_files(tmp_path / "social", names)
+    given = section(format="social_counterfactuals", files="metadata.csv", root="social")
+    pictures = known(given, tmp_path).pictures
+    assert pictures is not None
+    assert pictures.ids.tolist() == names
+    assert pictures.read(3) == png(3)
+
+    table = pl.DataFrame(SOCIAL[1:], schema=SOCIAL[0], orient="row").drop("file_name")
+    images = [{"bytes": png(shade), "path": None} for shade in range(len(table))]
+    table = table.with_columns(image=pl.Series(images))
+    (tmp_path / "rows").mkdir()
+    table[:3].write_parquet(tmp_path / "rows" / "train-0.parquet")
+    table[3:].write_parquet(tmp_path / "rows" / "train-1.parquet")
+    found = known(section(format="social_counterfactuals", files="rows"), tmp_path)
+    assert found.pictures is not None
+    ids = found.pictures.ids.tolist()
+    assert ids == frame(found)["image_id"].to_list()
+    for shade, (number, both) in enumerate(table.select("counterfactual_set", "a1a2").rows()):
+        assert found.pictures.read(ids.index(f"{number}/{both}")) == png(shade)
+
+
+def features(**columns: Any) -> dict[bytes, bytes]:
+    return {b"huggingface": json.dumps({"info": {"features": columns}}).encode()}
+
+
+def rows_with_images(metadata: dict[bytes, bytes] | None = None) -> pa.Table:
+    images = [{"bytes": png(shade), "path": f"{shade}.png"} for shade in range(12)]
+    table = pa.table({
+        "image": pa.array(images, pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+        "label": pa.array([0, 1, -1] * 4),
+        "name": [f"n{11 - i:02}" for i in range(12)],
+        "tags": pa.array([["a"]] * 12),
+    })  # fmt: skip
+    return table.replace_schema_metadata(metadata)
+
+
+def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path: Path) -> None:
+    names = features(label={"names": ["cat", "dog"], "_type": "ClassLabel"})
+    table = rows_with_images(names)
+    (tmp_path / "saved").mkdir()
+    with (
+        pa.OSFile(str(tmp_path / "saved" / "data-0.arrow"), "wb") as sink,
+        pa.ipc.new_stream(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+    write_json(tmp_path / "saved" / "state.json", {"_data_files": [{"filename": "data-0.arrow"}]})
+    pa.parquet.write_table(table, tmp_path / "set.parquet")
+    for files in ("saved", "set.parquet"):
+        found = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
+        assert frame(found)["image_id"].to_list()[:2] == ["00", "01"]
+        assert frame(found)["label"].to_list()[:3] == ["cat", "dog", None]
+        assert found.counts["read"] == {"images": 12, "columns_left_out": ["tags"]}
+        assert found.pictures is not None
+        assert found.pictures.read(11) == png(11)
+        named = known(section(format="huggingface", files=files, id="name"), tmp_path)
+        assert named.pictures is not None
+        assert named.pictures.ids[0] == "n00"
+        assert named.pictures.read(0) == png(11)
+
+
+def test_splits_of_hugging_face_are_named(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / "set" / split).mkdir(parents=True)
+        write_json(tmp_path / "set" / split / "state.json", {})
+    write_json(tmp_path / "set" / "dataset_dict.json", {"splits": ["train", "test"]})
+    with pytest.raises(DataError, match=r"the folder holds the splits test, train"):
+        known(section(format="huggingface", files="set"), tmp_path)
+    with pytest.raises(DataError, match=r"the file does not list the files of the data set"):
+        known(section(format="huggingface", files="set/test"), tmp_path)
+
+
+def test_the_same_section_gives_the_same_bytes(coco: Path) -> None:
+    given = section(**COCO, rules=[{"rule": "hall_captions"}])
+    first, second = (known(given, coco) for _ in range(2))
+    assert frame(first).equals(frame(second))
+    assert (first.counts, first.steps) == (second.counts, second.steps)
+
+
+def test_a_section_made_of_its_resolved_form_is_the_same(coco: Path) -> None:
+    rules = [{"rule": "hall_boxes", "size": "large boxes"}, {"rule": "hall_captions"}]
+    for given in (
+        section(**COCO, rules=rules),
+        section(table="t.csv", id="i"),
+        section(folder="x"),
+    ):
+        assert PicturesConfig.model_validate(given.model_dump(mode="json")) == given
