@@ -155,6 +155,20 @@ class Asked:
         flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, width)
 
+    def stacked(self, values: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        """Return values of several batches as one.
+
+        Raises
+        ------
+        ModelError
+            When their rows are not of one length.
+        """
+        held = [one for one in values if len(one)]
+        widths = {one.shape[1:] for one in held}
+        if len(widths) > 1:
+            raise FormError(f"{self.info.name} gave rows of different lengths, expected one.")
+        return np.concatenate(held) if held else self.empty()
+
     def empty(self) -> np.ndarray[Any, Any]:
         """Return values of no image."""
         if self.table == "answers":

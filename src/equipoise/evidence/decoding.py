@@ -69,8 +69,9 @@ class Decoding:
         InputError
             When a number is out of range.
         """
-        colours = len(self.background) == 3 and all(0 <= c <= 255 for c in self.background)
-        if self.max_pixels < 1 or self.max_ratio < 1 or not colours:
+        colours = np.array(self.background)
+        sound = colours.shape == (3,) and colours.min() >= 0 and colours.max() <= 255
+        if self.max_pixels < 1 or self.max_ratio < 1 or not sound:
             raise InputError(
                 f"max_pixels is {self.max_pixels}, max_ratio {self.max_ratio:g} and background "
                 f"{self.background}; expected 1 or more, 1 or more, and three numbers from 0 to 255"
@@ -124,8 +125,13 @@ def quiet() -> Iterator[None]:
     Filters of warnings belong to the whole process: enter this around threads, not inside them.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"PIL\.")
+        ignore_warnings()
         yield
+
+
+def ignore_warnings() -> None:
+    """Keep Pillow's warnings away from now on, in a process that does nothing else."""
+    warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = None) -> Image:
@@ -134,9 +140,8 @@ def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = Non
     if not data:
         raise ImageError("the file is empty")
     try:
-        picture = _opened(pillow, data, decoding)
-        upright = _upright(picture)
-        return _whole(_rgb(pillow, _cut(upright, crop, decoding), decoding))
+        picture = _cut(_upright(_opened(pillow, data, decoding)), crop, decoding)
+        return np.array(_rgb(pillow, picture, decoding), dtype=np.uint8)
     except ImageError:
         raise
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning):
@@ -211,7 +216,7 @@ def _cut(picture: Pillow, crop: NDArray[np.int64] | None, decoding: Decoding) ->
     return cut
 
 
-def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Pillow:
+def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Any:
     if picture.mode == "F" or picture.mode.startswith("I;12"):
         raise ImageError(f"its pixels ({picture.mode}) have no known white")
     if picture.mode.startswith("I"):
@@ -228,12 +233,8 @@ def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Pillow:
     return picture.convert("RGB")
 
 
-def _upper_bits(pillow: Any, picture: Pillow) -> Pillow:
+def _upper_bits(pillow: Any, picture: Pillow) -> Any:
     values = np.asarray(picture).astype(np.int64)
     if values.min() < 0 or values.max() > 65_535:
         raise ImageError("its pixels have more than 16 bits, with no known white")
     return pillow.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
-
-
-def _whole(picture: Pillow) -> Image:
-    return np.array(picture, dtype=np.uint8)

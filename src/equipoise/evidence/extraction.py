@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from equipoise.core.errors import DataError, ModelError
-from equipoise.evidence import store as files
-from equipoise.evidence.asking import Request, RunOptions, asked
-from equipoise.evidence.decoding import Decoding, quiet
-from equipoise.evidence.engine import outcomes
-from equipoise.evidence.parts import (
-    Failure,
-    failure_table,
-    failures_of,
-    is_sound,
-    part_name,
-    parts_in,
-    read_rows,
-)
+from equipoise.core.errors import InputError
+from equipoise.evidence.asking import Request, RunOptions
+from equipoise.evidence.decoding import Decoding
+from equipoise.evidence.parts import read_rows
 from equipoise.evidence.pictures import Pictures
-from equipoise.evidence.working import Outcome, Piece
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
+
+ENGINES = ("native", "ray")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +42,7 @@ class Extraction:
     inputs : mapping
         The evidence as an input of an audit: `sha256`, `bytes`, `rows`.
     computed : int
-        Images the model ran on now; 0 when all was there.
+        Images the model gave something for now; 0 when all was there.
     """
 
     folder: Path
@@ -66,12 +55,28 @@ class Extraction:
 
     @cached_property
     def table(self) -> pa.Table:
-        """One row per image without failure, by id.
+        """One row per image without failure, in the order of ids.
 
         `image_id`, and `embedding`, `scores` or `probabilities` (a fixed-size list of float32) or
         `answer` (a string).
+
+        Raises
+        ------
+        RunError
+            When a part has been damaged since.
         """
         return read_rows(self.parts)
+
+
+class How(TypedDict, total=False):
+    """Settings of an extraction by name; see `Settings`."""
+
+    options: RunOptions
+    engine: str
+    part: int
+    max_failures: float
+    decoding: Decoding
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -83,177 +88,159 @@ class Settings:
     options : RunOptions
         How a model is loaded by its name.
     engine : str
-        ``native`` (this machine) or ``ray`` (a cluster).
+        ``native`` (this machine) or ``ray`` (the cluster that Ray is connected to, or the one
+        that RAY_ADDRESS names).
     part : int
-        Images in one file.
+        Images in one file: what is done again after a kill.
     max_failures : float
-        Share of the images that may fail.
+        Largest share of the images that may fail.
     decoding : Decoding
+        How pictures become pixels.
     progress : callable or None
+        Told the step, the images done, and all of them.
     """
 
-    options: RunOptions = RunOptions()
+    options: RunOptions = field(default_factory=RunOptions)
     engine: str = "native"
     part: int = 256
     max_failures: float = 0.05
-    decoding: Decoding = Decoding()
+    decoding: Decoding = field(default_factory=Decoding)
     progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings.
+
+        Raises
+        ------
+        InputError
+            When one is out of range.
+        """
+        if self.engine not in ENGINES:
+            raise InputError(f"engine is {self.engine!r}; expected one of {', '.join(ENGINES)}")
+        if self.part < 1 or not 0 <= self.max_failures <= 1:
+            raise InputError(
+                f"part is {self.part} and max_failures {self.max_failures:g}; expected 1 or more, "
+                "and a share from 0 to 1"
+            )
 
 
 def extract_embeddings(
-    pictures: Pictures,
-    model: Any,
-    store: Path,
-    *,
-    features: bool = False,
-    **settings: Any,
+    pictures: Pictures, model: Any, store: Path, *, features: bool = False, **how: Unpack[How]
 ) -> Extraction:
     """Embed images with a dual encoder, or with the features of a classifier.
+
+    What lies in the store for the same images, model, decoding and crops is read; what is missing
+    is computed. A killed run loses no part that was finished.
 
     Parameters
     ----------
     pictures : Pictures
+        n images.
     model : str, DualEncoder or Classifier
-        A name for `load_model`, or a loaded model.
+        A name for `load_model`, or a loaded model (with the native engine).
     store : Path
-        Where evidence lies.
+        Folder of the evidence.
     features : bool
-        Take a classifier's features also of a model that embeds images.
-    **settings
+        Take a classifier's features, also of a model that embeds images as well.
+    **how
         See `Settings`.
+
+    Returns
+    -------
+    Extraction
+        With `embedding`: float32, as the model gives it, not normalised.
 
     Raises
     ------
+    InputError
+        When a setting is out of range.
     ModelError
         When the model cannot be loaded, gives something else, or fails on every image.
     DataError
-        When more images fail than `max_failures` allows.
+        When more images fail than `max_failures` allows, or all.
     RunError
         When the store cannot be written, or another process writes it.
     """
+    from equipoise.evidence.extracting import extracted
+
     request = Request("embeddings", features=features)
-    return extracted(request, pictures, model, store, Settings(**settings))
+    return extracted(request, pictures, model, store, Settings(**how))
 
 
 def extract_scores(
-    pictures: Pictures, texts: Sequence[str], model: Any, store: Path, **settings: Any
+    pictures: Pictures, texts: Sequence[str], model: Any, store: Path, **how: Unpack[How]
 ) -> Extraction:
-    """Score every image against every text with an image-text matching model."""
+    """Score every image with every text by an image-text matching model.
+
+    Parameters
+    ----------
+    pictures : Pictures
+        n images.
+    texts : sequence of m str
+        Each once.
+    model : str or PairScorer
+    store : Path
+    **how
+        See `Settings`; errors as of `extract_embeddings`.
+
+    Returns
+    -------
+    Extraction
+        With `scores`: m probabilities of a match, higher is better.
+    """
+    from equipoise.evidence.extracting import extracted
+
     request = Request("scores", texts=tuple(texts))
-    return extracted(request, pictures, model, store, Settings(**settings))
+    return extracted(request, pictures, model, store, Settings(**how))
 
 
 def extract_probabilities(
-    pictures: Pictures, model: Any, store: Path, **settings: Any
+    pictures: Pictures, model: Any, store: Path, **how: Unpack[How]
 ) -> Extraction:
-    """Classify images."""
-    return extracted(Request("probabilities"), pictures, model, store, Settings(**settings))
+    """Classify images.
+
+    Parameters
+    ----------
+    pictures : Pictures
+        n images.
+    model : str or Classifier
+    store : Path
+    **how
+        See `Settings`; errors as of `extract_embeddings`.
+
+    Returns
+    -------
+    Extraction
+        With `probabilities`, one for each of `names`.
+    """
+    from equipoise.evidence.extracting import extracted
+
+    return extracted(Request("probabilities"), pictures, model, store, Settings(**how))
 
 
 def extract_answers(
-    pictures: Pictures, question: str, model: Any, store: Path, **settings: Any
+    pictures: Pictures, question: str, model: Any, store: Path, **how: Unpack[How]
 ) -> Extraction:
-    """Ask a question about every image."""
-    request = Request("answers", question=question)
-    return extracted(request, pictures, model, store, Settings(**{"part": 32, **settings}))
+    """Ask a question about every image.
 
+    Parameters
+    ----------
+    pictures : Pictures
+        n images.
+    question : str
+        Empty for a caption, of a model that can.
+    model : str or Answerer
+    store : Path
+    **how
+        See `Settings`, but a part has 32 images, since answers take long; errors as of
+        `extract_embeddings`.
 
-def extracted(
-    request: Request, pictures: Pictures, model: Any, store: Path, settings: Settings
-) -> Extraction:
-    """Return the evidence of a request: what lies there, and what is missing computed anew."""
-    loaded = settings.options.load(model) if isinstance(model, str) else model
-    ready = asked(loaded, request)
-    about = _about(request, ready.names, pictures, ready.info, settings)
-    key = hashlib.sha256(json.dumps(about["key"], sort_keys=True).encode()).hexdigest()
-    folder = Path(store) / request.table / key[:16]
-    from equipoise.evidence.working import Worker
+    Returns
+    -------
+    Extraction
+        With `answer`, as the model wrote it.
+    """
+    from equipoise.evidence.extracting import extracted
 
-    with files.locked(folder), quiet():
-        files.write_manifest(folder, about | {"whole": False})
-        worker = Worker(key, ready, settings.decoding, threads=2)
-        done = _work(folder, pictures, worker, settings)
-        failures = [failure for o in done for failure in o.failures]
-        if len(failures) == len(pictures):
-            raise DataError(
-                f"no image is left of {len(pictures)}; the first: {_told(failures[0])}",
-                file=pictures.name,
-            )
-        paths = tuple(folder / part_name(o.number, o.digest) for o in done)
-        for part in parts_in(folder):
-            if part.path not in paths:
-                part.path.unlink()
-        import pyarrow.parquet as pq
-
-        pq.write_table(failure_table(failures), folder / "failures.parquet")
-        files.write_manifest(folder, about | {"whole": True})
-    inputs = {f"evidence/{request.table}/{key[:16]}": _input(paths)}
-    computed = sum(o.rows for o in done if o.data is not None)
-    return Extraction(
-        folder, paths, ready.names, failure_table(failures), about["model"], inputs, computed
-    )
-
-
-def _about(
-    request: Request, names: tuple[str, ...], pictures: Pictures, info: Any, settings: Settings
-) -> dict[str, Any]:
-    crops = None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
-    key = {
-        "format": 1,
-        "table": request.table,
-        "model": info.key,
-        "names": list(names),
-        "question": request.question,
-        "features": request.features,
-        "decoding": settings.decoding.facts,
-        "ids": files.ids_digest(pictures),
-        "crops": crops,
-        "part": settings.part,
-    }
-    return {"key": key, "model": asdict(info), "images": len(pictures)}
-
-
-def _work(folder: Path, pictures: Pictures, worker: Any, settings: Settings) -> list[Outcome]:
-    n = len(pictures)
-    have = {}
-    sizes = {at // settings.part: min(settings.part, n - at) for at in range(0, n, settings.part)}
-    for part in parts_in(folder):
-        if is_sound(part.path, sizes.get(part.number, -1)):
-            have[part.number] = part.digest
-    pieces = [
-        Piece(k, pictures.take(range(k * settings.part, k * settings.part + size)), have.get(k, ""))
-        for k, size in sizes.items()
-    ]
-    done = []
-    count = 0
-    for outcome in outcomes(worker, pieces, settings.engine):
-        if outcome.trouble:
-            raise ModelError(f"{worker.asked.info.name} {outcome.trouble}")
-        if outcome.data is not None:
-            files.write(folder / part_name(outcome.number, outcome.digest), outcome.data)
-        else:
-            failed = failures_of(folder / part_name(outcome.number, outcome.digest))
-            outcome = Outcome(outcome.number, outcome.digest, None, 0, tuple(failed))
-        count += sizes[outcome.number]
-        if settings.progress is not None:
-            settings.progress(f"images through {worker.asked.info.name}", count, n)
-        done.append(outcome)
-    return sorted(done, key=lambda outcome: outcome.number)
-
-
-def _told(failure: Failure) -> str:
-    return f"{failure.image_id}: {failure.reason}"
-
-
-def _input(paths: Sequence[Path]) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.read_bytes())
-    rows = sum(pq.read_metadata(path).num_rows for path in paths)
-    return {
-        "sha256": digest.hexdigest(),
-        "bytes": sum(path.stat().st_size for path in paths),
-        "rows": rows,
-    }
+    settings = Settings(**{"part": 32, **how})  # type: ignore[arg-type]
+    return extracted(Request("answers", question=question), pictures, model, store, settings)

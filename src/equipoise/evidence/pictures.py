@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +18,10 @@ Objects = npt.NDArray[np.object_]
 Boxes = npt.NDArray[np.int64]
 
 SUFFIXES = frozenset(
-    ".jpg .jpeg .jpe .jfif .png .gif .webp .bmp .dib .tif .tiff .pbm .pgm .ppm .pnm .jp2 .j2k "
-    ".avif .mpo".split()
+    {
+        *(".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".gif", ".webp", ".avif", ".bmp"),
+        *(".dib", ".tif", ".tiff", ".pbm", ".pgm", ".ppm", ".pnm", ".jp2", ".j2k"),
+    }
 )
 
 
@@ -210,10 +213,10 @@ def sorted_by_id(
     if not ids:
         raise DataError("there are no images", file=name)
     for row, text in enumerate(ids, start=1):
-        if not isinstance(text, str) or not text:
-            raise DataError(f"the id {text!r} is no text", file=name, row=row)
+        if not text:
+            raise DataError("the id is empty", file=name, row=row)
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in pairwise(order):
         if ids[before] == ids[after]:
             rows = sorted((before + 1, after + 1))
             raise DataError(

@@ -1,0 +1,159 @@
+"""One extraction from start to end: the key of its folder, its parts, its failures."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from equipoise import __version__
+from equipoise.core.errors import DataError, EquipoiseError, ModelError
+from equipoise.evidence.asking import Request
+from equipoise.evidence.decoding import quiet
+from equipoise.evidence.engine import Engine, Telling, engine_of
+from equipoise.evidence.extraction import Extraction, Settings
+from equipoise.evidence.ledger import Ledger
+from equipoise.evidence.parts import Failure, failure_table
+from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.store import ids_digest, locked, write, write_manifest
+from equipoise.evidence.working import Outcome
+from equipoise.models.info import one_digest, sha256_of
+
+# Raised whenever the same images, model and settings would give other files than before.
+_FORMAT = 1
+
+
+def extracted(
+    request: Request, pictures: Pictures, model: Any, store: Path, settings: Settings
+) -> Extraction:
+    """Return the evidence of a request: what lies there, and what is missing computed anew.
+
+    Raises
+    ------
+    ModelError, DataError, RunError
+        See `extract_embeddings`.
+    """
+    engine = engine_of(settings, model, request)
+    facts = _facts(request, engine, pictures, settings)
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    folder = Path(store) / request.table / key[:16]
+    info = asdict(engine.info)
+    about = {"key": facts, "model": info, "images": len(pictures), "versions": _versions()}
+    ledger = Ledger(folder, pictures, settings.part)
+    with locked(folder), quiet():
+        write_manifest(folder, about | {"whole": False})
+        done = _done(ledger, engine, key, settings)
+        ledger.drop_others(done)
+        failures = _failures(done)
+        _write_failures(folder, failures)
+        rows = len(pictures) - len(failures)
+        counts = {"rows": rows, "failures": _by_stage(failures)}
+        write_manifest(folder, about | {"whole": True} | counts)
+        parts = tuple(ledger.path(outcome) for outcome in done)
+        inputs = {f"evidence/{request.table}/{key[:16]}": _input(parts, rows)}
+    computed = sum(outcome.computed for outcome in done)
+    return Extraction(folder, parts, engine.names, failure_table(failures), info, inputs, computed)
+
+
+def _facts(
+    request: Request, engine: Engine, pictures: Pictures, settings: Settings
+) -> dict[str, Any]:
+    """Return all that decides what the parts hold but the pictures themselves."""
+    crops = None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
+    return {
+        "format": _FORMAT,
+        "table": request.table,
+        "model": engine.info.key,
+        "names": list(engine.names),
+        "question": request.question,
+        "features": request.features,
+        "decoding": settings.decoding.facts,
+        "ids": ids_digest(pictures),
+        "crops": crops,
+        "part": settings.part,
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {"equipoise": __version__} | {n: version(n) for n in ("daft", "pillow", "pyarrow")}
+
+
+def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[Outcome]:
+    """Return what became of every part, in order.
+
+    Raises
+    ------
+    ModelError, DataError
+        When too many images fail.
+    RunError
+        When a part cannot be written.
+    """
+    n = len(ledger.pictures)
+    allowed = math.floor(settings.max_failures * n + 1e-9)
+    telling = Telling(settings.progress, n)
+    done: list[Outcome] = []
+    failed = 0
+    with closing(engine.outcomes(key, [*ledger.pieces()], telling)) as outcomes:
+        for outcome in outcomes:
+            done.append(ledger.keep(outcome))
+            failed += len(done[-1].failures)
+            if failed > allowed:
+                break
+    done.sort(key=lambda outcome: outcome.number)
+    if failed > allowed or failed == n:
+        ledger.forget(done)
+        failures = _failures(done)
+        _write_failures(ledger.folder, failures)
+        raise _too_many(ledger, engine, failures, allowed, rows=sum(one.rows for one in done))
+    return done
+
+
+def _too_many(
+    ledger: Ledger, engine: Engine, failures: Sequence[Failure], allowed: int, *, rows: int
+) -> EquipoiseError:
+    first = failures[0]
+    told = f"the first is {first.image_id!r}: {first.reason}"
+    if not rows and all(failure.stage == "model" for failure in failures):
+        return ModelError(
+            f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
+            "To do: run the model on one of them, and see what it needs"
+        )
+    return DataError(
+        f"{len(failures)} of {len(ledger.pictures)} images failed, and max_failures allows "
+        f"{allowed}; {told}",
+        file=ledger.pictures.name,
+        fix=f"see {ledger.folder / 'failures.parquet'}; repair these images or leave them out, or "
+        "raise max_failures",
+    )
+
+
+def _failures(done: Sequence[Outcome]) -> list[Failure]:
+    return [failure for outcome in done for failure in outcome.failures]
+
+
+def _by_stage(failures: Sequence[Failure]) -> dict[str, int]:
+    return dict(sorted(Counter(failure.stage for failure in failures).items()))
+
+
+def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
+    file = io.BytesIO()
+    pq.write_table(failure_table(failures), file)
+    write(folder / "failures.parquet", file.getvalue())
+
+
+def _input(parts: Sequence[Path], rows: int) -> dict[str, Any]:
+    return {
+        "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
+        "bytes": sum(part.stat().st_size for part in parts),
+        "rows": rows,
+    }

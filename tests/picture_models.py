@@ -1,0 +1,60 @@
+"""Small models and pictures for tests of extraction; `python:picture_models:…` names them."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from equipoise.models import ModelInfo
+
+
+def info(name: str = "python:picture_models:means", **more: Any) -> ModelInfo:
+    return ModelInfo(name, "means", **({"weights_sha256": "0" * 64, "dimension": 4} | more))
+
+
+def means(image: NDArray[np.uint8]) -> list[float]:
+    """The means of the channels and the width: what a test can compute by itself."""
+    return [*image.reshape(-1, 3).mean(axis=0).tolist(), float(image.shape[1])]
+
+
+@dataclass
+class Means:
+    """Embeds an image as `means`; `act` may raise or change what comes out, image by image."""
+
+    info: ModelInfo = field(default_factory=info)
+    act: Callable[[NDArray[np.uint8], list[float]], Any] = lambda _, row: row
+    seen: list[int] = field(default_factory=list)
+
+    def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
+        self.seen.append(len(images))
+        rows = [self.act(image, means(image)) for image in images]
+        return np.array(rows, dtype=np.float32).reshape(len(images), -1)
+
+    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.zeros((len(texts), 4), dtype=np.float32)
+
+
+def slow_means(*, device: str, dtype: str) -> Means:
+    """Takes a while over each image, so that a kill can meet it anywhere."""
+    seconds = float(os.environ.get("PICTURE_SECONDS", "0"))
+
+    def act(_: NDArray[np.uint8], row: list[float]) -> list[float]:
+        time.sleep(seconds)
+        return row
+
+    return Means(act=act)
+
+
+def write_pictures(folder: Path, n: int, *, seed: int = 0, size: int = 8) -> None:
+    """Write n small PNG files of noise."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    for place in range(n):
+        pixels = rng.integers(0, 256, (size, size + place % 3, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{place:05d}.png")
