@@ -15,8 +15,8 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
     assert message(load, text) == (
         "c.yaml: 4 problems\n"
         "  line 2: data.groups: required, and missing\n"
-        "  line 6: data.grops: unknown key. Allowed here: table, id, target, groups, unit, map, "
-        "missing, encoding, delimiter, min_group_size, max_unmatched; did you mean 'groups'?\n"
+        "  line 6: data.grops: unknown key. Allowed here: target, table, id, images, groups, unit, "
+        "map, missing, encoding, delimiter, min_group_size, max_unmatched; did you mean 'groups'?\n"
         "  line 10: resampling.seed: given -1; expected greater than or equal to 0\n"
         "  line 10: resampling.sede: unknown key. Allowed here: method, replicates, permutations, "
         "seed, level; did you mean 'seed'?"

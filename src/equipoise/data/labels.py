@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from equipoise.core import DataError
@@ -25,7 +26,7 @@ class LabelRows:
     file : str
     ids : polars.Series
     target : Coded
-        Its vocabulary is the classes.
+        Its vocabulary is the classes; empty where no true class is known.
     attributes : mapping of str to Coded
     unit : Coded or None
     digest, counts : mapping
@@ -60,10 +61,11 @@ def read_labels(source: LabelSource) -> LabelRows:
     order = table.texts[source.id].arg_sort()
     texts = {name: column.gather(order) for name, column in table.texts.items()}
     columns = {name: without(Coded.of(texts[name]), source.missing) for name in source.labelled}
-    raw, mapping = columns[source.target], dict(source.map or {})
+    raw, mapping = _truth(columns, source, table.rows), dict(source.map or {})
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
     attributes = {name: columns[name] for name in source.attributes}
-    _check_target(target, table.name, source)
+    if source.target is not None:
+        _check_target(target, table.name, source.target, source)
     counts = {
         "rows": table.rows,
         "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
@@ -73,6 +75,13 @@ def read_labels(source: LabelSource) -> LabelRows:
     }
     unit = None if source.unit is None else columns[source.unit]
     return LabelRows(table.name, texts[source.id], target, attributes, unit, table.digest, counts)
+
+
+def _truth(columns: Mapping[str, Coded], source: LabelSource, rows: int) -> Coded:
+    """Return the column of the true class; no class in any row where there is no column."""
+    if source.target is None:
+        return Coded(np.full(rows, -1, dtype=np.int32), ())
+    return columns[source.target]
 
 
 def without(column: Coded, missing: tuple[str, ...]) -> Coded:
@@ -87,15 +96,15 @@ def _mapped(raw: Coded, mapping: Mapping[str, str]) -> int:
     return sum(count for label, count in pairs if mapping.get(label, label) != label)
 
 
-def _check_target(target: Coded, file: str, source: LabelSource) -> None:
+def _check_target(target: Coded, file: str, column: str, source: LabelSource) -> None:
     if len(target.vocabulary) > 1:
         return
     if not target.vocabulary:
-        raise _all_missing(file, source.target, source)
+        raise _all_missing(file, column, source)
     raise DataError(
         f"every row has the one class {show(target.vocabulary[0])}",
         file=file,
-        column=source.target,
+        column=column,
         expected="two or more classes",
         fix="name the column of the true class as `target:`"
         + (", and look at `map:`" if source.map else ""),

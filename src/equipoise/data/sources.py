@@ -20,8 +20,10 @@ class LabelSource:
     ----------
     table : path or data frame
         CSV, Parquet or JSON lines, or any data frame.
-    id, target : str
-        Columns of the id (different in every row) and of the true class.
+    id : str
+        Column of the id, different in every row.
+    target : str or None
+        Column of the true class; None where images have none that is known.
     attributes : tuple of str
         Columns of group attributes; the target may be one of them.
     unit : str or None
@@ -36,7 +38,7 @@ class LabelSource:
 
     table: Path | Any
     id: str
-    target: str
+    target: str | None
     attributes: tuple[str, ...]
     unit: str | None = None
     map: Mapping[str, str] | None = None
@@ -52,8 +54,8 @@ class LabelSource:
     @property
     def labelled(self) -> tuple[str, ...]:
         """The columns that say something of an image, each once."""
-        unit = () if self.unit is None else (self.unit,)
-        return tuple(dict.fromkeys((self.target, *self.attributes, *unit)))
+        named = (self.target, *self.attributes, self.unit)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -22,7 +24,7 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.predictions.config_vocabulary import Vocabulary
 from equipoise.audits.running.config import RunConfig, Templates
-from equipoise.data.normalize import Normalization
+from equipoise.data import LabelSource, Normalization
 
 # Keys of the table of labels that `images` has itself.
 _OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
@@ -33,7 +35,7 @@ _OF_MODEL = ("vocabulary", "templates", "k", "question")
 Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
 
 
-def _given(section: Section, keys: Iterable[str]) -> dict[str, bool]:
+def given_keys(section: Section, keys: Iterable[str]) -> dict[str, bool]:
     """Say of each key whether it has another value than its default."""
     every = type(section).model_fields
     values = {key: getattr(section, key) for key in keys}
@@ -44,8 +46,8 @@ def _given(section: Section, keys: Iterable[str]) -> dict[str, bool]:
     }
 
 
-class DataConfig(Section):
-    """The table of labels and attributes.
+class ImagesConfig(Section):
+    """The images, and the groups that they are in.
 
     Attributes
     ----------
@@ -56,14 +58,12 @@ class DataConfig(Section):
     images : mapping, in place of `table` and `id`
         The images themselves: a table with their files, a folder, or a data set in its own
         format; see docs/images.md.
-    target : str
-        Column of the true class.
     groups : list of str or list of str
         Attributes to compare by; a list within the list compares the intersections.
     unit : str, optional
         Column of the unit that repeats (person, scene); resampled as a whole.
     map : mapping, optional
-        Label in the table to class.
+        True class in the table to class.
     missing : list of str
         Cell texts that mean "missing".
     encoding, delimiter : str
@@ -77,7 +77,6 @@ class DataConfig(Section):
     table: Table | None = None
     id: Name | None = None
     images: PicturesConfig | None = None
-    target: Name
     groups: Annotated[
         tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ]
@@ -90,6 +89,11 @@ class DataConfig(Section):
     max_unmatched: Share = 0.01
 
     @property
+    def truth(self) -> str | None:
+        """The column of the true class, where there is one."""
+        return None
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """Every column that a group is made of, each once."""
         return tuple(dict.fromkeys(name for group in self.groups for name in group))
@@ -97,22 +101,53 @@ class DataConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column of the images, each once."""
-        unit = () if self.unit is None else (self.unit,)
-        return tuple(dict.fromkeys((self.target, *self.attributes, *unit)))
+        named = (self.truth, *self.attributes, self.unit)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def labels(self, base: Path) -> LabelSource:
+        """Return what to read, with paths relative to `base`."""
+        return LabelSource(
+            table=located(self.table, base),
+            id=str(self.id),
+            target=self.truth,
+            attributes=self.attributes,
+            unit=self.unit,
+            map=self.map,
+            missing=self.missing,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
 
     @model_validator(mode="after")
-    def _one_source(self) -> DataConfig:
+    def _one_source(self) -> Self:
         if self.images is None:
             if self.table is None or self.id is None:
                 lacks = "table" if self.table is None else "id"
                 raise ValueError(f"{lacks!r} is missing. To do: give 'table' and 'id', or 'images'")
             return self
-        own = [key for key, given in _given(self, _OF_TABLE).items() if given]
+        own = [key for key, given in given_keys(self, _OF_TABLE).items() if given]
         if own:
             raise ValueError(
                 f"'images' and {own[0]!r} are given; expected {own[0]!r} within 'images'"
             )
         return self
+
+
+class DataConfig(ImagesConfig):
+    """The images with their true classes and groups.
+
+    Attributes
+    ----------
+    target : str
+        Column of the true class.
+    """
+
+    target: Name
+
+    @property
+    def truth(self) -> str:
+        """The column of the true class."""
+        return self.target
 
 
 _STEPS = Normalization()
@@ -139,6 +174,11 @@ class NormalizeConfig(Section):
     articles: Labels = _STEPS.articles
     leading_phrases: Labels = _STEPS.leading_phrases
     synonyms: Mapping[Label, Label] = Field(default_factory=dict)
+
+    @property
+    def steps(self) -> Normalization:
+        """The steps."""
+        return Normalization(**self.model_dump())
 
 
 class ModelConfig(RunConfig):
@@ -198,7 +238,7 @@ class ModelConfig(RunConfig):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        self.excludes(_given(self, _OF_PREDICTIONS))
+        self.excludes(given_keys(self, _OF_PREDICTIONS))
         self.needs_model(_OF_MODEL)
         if self.model is None and self.table is None:
             raise ValueError(

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equipoise.audits.config_arrays import located
-from equipoise.data import LabelSource, Normalization, PredictionSource, load_predictions
+from equipoise.data import PredictionSource, load_predictions
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
-    from equipoise.audits.predictions.config_inputs import ModelConfig, NormalizeConfig
+    from equipoise.audits.predictions.config_inputs import ModelConfig
     from equipoise.data import PredictionData
 
 
@@ -29,19 +29,8 @@ def load(config: Config, *, base: Path) -> PredictionData:
         When a table cannot be read or joined; it names the file, column and row.
     """
     data = config.data
-    labels = LabelSource(
-        table=located(data.table, base),
-        id=str(data.id),
-        target=data.target,
-        attributes=data.attributes,
-        unit=data.unit,
-        map=data.map,
-        missing=data.missing,
-        encoding=data.encoding,
-        delimiter=data.delimiter,
-    )
     models = {name: _source(model, base) for name, model in config.models.items()}
-    return load_predictions(labels, models, max_unmatched=data.max_unmatched)
+    return load_predictions(data.labels(base), models, max_unmatched=data.max_unmatched)
 
 
 def _source(model: ModelConfig, base: Path) -> PredictionSource:
@@ -58,11 +47,7 @@ def _source(model: ModelConfig, base: Path) -> PredictionSource:
         unknown=model.unknown,
         refused=model.refused,
         open_vocabulary=model.open_vocabulary,
-        normalize=_normalization(model.normalize),
+        normalize=None if model.normalize is None else model.normalize.steps,
         encoding=model.encoding,
         delimiter=model.delimiter,
     )
-
-
-def _normalization(options: NormalizeConfig | None) -> Normalization | None:
-    return None if options is None else Normalization(**options.model_dump())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.audits.running.prepared import Prepared
 
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
     from equipoise.audits.pictures.known import Known
     from equipoise.audits.predictions.config import Config
-    from equipoise.audits.predictions.config_inputs import DataConfig, ModelConfig
+    from equipoise.audits.predictions.config_inputs import ImagesConfig, ModelConfig
     from equipoise.audits.running.failed import Members
     from equipoise.audits.running.runner import Ran, Runner
     from equipoise.evidence import Pictures
 
 _ID = "image_id"
+
+Images = TypeVar("Images", bound="ImagesConfig")
 
 
 def prepare(config: Config, runner: Runner) -> Prepared:
@@ -51,7 +53,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     )
 
 
-def known_images(data: DataConfig, base: Path) -> Known[Any]:
+def known_images(data: ImagesConfig, base: Path) -> Known[Any]:
     """Read what is known of the images: of `images`, or of the table of labels."""
     from equipoise.audits.pictures.config import PicturesConfig
     from equipoise.audits.pictures.known import known
@@ -66,7 +68,7 @@ def known_images(data: DataConfig, base: Path) -> Known[Any]:
     return known(images, base, columns=data.columns)
 
 
-def table_of(data: DataConfig, found: Known[Any]) -> DataConfig:
+def table_of(data: Images, found: Known[Any]) -> Images:
     """Return the section with a table of what is known in place of `images`."""
     items = found.items
     facts = {
@@ -82,7 +84,7 @@ def pictures_of(found: Known[Any], name: str) -> Pictures:
     return need_pictures(found, why=f"models.{name}.model")
 
 
-def members_of_groups(data: DataConfig, base: Path) -> Members:
+def members_of_groups(data: ImagesConfig, base: Path) -> Members:
     """Return the ids of the images of every group."""
     from equipoise.audits.config_arrays import located
     from equipoise.audits.running.failed import members_of
