@@ -29,8 +29,8 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.data.problems import listed
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
+from equipoise.metrics.associations.members import exact_mean
 from equipoise.metrics.associations.predicted import UNEVEN, spread
-from equipoise.metrics.associations.space import exact_mean
 
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12

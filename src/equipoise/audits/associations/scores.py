@@ -11,7 +11,7 @@ from equipoise.audits.associations.leaning import closer, crossed
 from equipoise.audits.associations.pieces import Piece, Question, Told, drafted, part_draft, without
 from equipoise.audits.associations.spaces import Side, Space, units_of
 from equipoise.audits.associations.summaries import summaries
-from equipoise.audits.findings import without_verdict
+from equipoise.audits.findings import Draft, without_verdict
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.metrics.associations.scores import association_score, differential_association
@@ -26,61 +26,67 @@ def measure_scores(question: Question) -> Iterator[Piece]:
     for space in question.spaces:
         found: dict[str, dict[str, float]] = {}
         for case in cases_of(asked, space):
-            target = case.targets[0]
-            sides = sides_of(question, space, case, ("targets",), ("a", "b"))
-            estimate = association_score(
-                *(sides[part].things for part in ("targets", "a", "b")),
-                similarity=space.similarity,
-                units=units_of(sides, [("targets",), ("a", "b")]),
-                fixed=fixed_parts(question, sides),
-                **question.drawn,
-            )
-            told = Told(
-                target,
-                closer(target, estimate.value, question.pair, case.modality),
-                names_of(sides),
-                estimate.parts[0].by_group,
-                without(sides),
-            )
-            place = question.place(space, case.modality)
-            yield drafted(estimate, place, Family.LEAF, told)
-            found.setdefault(case.modality, {})[target] = estimate.value
+            draft = _score(question, space, case)
+            yield draft
+            found.setdefault(case.modality, {})[case.targets[0]] = draft.finding.value
         for modality, values in found.items():
             place = question.place(space, modality)
             yield from summaries(values, asked.categories, place, "association_score")
 
 
+def _score(question: Question, space: Space, case: Case) -> Draft:
+    """Measure one target; its sets are let go before those of the next are taken."""
+    target = case.targets[0]
+    sides = sides_of(question, space, case, ("targets",), ("a", "b"))
+    estimate = association_score(
+        *(sides[part].things for part in ("targets", "a", "b")),
+        similarity=space.similarity,
+        units=units_of(sides, [("targets",), ("a", "b")]),
+        fixed=fixed_parts(question, sides),
+        **question.drawn,
+    )
+    told = Told(
+        target,
+        closer(target, estimate.value, question.pair, case.modality),
+        names_of(sides),
+        estimate.parts[0].by_group,
+        without(sides),
+    )
+    return drafted(estimate, question.place(space, case.modality), Family.LEAF, told)
+
+
 def measure_weat(question: Question) -> Iterator[Piece]:
     """Measure WEAT of two targets in each modality that their sets allow."""
-    asked = question.asked
     for space in question.spaces:
-        for case in cases_of(asked, space):
-            first, second = case.targets
-            sides = sides_of(question, space, case, ("x", "y"), ("a", "b"))
-            estimate = weat(
-                *(sides[part].things for part in ("x", "y", "a", "b")),
-                alternative=asked.alternative or "greater",
-                ddof=asked.ddof,
-                similarity=space.similarity,
-                units=units_of(sides, [("x", "y"), ("a", "b")]),
-                fixed=fixed_parts(question, sides),
-                **question.drawn,
-            )
-            effect, difference = estimate.parts
-            x, y = effect.by_group
-            told = Told(
-                f"{first} against {second}",
-                crossed((first, second), (x.value, y.value), question.pair, case.modality),
-                names_of(sides),
-                effect.by_group,
-                without(sides),
-            )
-            place = question.place(space, case.modality)
-            yield drafted(estimate, place, Family.COMPOSITE, told)
-            again = part_draft(
-                estimate, difference, place, Family.DESCRIPTIVE, replace(told, by_group=())
-            )
-            yield without_verdict(again, "the same test as weat, on another scale")
+        for case in cases_of(question.asked, space):
+            yield from _weat(question, space, case)
+
+
+def _weat(question: Question, space: Space, case: Case) -> Iterator[Piece]:
+    asked, (first, second) = question.asked, case.targets
+    sides = sides_of(question, space, case, ("x", "y"), ("a", "b"))
+    estimate = weat(
+        *(sides[part].things for part in ("x", "y", "a", "b")),
+        alternative=asked.alternative or "greater",
+        ddof=asked.ddof,
+        similarity=space.similarity,
+        units=units_of(sides, [("x", "y"), ("a", "b")]),
+        fixed=fixed_parts(question, sides),
+        **question.drawn,
+    )
+    effect, difference = estimate.parts
+    x, y = effect.by_group
+    told = Told(
+        f"{first} against {second}",
+        crossed((first, second), (x.value, y.value), question.pair, case.modality),
+        names_of(sides),
+        effect.by_group,
+        without(sides),
+    )
+    place = question.place(space, case.modality)
+    yield drafted(estimate, place, Family.COMPOSITE, told)
+    again = part_draft(estimate, difference, place, Family.DESCRIPTIVE, replace(told, by_group=()))
+    yield without_verdict(again, "the same test as weat, on another scale")
 
 
 def measure_sc_weat(question: Question) -> Iterator[Piece]:

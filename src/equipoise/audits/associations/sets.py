@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,12 @@ def sets_of(
     DataError
         When an id or value is in no row, or no row has all values.
     """
-    places = {name: dict(zip(one.ids, range(len(one)), strict=True)) for name, one in items.items()}
+    named = {t for one in chosen.values() for t, wanted in one.items() if not _by_value(wanted)}
+    places = {name: dict(zip(items[name].ids, count())) for name in sorted(named)}
     return {
         name: {
             table: _with_values(name, wanted, items[table])
-            if isinstance(wanted, Mapping)
+            if _by_value(wanted)
             else _with_ids(name, wanted, items[table], places[table])
             for table, wanted in by_table.items()
         }
@@ -45,10 +47,15 @@ def sets_of(
     }
 
 
+def _by_value(wanted: Any) -> bool:
+    """Whether a selection asks for values of columns, not for ids."""
+    return isinstance(wanted, Mapping)
+
+
 def columns_of(chosen: Mapping[str, Mapping[str, Any]], table: str) -> list[str]:
     """Return the columns of a table that sets ask for."""
     asked = [one[table] for one in chosen.values() if table in one]
-    return [column for wanted in asked if isinstance(wanted, Mapping) for column in wanted]
+    return [column for wanted in asked if _by_value(wanted) for column in wanted]
 
 
 def _with_ids(name: str, ids: tuple[str, ...], items: Items, places: Mapping[str, int]) -> Indices:

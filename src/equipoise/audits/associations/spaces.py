@@ -17,6 +17,8 @@ from equipoise.metrics.associations.space import Similarity
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+_NUMBERS_AT_ONCE = 1 << 20
+
 MODALITIES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "II": ("image", "image"),
@@ -40,7 +42,7 @@ class Side:
         What the metrics take: embeddings (n, d), or numbers of items for scores of pairs.
     ids : tuple of str
     units : tuple of str
-        Unit of each member; itself where it has none.
+        Unit of each member; itself where it has none. None at all where no table has units.
     without : int
         Members that the model gave nothing for.
     clustered : bool
@@ -86,12 +88,13 @@ class Space:
         parts = [
             self._part(table, self.data.sets[name][table]) for table in self.tables(name, kind)
         ]
-        things = [part.things for part in parts]
         if not sum(len(part) for part in parts):
             return None
+        if len(parts) == 1:
+            return replace(parts[0], name=name)
         return Side(
             name,
-            np.concatenate(things),
+            np.concatenate([part.things for part in parts]),
             tuple(one for part in parts for one in part.ids),
             tuple(one for part in parts for one in part.units),
             sum(part.without for part in parts),
@@ -120,9 +123,11 @@ class Space:
         """Return the members whose vectors are finite and not 0; all, of scores of pairs."""
         if self.model not in self.data.vectors:
             return side
-        finite = np.isfinite(side.things).all(axis=1)
-        kept = np.flatnonzero(finite & (side.things != 0).any(axis=1))
-        ids, units = (tuple(one[row] for row in kept.tolist()) for one in (side.ids, side.units))
+        kept = np.flatnonzero(_usable(side.things))
+        if len(kept) == len(side):
+            return side
+        ids = tuple(side.ids[row] for row in kept.tolist())
+        units = tuple(side.units[row] for row in kept.tolist()) if side.units else ()
         return replace(side, things=side.things[kept], ids=ids, units=units)
 
     def meet(self, targets: str, target_kind: str, attributes: str, attribute_kind: str) -> bool:
@@ -193,7 +198,7 @@ class Space:
             table,
             self._things(table, kept),
             tuple(self.data.items[table].ids[kept].tolist()),
-            self.units(table, kept),
+            self.units(table, kept) if self.data.units else (),
             len(members) - len(kept),
             table in self.data.units,
         )
@@ -245,6 +250,16 @@ class Space:
     def _start(self, table: str) -> int:
         names = [*self.data.items]
         return sum(len(self.data.items[name]) for name in names[: names.index(table)])
+
+
+def _usable(vectors: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which vectors are finite and not 0, looked at some at a time."""
+    step = max(1, _NUMBERS_AT_ONCE // vectors.shape[1])
+    found = np.empty(len(vectors), dtype=bool)
+    for start in range(0, len(vectors), step):
+        rows = vectors[start : start + step]
+        found[start : start + step] = np.isfinite(rows).all(axis=1) & (rows != 0).any(axis=1)
+    return found
 
 
 def spaces_of(data: AssociationData) -> list[Space]:

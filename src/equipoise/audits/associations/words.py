@@ -27,7 +27,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.metrics.associations.cells import ImageSimilarities
-from equipoise.metrics.associations.space import similarities as inner_products
+from equipoise.metrics.associations.members import similarities as inner_products
 from equipoise.metrics.associations.words import gender_difference, trend
 
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
-from equipoise.metrics.associations.space import Sets, similarities
+from equipoise.metrics.associations.space import Sets
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,15 +36,13 @@ def resampled_components(sets: Sets) -> Callable[[Mapping[str, Floats]], Floats]
 
     Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
     """
-    targets = {name: sets[name].vectors for name in ("target_images", "target_texts")}
-    every = np.concatenate([*targets.values()])
-    if len(every) >= every.shape[1]:
+    targets = {name: sets[name] for name in ("target_images", "target_texts")}
+    if sum(map(len, targets.values())) >= targets["target_images"].dimension:
         return lambda weights: components_of(
-            {name: mean_vectors(weights[name], one.vectors) for name, one in sets.items()}
+            {name: mean_vectors(weights[name], one) for name, one in sets.items()}
         )
-    similar = {
-        name: similarities(one.vectors, every) for name, one in sets.items() if name not in targets
-    }
+    every = np.concatenate([one.vectors for one in targets.values()])
+    similar = {name: one.similarities(every) for name, one in sets.items() if name not in targets}
     images = len(targets["target_images"])
     columns = {"target_images": slice(images), "target_texts": slice(images, None)}
 

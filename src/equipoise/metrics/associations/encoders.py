@@ -28,7 +28,7 @@ from equipoise.metrics.associations.building import (
 )
 from equipoise.metrics.associations.partitions import Exchanged, exchange, permutations
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
+from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.stats.chance import band, p_value
@@ -110,7 +110,7 @@ def total_absolute_association(
     observed = _scores({name: one.mean[None] for name, one in sets.items()}, names)[0]
 
     def statistic(weights: Mapping[str, Floats]) -> Floats:
-        means = {name: mean_vectors(weights[name], one.vectors) for name, one in sets.items()}
+        means = {name: mean_vectors(weights[name], one) for name, one in sets.items()}
         return _scores(means, names)
 
     boot = replicates(sets, fixed, resampling, rng, statistic)
@@ -219,8 +219,7 @@ def _exchanged(
         return None
     centres = [sets[name].mean for name in names]
     low, high = (
-        np.stack([dots(sets[side].vectors, centre) for centre in centres], axis=1)
-        for side in ("a", "b")
+        np.stack([sets[side].dots(centre) for centre in centres], axis=1) for side in ("a", "b")
     )
     both = pair_units(sets["a"], sets["b"])
     return exchange(low, high, resampling, seed, "members", units=both)

@@ -29,8 +29,9 @@ from equipoise.metrics.associations.components import (
     components_of,
     resampled_components,
 )
+from equipoise.metrics.associations.members import dots
 from equipoise.metrics.associations.partitions import Exchanged, exchange
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed
+from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT
 from equipoise.stats.chance import band
@@ -243,8 +244,7 @@ def _exchanged(sets: Sets, kind: str, resampling: Resampling, seed: int) -> Exch
     first, second = sets[f"a_{kind}"], sets[f"b_{kind}"]
     centres = [sets[name].mean for name in ("target_images", "target_texts")]
     low, high = (
-        np.stack([dots(one.vectors, centre) for centre in centres], axis=1)
-        for one in (first, second)
+        np.stack([one.dots(centre) for centre in centres], axis=1) for one in (first, second)
     )
     return exchange(low, high, resampling, seed, kind, units=pair_units(first, second))
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.associations.space import Members, Sets
+from equipoise.metrics.associations.members import Members
+from equipoise.metrics.associations.space import Sets
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.streams import stream, unit_keys
 
@@ -43,13 +45,19 @@ def resampled(sets: Sets, fixed: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name, one in sets.items() if name not in fixed and _varies(one))
 
 
-def mean_vectors(weights: Floats, vectors: Floats) -> Floats:
+def mean_vectors(weights: Floats, vectors: Members | Floats) -> Floats:
     """Weighted means of vectors, shape (replicates, d); NaN where all weights are 0."""
-    largest = float(np.abs(vectors).max(initial=0.0)) or 1.0
+    if isinstance(vectors, Members):
+        largest, blocks = vectors.size, vectors.blocks()
+    else:
+        largest = float(np.abs(vectors).max(initial=0.0))
+        blocks = iter([(slice(None), vectors)])
     totals = weights.sum(axis=1)
     heaviest = max(float(totals.max(initial=1.0)), 1.0)
-    bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(largest))
-    sums = weights @ np.rint(np.ldexp(vectors, bits))
+    bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(largest or 1.0))
+    # Sums of whole numbers are exact, in blocks or not.
+    parts = (weights[:, here] @ np.rint(np.ldexp(rows, bits)) for here, rows in blocks)
+    sums = reduce(np.add, parts)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.ldexp(sums / totals[:, None], -bits))
 
@@ -72,5 +80,6 @@ def _weights(one: Members, fixed: bool, start: int, size: int, seed: int) -> Flo
         counts = unit_counts(seed, unit_keys(names.tolist()), range(start, start + size))
         return np.asarray(counts[:, index], dtype=np.float64)
     drawn = stream(seed, "bootstrap", one.name, start).integers(n, size=(size, n))
-    cells = (drawn + n * np.arange(size)[:, None]).ravel()
-    return np.bincount(cells, minlength=size * n).reshape(size, n).astype(np.float64)
+    drawn += n * np.arange(size)[:, None]
+    counts = np.bincount(drawn.ravel(), minlength=size * n)
+    return counts.reshape(size, n).astype(np.float64)

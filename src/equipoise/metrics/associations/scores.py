@@ -25,7 +25,7 @@ from equipoise.metrics.associations.building import (
 )
 from equipoise.metrics.associations.partitions import Exchanged, exchange
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed, similarities
+from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.measure import DEFAULT
 from equipoise.stats.resampling import Resampling
 
@@ -123,10 +123,10 @@ def _resampled(sets: Sets) -> Callable[[Mapping[str, Floats]], Floats]:
 
     Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
     """
-    targets = sets["targets"].vectors
-    if len(targets) >= targets.shape[1]:
+    targets = sets["targets"]
+    if len(targets) >= targets.dimension:
         return lambda weights: _score(_means(sets, weights))
-    similar = {name: similarities(sets[name].vectors, targets) for name in ("a", "b")}
+    similar = {name: sets[name].similarities(targets.vectors) for name in ("a", "b")}
 
     def scores(weights: Mapping[str, Floats]) -> Floats:
         times = weights["targets"]
@@ -223,7 +223,7 @@ def _apart(means: Mapping[str, Floats]) -> Floats:
 
 
 def _means(sets: Sets, weights: Mapping[str, Floats]) -> dict[str, Floats]:
-    return {name: mean_vectors(weights[name], one.vectors) for name, one in sets.items()}
+    return {name: mean_vectors(weights[name], one) for name, one in sets.items()}
 
 
 def _tested(
@@ -237,5 +237,5 @@ def _tested(
     if resampling is None:
         return None
     first, second = (sets[name] for name in names)
-    low, high = (dots(one.vectors, direction)[:, None] for one in (first, second))
+    low, high = (one.dots(direction)[:, None] for one in (first, second))
     return exchange(low, high, resampling, seed, "members", units=pair_units(first, second))

@@ -7,9 +7,8 @@ so a number does not depend on the order of rows or on threads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,20 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
-from equipoise.metrics.associations.kernels import add_whole
-from equipoise.metrics.unit_rows import in_range, inverse_lengths, project
+from equipoise.metrics.associations.members import (
+    Members,
+    dots,
+    exact_mean,
+    float_rows,
+    unit_members,
+)
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Similarity = Callable[[Any, Any], npt.ArrayLike]
 
-_SUM_BITS = 62
+# Types that vectors are kept in as given.
+_STORED = (np.float16, np.float32, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,41 +58,6 @@ class PairScores:
         rows = _indices(targets, len(matrix), "targets", "rows")
         columns = _indices(attributes, matrix.shape[1], "attributes", "columns")
         return np.asarray(matrix[np.ix_(rows, columns)])
-
-
-@dataclass(frozen=True, eq=False)
-class Members:
-    """One set as vectors.
-
-    Attributes
-    ----------
-    name : str
-    vectors : ndarray, shape (n, d)
-        One row per member that could be used.
-    given : int
-        Members as given.
-    rows : ndarray of int, shape (n,)
-        Which of the given rows were used.
-    units : tuple of str or None
-        The unit of each member used, where members repeat within units.
-    dropped : mapping of str to int
-        Members that could not be used, by reason.
-    """
-
-    name: str
-    vectors: Floats = field(repr=False)
-    given: int
-    rows: Indices = field(repr=False)
-    units: tuple[str, ...] | None = field(default=None, repr=False)
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    @property
-    def mean(self) -> Floats:
-        """Mean vector, shape (d,)."""
-        return exact_mean(self.vectors)
 
 
 Sets = Mapping[str, Members]
@@ -130,31 +100,6 @@ def embed(
     return {name: _with_units(one, (units or {}).get(name)) for name, one in found.items()}
 
 
-def exact_mean(vectors: Floats) -> Floats:
-    """Mean over rows, the same for rows in any order: sums of 62-bit integers."""
-    largest = max(float(vectors.max(initial=0.0)), -float(vectors.min(initial=0.0)))
-    if largest == 0.0:
-        return np.zeros(vectors.shape[1])
-    bits = math.floor(_SUM_BITS - math.log2(len(vectors)) - math.log2(largest))
-    # In two steps, for 2^bits may be no float.
-    steps = math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2)
-    whole = np.zeros(vectors.shape[1], dtype=np.int64)
-    add_whole(np.ascontiguousarray(vectors), *steps, whole)
-    return np.asarray(np.ldexp(whole.astype(np.float64), -bits) / len(vectors))
-
-
-def dots(vectors: Floats, direction: Floats) -> Floats:
-    """Inner products of rows (n, d) with one direction (d,), each in one fixed order."""
-    return np.asarray(np.einsum("nd,d->n", vectors, direction))
-
-
-def similarities(first: Floats, second: Floats) -> Floats:
-    """Inner products of all rows (n, d) with all rows (m, d), each in one fixed order: (n, m)."""
-    found = np.empty((len(first), len(second)))
-    project(first, np.ones(len(first)), second, found)
-    return found
-
-
 def associations(targets: Floats, a: Floats, b: Floats) -> Floats:
     """Return s(w, A, B) of each target, shape (n,)."""
     return dots(targets, exact_mean(a) - exact_mean(b))
@@ -162,15 +107,18 @@ def associations(targets: Floats, a: Floats, b: Floats) -> Floats:
 
 def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
-    if len(first) == 0 or first.vectors.shape[1] != second.vectors.shape[1]:
+    if len(first) == 0 or first.dimension != second.dimension:
         return 0
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    head, tail = (np.round(one.vectors[:, 0], 12) for one in (first, second))
-    both = {*head.tolist()} & {*tail.tolist()}
-    if not both:
-        return 0
-    likely = np.isin(head, [*both])
-    known, others = (np.round(rows, 12) + 0.0 for rows in (first.vectors[likely], second.vectors))
+    heads = [
+        np.concatenate([np.round(rows[:, 0], 12) for _, rows in one.blocks()])
+        for one in (first, second)
+    ]
+    both = np.intersect1d(heads[0], heads[1])
+    known, others = (
+        np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
+        for one, head in zip((first, second), heads, strict=True)
+    )
     rows = {row.tobytes() for row in others}
     return sum(row.tobytes() in rows for row in known)
 
@@ -183,33 +131,21 @@ def dropped_of(sets: Sets) -> dict[str, int]:
 
 
 def _unit(name: str, given: Any) -> Members:
-    array = _floats(name, given)
-    many = len(array)
-    scale, rows = np.empty(many), np.arange(many)
-    dropped: dict[str, int] = {}
-    if not inverse_lengths(array, scale) or not scale.all():
-        finite: npt.NDArray[np.bool_] = np.all(np.isfinite(array), axis=1)
-        largest = np.abs(np.where(finite[:, None], array, 0.0)).max(axis=1)
-        rows = np.flatnonzero(largest > 0)
-        dropped = {
-            "not a number or infinite": int((~finite).sum()),
-            "zero vector": int((finite & (largest == 0)).sum()),
-        }
-        if not len(rows):
-            why = ", ".join(f"{why}: {count}" for why, count in dropped.items() if count)
-            raise InputError(f"{name}: none of its {many} vectors can be used; {why}")
-        array, scale = in_range(array[rows], largest[rows]), np.empty(len(rows))
-        inverse_lengths(array, scale)
-    return Members(name, array * scale[:, None], many, rows, None, dropped)
+    return unit_members(name, _floats(name, given))
 
 
-def _floats(name: str, given: Any) -> Floats:
-    try:
-        array = np.require(given, dtype=np.float64, requirements=["C", "A"])
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name}: expected numbers of shape (n, d); got vectors of different lengths or text"
-        ) from None
+def _floats(name: str, given: Any) -> npt.NDArray[Any]:
+    """Return rows as they are stored where that is in a float type, else as float64."""
+    if isinstance(given, np.ndarray) and given.dtype in _STORED:
+        array = given
+    else:
+        try:
+            array = float_rows(given)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{name}: expected numbers of shape (n, d); got vectors of different lengths or "
+                "text"
+            ) from None
     if array.ndim != 2:
         raise InputError(f"{name}: shape {array.shape}; expected (n, d), one vector per row")
     if not array.size:
@@ -218,7 +154,7 @@ def _floats(name: str, given: Any) -> Floats:
 
 
 def _same_dimension(sets: Sets) -> None:
-    dimensions = {name: one.vectors.shape[1] for name, one in sets.items()}
+    dimensions = {name: one.dimension for name, one in sets.items()}
     if len(set(dimensions.values())) > 1:
         listed = ", ".join(f"{name} {d}" for name, d in dimensions.items())
         raise InputError(f"vectors of different dimensions: {listed}; embed all with one model")
@@ -261,7 +197,7 @@ def _scores(name: str, n: int, other: str, m: int, scores: npt.ArrayLike) -> Flo
 
 
 def _all_of(name: str, vectors: Floats) -> Members:
-    return Members(name, vectors, len(vectors), np.arange(len(vectors)))
+    return Members(name, vectors, np.arange(len(vectors)))
 
 
 def _with_units(one: Members, units: Any) -> Members:
@@ -278,7 +214,7 @@ def _with_units(one: Members, units: Any) -> Members:
             "name the unit of every member"
         )
     kept = tuple(names[code] for code in codes[one.rows].tolist())
-    return Members(one.name, one.vectors, one.given, one.rows, kept, one.dropped)
+    return replace(one, units=kept)
 
 
 def _indices(given: Any, size: int, what: str, where: str) -> Indices:

@@ -28,7 +28,7 @@ from equipoise.metrics.associations.building import (
 from equipoise.metrics.associations.effects import TwoSets, weighted_effects
 from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
 from equipoise.metrics.associations.resampling import mean_vectors
-from equipoise.metrics.associations.space import Sets, Similarity, dots, embed, similarities
+from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -234,7 +234,7 @@ def _one_target(w: Any, similarity: Similarity | None) -> Any:
 
 
 def _columns(sets: Sets, names: tuple[str, str], direction: Floats) -> tuple[Floats, Floats]:
-    first, second = (dots(sets[name].vectors, direction) for name in names)
+    first, second = (sets[name].dots(direction) for name in names)
     return first, second
 
 
@@ -244,7 +244,7 @@ def _resampled(sets: Sets, ddof: int) -> Callable[[Mapping[str, Floats]], Floats
     Means of similarities to all targets, not of vectors, are taken anew: these are fewer numbers.
     """
     targets = np.concatenate([sets["x"].vectors, sets["y"].vectors])
-    near = {name: similarities(sets[name].vectors, targets) for name in ("a", "b")}
+    near = {name: sets[name].similarities(targets) for name in ("a", "b")}
     many = len(sets["x"])
 
     def effects(weights: Mapping[str, Floats]) -> Floats:

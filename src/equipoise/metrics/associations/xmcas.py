@@ -111,7 +111,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     names = [*groups]
 
     def statistic(weights: Mapping[str, Floats]) -> Floats:
-        means = {name: mean_vectors(weights[name], one.vectors) for name, one in sets.items()}
+        means = {name: mean_vectors(weights[name], one) for name, one in sets.items()}
         return _geometry(means, names, offset)
 
     boot = replicates(sets, fixed, resampling, rng, statistic)
