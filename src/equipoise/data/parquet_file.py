@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 from equipoise.core import DataError
 from equipoise.data.problems import check_columns
 
+_BYTES_AT_ONCE = 1 << 20
 
-def read_parquet(
-    content: bytes | Path, wanted: tuple[str, ...], file: str
-) -> dict[str, pa.ChunkedArray]:
-    """Read some columns of a Parquet file, held or on disk.
+
+def read_parquet(path: Path, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
+    """Read some columns of a Parquet file.
 
     Raises
     ------
     DataError
         When the file is truncated or damaged, or a column is missing or doubled.
     """
-    with open_parquet(content, file) as parquet:
+    with open_parquet(path, file) as parquet:
         check_columns(parquet.schema_arrow.names, wanted, file)
         table = parquet.read(columns=[*wanted]).select([*wanted])
         # Damaged pages can hold bytes that are no text; later steps rely on valid text.
@@ -32,7 +32,7 @@ def read_parquet(
 
 
 @contextmanager
-def open_parquet(content: bytes | Path, file: str) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, file: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; what it is read with inside the block fails with one error.
 
     Raises
@@ -40,10 +40,10 @@ def open_parquet(content: bytes | Path, file: str) -> Iterator[pq.ParquetFile]:
     DataError
         When the file is truncated or damaged.
     """
-    source = pa.BufferReader(content) if isinstance(content, bytes) else pa.memory_map(str(content))
     try:
-        with source:
-            yield pq.ParquetFile(source)
+        with pa.OSFile(str(path)) as source:
+            # Pieces of a column are read as they are asked for; a map would count as memory held.
+            yield pq.ParquetFile(source, buffer_size=_BYTES_AT_ONCE)
     except (pa.ArrowException, OSError):
         raise DataError(
             "the file is truncated, damaged or no Parquet",

@@ -17,12 +17,13 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.data.cells import as_numbers, as_text
 from equipoise.data.csv_file import read_csv
-from equipoise.data.files import read_whole, unknown_extension
+from equipoise.data.files import hash_file, read_whole, unknown_extension
 from equipoise.data.frames import read_frame
 from equipoise.data.json_lines import read_json_lines
 from equipoise.data.parquet_file import read_parquet
 
 Columns = dict[str, pa.ChunkedArray]
+PARQUET = (".parquet", ".pq")
 FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl or .ndjson"
 
 
@@ -82,9 +83,8 @@ def read_table(
     text_names, number_names = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(numbers))
     wanted = tuple(dict.fromkeys((*text_names, *number_names)))
     if isinstance(source, str | os.PathLike):
-        name, content = str(source), read_whole(Path(source), FORMATS)
-        columns = _parse(Path(source), content, wanted, encoding, delimiter)
-        digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        name = str(source)
+        columns, digest = _read(Path(source), wanted, encoding, delimiter)
     else:
         name, columns, digest = f"{role} (data frame)", read_frame(source, wanted, role), {}
     rows = len(next(iter(columns.values())))
@@ -101,6 +101,18 @@ def read_table(
     return Table(name, as_texts, as_floats, rows, digest | {"rows": rows})
 
 
+def _read(
+    path: Path, wanted: tuple[str, ...], encoding: str, delimiter: str
+) -> tuple[Columns, dict[str, Any]]:
+    """Return columns and digest of a file; of Parquet, other columns are hashed, not held."""
+    if path.suffix.lower() in PARQUET:
+        digest = hash_file(path, FORMATS)
+        return read_parquet(path, wanted, str(path)), digest
+    content = read_whole(path, FORMATS)
+    columns = _parse(path, content, wanted, encoding, delimiter)
+    return columns, {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
 def _parse(
     path: Path, content: bytes, wanted: tuple[str, ...], encoding: str, delimiter: str
 ) -> Columns:
@@ -109,7 +121,6 @@ def _parse(
     separator = "\t" if extension == ".tsv" and delimiter == "," else delimiter
     readers: dict[tuple[str, ...], Callable[[], Columns]] = {
         (".csv", ".tsv"): lambda: read_csv(content, wanted, name, encoding, separator),
-        (".parquet", ".pq"): lambda: read_parquet(content, wanted, name),
         (".jsonl", ".ndjson"): lambda: read_json_lines(content, wanted, name, encoding),
     }
     for extensions, reader in readers.items():
