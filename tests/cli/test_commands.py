@@ -1,5 +1,6 @@
 """`new`, `plan`, `compare`, `demo` and `metrics`."""
 
+import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from equipoise import audits
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import Config
+from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import configuration
 from equipoise.core import AuditResult
 from equipoise.metrics.cards import CARDS
@@ -51,6 +53,42 @@ def test_new_asks(command: Command, project: Path, monkeypatch: pytest.MonkeyPat
     assert config.data.target == "age: exact"
     assert config.data.groups == (("race",), ("gender",), ("race", "gender"))
     assert [*config.models] == ["my #1"]
+
+
+@pytest.mark.parametrize("study", [*STUDIES])
+def test_new_writes_a_study_with_its_words(command: Command, project: Path, study: str) -> None:
+    code, out, _ = command("new", "mine/study.yaml", "--study", study)
+    tables = [*STUDIES[study].tables]
+    assert (code, out) == (
+        0,
+        "".join(f"wrote mine/{name}\n" for name in ["study.yaml", *tables]),
+    )
+    config = load_config("mine/study.yaml")
+    words = {name: read_csv(Path("mine") / name, "list") for name in tables}
+    for one in config.sets.values():
+        for table, chosen in one.items():
+            lists = words[Path(config.data[table].table).name]
+            assert {*chosen["list"]} <= {*lists}
+    again = command("new", "mine/other.yaml", "--study", study)
+    assert again[0] == 2
+    assert again[2].startswith(f"error: mine/{tables[0]}: exists already.")
+    assert not Path("mine/other.yaml").exists()
+    both = command("new", "b.yaml", "--study", study, "--audit", "retrieval")
+    assert both[2] == "error: --audit and --study are both given. To do: give one of them\n"
+
+
+def test_words_of_the_studies_are_those_of_the_source() -> None:
+    trends = STUDIES["trends-by-region"].texts()["trend-words.csv"].splitlines()
+    assert trends[:2] == ["text,list", "trustworthy,positive"]
+    assert len(trends) == 1 + 6 * 5
+    labels = STUDIES["predicted-labels"].texts()
+    assert len(labels["occupation-labels.csv"].splitlines()) == 1 + 100
+    assert labels["gender-words.csv"].splitlines()[-1] == "girl,women"
+
+
+def read_csv(path: Path, column: str) -> list[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row[column] for row in csv.DictReader(file)]
 
 
 def test_new_stops_when_nobody_answers(

@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 from equipoise.audits.kinds import KINDS
+from equipoise.audits.studies import STUDIES
 from equipoise.cli.terminal import json_option, note, say, say_json
+from equipoise.core.errors import ConfigError
 
 _EXAMPLE: Mapping[str, str] = {
     "labels": "labels.csv",
@@ -44,41 +46,65 @@ _QUESTIONS: Mapping[str, str] = {
     "--audit",
     "audit",
     type=click.Choice(KINDS),
-    default="predictions",
-    show_default=True,
-    help="What to audit.",
+    help="What to audit [default: predictions].",
+)
+@click.option(
+    "--study",
+    type=click.Choice([*STUDIES]),
+    help="Start from a published study, with its words in tables beside the configuration.",
 )
 @json_option
-def command(config: Path, ask: bool | None, audit: str, as_json: bool) -> None:
+def command(
+    config: Path, ask: bool | None, audit: str | None, study: str | None, as_json: bool
+) -> None:
     """Write a commented configuration to start from.
 
     CONFIG is where it goes, equipoise.yaml unless given.
     For predictions it asks, on a terminal, for the names of files and columns; otherwise it writes
     a template to fill in. A file that is there is never overwritten.
     """
+    if study is not None and audit is not None:
+        raise ConfigError("--audit and --study are both given. To do: give one of them")
     _refuse(config)
-    questions = sys.stdin.isatty() if ask is None else ask
-    if audit == "predictions":
-        answers = {key: _ask(key) for key in _QUESTIONS} if questions else dict(_EXAMPLE)
-        text = configuration(answers)
-    else:
-        text = template(audit)
+    written = (
+        {config: _text(audit or "predictions", ask)} if study is None else _of_study(study, config)
+    )
+    for path in written:
+        _refuse(path)
     config.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in written.items():
+        _write(path, text)
+    tables = [path for path in written if path != config]
+    if as_json:
+        say_json({"config": config, **({"tables": tables} if tables else {})})
+        return
+    for path in written:
+        say(f"wrote {path}")
+    note(f"next: edit it, then 'equipoise plan {config}' and 'equipoise audit {config}'")
+
+
+def _text(audit: str, ask: bool | None) -> str:
+    if audit != "predictions":
+        return template(audit)
+    questions = sys.stdin.isatty() if ask is None else ask
+    return configuration({key: _ask(key) for key in _QUESTIONS} if questions else _EXAMPLE)
+
+
+def _of_study(name: str, config: Path) -> dict[Path, str]:
+    study = STUDIES[name]
+    tables = {config.with_name(table): text for table, text in study.texts().items()}
+    return {config: study.config, **tables}
+
+
+def _write(path: Path, text: str) -> None:
     try:
-        with config.open("x", encoding="utf-8", newline="\n") as file:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        _refuse(config)
-    if as_json:
-        say_json({"config": config})
-    else:
-        say(f"wrote {config}")
-        note(f"next: edit it, then 'equipoise plan {config}' and 'equipoise audit {config}'")
+        _refuse(path)
 
 
 def _refuse(config: Path) -> None:
-    from equipoise.core.errors import ConfigError
-
     if config.exists() or config.is_symlink():
         raise ConfigError(f"{config}: exists already. To do: choose another name")
 
