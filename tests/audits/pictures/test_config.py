@@ -103,8 +103,8 @@ def ruled(**rule: Any) -> dict[str, Any]:
         ),
         (
             {"table": "t.csv", "id": "i", "crop": {"left": "l", "top": "t"}},
-            ".crop: given {'left': 'l', 'top': 't'}; expected four different columns 'left', 'top', 'right' and 'bottom', and "
-            "neither 'margin' nor 'pixels', which are of boxes",
+            ".crop: given {'left': 'l', 'top': 't'}; expected four different columns 'left', "
+            "'top', 'right' and 'bottom', and neither 'margin' nor 'pixels', which are of boxes",
         ),
         (
             {**STREET, "crop": {"labels": ["face"]}},

@@ -1,0 +1,53 @@
+"""The page about images names every key, format, rule and parameter, and none that is gone."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from equipoise.audits.pictures.config import CropConfig, PicturesConfig
+from equipoise.audits.pictures.config_formats import FACTS, OptionsConfig
+from equipoise.audits.pictures.config_rules import BoxSizeConfig, RuleConfig
+
+PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
+RULES = {
+    get_args(one.model_fields["rule"].annotation)[0]: {*one.model_fields} - {"rule"}
+    for one in get_args(get_args(RuleConfig)[0])
+}
+
+
+def first_cells(title: str) -> dict[str, str]:
+    """Rows of the tables under a heading: the names of the first cell, joined, and the row."""
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    assert found
+    return {
+        name: row
+        for row in found[1].splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+
+
+def test_every_key_has_its_row() -> None:
+    assert {*first_cells("Which images there are")} == {*PicturesConfig.model_fields}
+    assert {*first_cells("Crops")} == {*CropConfig.model_fields}
+
+
+def test_every_format_and_its_files_and_options_have_rows() -> None:
+    rows = first_cells("Formats")
+    assert {*rows} == {*FACTS, *OptionsConfig.model_fields}
+    for name, facts in FACTS.items():
+        assert all(f"`{role}`" in rows[name] for role in facts.files)
+        assert all(f"`{name}`" in rows[option] for option in facts.options)
+
+
+def test_every_rule_has_a_row() -> None:
+    assert {*first_cells("Rules")} - {"rule", "size"} == {*RULES, *BoxSizeConfig.model_fields}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_parameters_of_a_rule_are_those_of_its_row(name: str) -> None:
+    cell = first_cells("Rules")[name].split("|")[2]
+    named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
+    assert named - {"dollar_street"} == RULES[name]
