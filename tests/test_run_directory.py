@@ -12,6 +12,7 @@ from equipoise.audits import compare, parse_config, run
 from equipoise.audits.auditing import load
 from equipoise.audits.demonstrating import _PLANTED
 from equipoise.audits.demonstrating_scenes import PLANTED
+from equipoise.audits.running.failed import FAILURES
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
@@ -42,7 +43,7 @@ def tables() -> dict[str, pa.Table]:
     )
     data = load(config)
     found = dict(run(config, data=data).tables) | dict(compare({"": (config, data)}).tables)
-    planted = {"planted": _PLANTED, "planted_scenes": PLANTED}
+    planted = {"planted": _PLANTED, "planted_scenes": PLANTED, "failures": FAILURES}
     return found | {name: schema.empty_table() for name, schema in planted.items()}
 
 

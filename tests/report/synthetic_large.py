@@ -43,6 +43,16 @@ def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> Aud
             "groups group levels n usable note",
             [("perceived race", g, [g], 50 * classes, True, "") for g in group_names],
         ),
+        "failures": table(
+            "model on groups group stage n of",
+            [
+                ("vit_b_16", "images", "", "", "decode", 23, 50 * classes * groups),
+                *(
+                    ("vit_b_16", "images", "perceived race", g, "decode", 1, 50 * classes)
+                    for g in group_names
+                ),
+            ],
+        ),
     }
     found = [*_composites(models, group_names, seed), *_leaves(per_class, group_names, seed)]
     return AuditResult(tuple(found), manifest(notes=()), tables)

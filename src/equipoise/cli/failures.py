@@ -26,7 +26,7 @@ def describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, SystemExit):
         return "", error.code if isinstance(error.code, int) else ERROR
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; nothing half-written is left", INTERRUPTED
+        return str(error) or "interrupted; nothing half-written is left", INTERRUPTED
     if isinstance(error, click.Abort):
         return "stopped; nothing was written", INTERRUPTED
     if isinstance(error, BrokenPipeError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, Task, TaskID
 
 _ESCAPES = re.compile(
     "(?:\x1b[\\[]|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor moves
@@ -27,6 +27,8 @@ _ESCAPES = re.compile(
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # scripts such as Persian and emoji need these two
 _WAIT = 2.0
+# Steps of fewer items show no rate; rates above are whole numbers.
+_MANY = 100
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -142,16 +144,32 @@ def _new_bar() -> Progress:
     from rich.progress import (
         BarColumn,
         Progress,
+        ProgressColumn,
         TaskProgressColumn,
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """How many a second, of steps with enough to do that it tells something."""
+
+        def render(self, task: Task) -> Text:
+            return Text(rate(task.total, task.speed))
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
+        Rate(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def rate(total: float | None, speed: float | None) -> str:
+    """Return how many items a second are done, in words; "" of few items or before it is known."""
+    if not speed or total is None or total < _MANY:
+        return ""
+    return f"{speed:.3g} a second" if speed < _MANY else f"{speed:,.0f} a second"

@@ -80,6 +80,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
     from equipoise.report.sections import (
         classes,
         differences,
+        failures,
         findings,
         hidden,
         models,
@@ -107,6 +108,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         hidden.hidden,
         classes.sweep,
         overview.limits,
+        failures.failures,
         provenance.choices,
         provenance.provenance,
         overview.reading,

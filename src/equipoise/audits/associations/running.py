@@ -44,7 +44,8 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         name: known(one, runner.base, columns=needed_columns(config, name), place=f"data.{name}")
         for name, one in images.items()
     }
-    models, ran = dict(config.models), list[Ran]()
+    models = dict(config.models)
+    ran: list[Ran] = []
     for name, given in run.items():
         models[name], said = _said(config, name, given, found, runner)
         ran += said

@@ -55,7 +55,8 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     labels = _labels(config.data, found.labels)
     data = config.data.model_copy(update={"images": found.items, "labels": labels})
     ready = config.model_copy(update={"data": data})
-    models, ran = dict(config.models), list[Ran]()
+    models = dict(config.models)
+    ran: list[Ran] = []
     asked = _concepts(ready, runner.base) if run else ()
     for name, given in run.items():
         pictures = need_pictures(found, why=f"models.{name}.model")

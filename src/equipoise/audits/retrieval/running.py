@@ -36,7 +36,8 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         return Prepared.nothing(config)
 
     found = known(config.data.images, runner.base, columns=config.data.columns)
-    models, ran = dict(config.models), list[Ran]()
+    models = dict(config.models)
+    ran: list[Ran] = []
     for name, given in run.items():
         pictures = need_pictures(found, why=f"models.{name}.model")
         models[name], said = _said(name, given, pictures, config.queries, runner)

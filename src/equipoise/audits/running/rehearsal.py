@@ -36,9 +36,9 @@ class RunningPlan:
     Attributes
     ----------
     runs : tuple of dict
-        Per model and what it runs on: its name, images or texts, those that the store has
-        something of, those to do, numbers of a row, and bytes to write; None where only loading
-        the model tells.
+        Per model and what it runs on: its name, how many images or texts, of images those that
+        the store has and those to do, numbers of a row, and bytes to write; None where only
+        loading the model tells.
     audit : dataclass
         The plan of the kind of audit, with every image taken as one that does not fail.
     """
@@ -91,7 +91,7 @@ class Rehearsal:
         self.offer(name, given, "encoder")
         known = self._expected(given).dimension
         texts = len({*prompts.texts})
-        told = _told(self._named(given), texts, 0, known)
+        told = _told(self._named(given), texts, None, known)
         ids = np.array(prompts.names, dtype=object)
         return Ran(name, what, _table(ids, "embedding", known or _DIMENSION), {}, prompts.names,
                    pending=told)  # fmt: skip
@@ -176,15 +176,16 @@ class Rehearsal:
         return told if told["bytes"] is not None else told | {"bytes": found.bytes}
 
 
-def _told(named: str, items: int, there: int, numbers: int | None) -> dict[str, Any]:
-    to_do = items - there
+def _told(named: str, items: int, in_store: int | None, numbers: int | None) -> dict[str, Any]:
+    """Return a row of the plan; how many texts the store has is not looked up."""
+    to_do = None if in_store is None else items - in_store
     return {
         "runs": named,
         "items": items,
-        "there": there,
+        "in_store": in_store,
         "to_do": to_do,
         "numbers": numbers,
-        "bytes": None if numbers is None else to_do * numbers * _BYTES,
+        "bytes": None if numbers is None or to_do is None else to_do * numbers * _BYTES,
     }
 
 

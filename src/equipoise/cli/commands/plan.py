@@ -18,7 +18,8 @@ from equipoise.cli.terminal import json_option, say, say_json, say_table
 def command(config: Path, as_json: bool) -> None:
     """Say what an audit would do and could find.
 
-    Nothing is measured and no model is loaded.
+    Nothing is measured and no model is loaded. Where models are to be run: images, those that
+    the store has something of, those to do, and bytes to write.
     Counts of rows and groups, groups that are too small, the smallest effects that the data could
     show, the number of tests, and about how long it takes.
     """
@@ -26,6 +27,8 @@ def command(config: Path, as_json: bool) -> None:
     from equipoise.audits.config import load_config
 
     planned = asdict(audits.plan(load_config(config), base=config.parent))
+    # What is run before an audit stands beside what the audit does.
+    planned |= planned.pop("audit", {})
     if as_json:
         say_json(planned)
     else:

@@ -59,6 +59,8 @@ def provenance(result: AuditResult) -> Section:
     blocks: list[Block] = [Facts(tuple(pairs))]
     if manifest.inputs:
         blocks.append(_inputs(manifest.inputs))
+    if manifest.models:
+        blocks.append(_models(manifest.models))
     counted = list(_flat(manifest.counts))
     if counted:
         caption = "Rows read, matched, used and dropped"
@@ -73,6 +75,16 @@ def _inputs(inputs: Mapping[str, Mapping[str, Any]]) -> Table:
     ]
     columns = ["File", "#Rows", "#Bytes", "SHA-256"]
     return Table.of("Input files", columns, cells, source="manifest.json")
+
+
+def _models(models: Mapping[str, Mapping[str, Any]]) -> Table:
+    """Return what each model that was run is; all that is known of it is in the manifest."""
+    keys = ("name", "family", "revision", "dtype", "device", "backend", "weights_sha256")
+    cells = [
+        (model, *(str(about.get(key) or "–") for key in keys)) for model, about in models.items()
+    ]
+    columns = ["Model", "Name", "Family", "Revision", "Numbers", "Device", "Backend", "SHA-256"]
+    return Table.of("Models that were run", columns, cells, source="manifest.json")
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
