@@ -34,7 +34,7 @@ def test_every_kind_is_on_the_page(kind: type) -> None:
 
 def test_every_extra_on_the_page_exists() -> None:
     named = set(re.findall(r"equipoise\[(\w+)\]", PAGE))
-    assert named == {"hf", "chat", "open_clip", "timm"}
+    assert named == {"hf", "chat", "open_clip", "timm", "openvino"}
     assert named <= EXTRAS.keys()
 
 

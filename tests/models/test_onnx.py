@@ -92,9 +92,11 @@ def test_by_name_without_labels(beside: Path) -> None:
         load_model(f"onnx:{beside}")
 
 
-@pytest.mark.parametrize("asked", [{"device": "cuda"}, {"dtype": "bfloat16"}])
+@pytest.mark.parametrize(
+    "asked", [{"device": "cuda"}, {"dtype": "bfloat16"}, {"backend": "openvino"}]
+)
 def test_by_name_elsewhere_than_on_the_cpu(beside: Path, asked: dict[str, str]) -> None:
-    with pytest.raises(ModelError, match=r"^onnx: runs on the CPU as the graph was exported; "):
+    with pytest.raises(ModelError, match=r"^onnx: runs on the CPU as the graph was exported, by "):
         load_model(f"onnx:{beside}", **asked)
 
 

@@ -14,32 +14,20 @@ def last_linear(torch: Any, head: Any) -> Any:
     return layers[-1] if layers else None
 
 
-def seen_by(layer: Any, call: Callable[[], object], name: str) -> Any:
-    """Return what a layer is given while a model runs: (n, dimension).
-
-    Parameters
-    ----------
-    layer : torch.nn.Module or None
-        From `last_linear`.
-    call : callable
-        Runs the model once.
-    name : str
-        The model, for the message.
-
-    Raises
-    ------
-    ModelError
-        If the model has no such layer.
-    """
-    if layer is None:
-        raise ModelError(
-            f"{name} ends in no linear layer, so it has no penultimate features. "
-            "To do: wrap it in a factory with a features method (python:module:factory)."
-        )
+def seen_by(layer: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return what a call of a model returns, and what a layer is given in it: (n, dimension)."""
     seen: list[Any] = []
     hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
     try:
-        call()
+        returned = call()
     finally:
         hook.remove()
-    return seen[-1].flatten(start_dim=1)
+    return returned, seen[-1].flatten(start_dim=1)
+
+
+def no_features(name: str) -> ModelError:
+    """Return the error of a model whose penultimate features were asked for and are none."""
+    return ModelError(
+        f"{name} ends in no linear layer, so it has no penultimate features. "
+        "To do: wrap it in a factory with a features method (python:module:factory)."
+    )

@@ -5,6 +5,7 @@ from typing import Any
 
 from equipoise.core.errors import ModelError
 from equipoise.models import hf_answers, hf_classifier, hf_dual, hf_pairs
+from equipoise.models.backends import torch_only, with_backend
 from equipoise.models.hf_files import find_checkpoint
 from equipoise.models.hf_loading import Source
 from equipoise.models.options import Options
@@ -32,7 +33,7 @@ def load(target: str, options: Options) -> Any:
         If it cannot be found, read or placed, or its architecture is none that equipoise knows.
     """
     library = transformers()
-    placement = place(options.device, options.dtype, "hf")
+    placement = place(options.device, options.dtype, "hf", options.backend)
     checkpoint = find_checkpoint(target, options)
     loader = _loader(checkpoint.architecture, library)
     if loader is None:
@@ -41,6 +42,10 @@ def load(target: str, options: Options) -> Any:
             f"equipoise cannot audit. It takes {', '.join(_known())}, …ForImageClassification, and "
             "chat models that see. To do: wrap it in a factory (python:module:factory)."
         )
+    if loader in (hf_dual.load_dual_encoder, hf_classifier.load_classifier):
+        placement = with_backend(placement, options, checkpoint.weights)
+    else:
+        torch_only(options, f"a {checkpoint.architecture}")
     return loader(Source(checkpoint, options, placement, library))
 
 

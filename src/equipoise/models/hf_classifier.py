@@ -1,17 +1,19 @@
 """Image classifiers of transformers: ViT, ResNet, ConvNeXt and their like."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.batching import Batches
-from equipoise.models.heads import last_linear, seen_by
-from equipoise.models.hf_loading import Source, image_facts, prepared
+from equipoise.models.heads import last_linear, no_features, seen_by
+from equipoise.models.hf_loading import Source, image_facts
 from equipoise.models.info import ModelInfo
-from equipoise.models.runtimes import Placement
+from equipoise.models.preparing import Preparation
+from equipoise.models.towers import Tower
 
 Floats = NDArray[np.float32]
 LOADER = "AutoModelForImageClassification"
@@ -24,9 +26,9 @@ class HfClassifier:
     info: ModelInfo
     labels: tuple[str, ...]
     model: Any
-    image_processor: Any
+    prepare: Preparation
+    tower: Tower
     multi_label: bool
-    placement: Placement
     batches: Batches
 
     def predict_proba(self, images: Sequence[Any]) -> Floats:
@@ -61,22 +63,23 @@ class HfClassifier:
         return np.concatenate([empty, *self.batches.map(self._features, images)])
 
     def _probabilities(self, images: Sequence[Any]) -> Floats:
-        inputs = self._inputs(images)
-        with self.placement.torch.inference_mode():
-            logits = self.model(**inputs).logits.float()
-            found = logits.sigmoid() if self.multi_label else logits.softmax(dim=-1)
-            return np.asarray(found.cpu().numpy(), dtype=np.float32)
+        logits = self.tower(self.prepare(images))[0]
+        found = logits.sigmoid() if self.multi_label else logits.softmax(dim=-1)
+        return np.asarray(found.numpy(), dtype=np.float32)
 
     def _features(self, images: Sequence[Any]) -> Floats:
-        inputs = self._inputs(images)
-        head = last_linear(self.placement.torch, getattr(self.model, "classifier", None))
-        with self.placement.torch.inference_mode():
-            seen = seen_by(head, lambda: self.model(**inputs), self.info.name)
-            return np.asarray(seen.float().cpu().numpy(), dtype=np.float32)
+        seen = self.tower(self.prepare(images))[1:]
+        if not seen:
+            raise no_features(self.info.name)
+        return np.asarray(seen[0].numpy(), dtype=np.float32)
 
-    def _inputs(self, images: Sequence[Any]) -> dict[str, Any]:
-        found = prepared(self.image_processor, images, self.info.name)
-        return self.placement.put(found)
+
+def _outputs(head: Any, model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Logits, and what the last layer sees where there is one."""
+    if head is None:
+        return (model(**inputs).logits,)
+    output, seen = seen_by(head, lambda: model(**inputs))
+    return output.logits, seen
 
 
 def load_classifier(source: Source) -> HfClassifier:
@@ -85,15 +88,21 @@ def load_classifier(source: Source) -> HfClassifier:
     images = source.part("AutoImageProcessor")
     head = last_linear(source.placement.torch, getattr(model, "classifier", None))
     multi_label = model.config.problem_type == "multi_label_classification"
-    facts = image_facts(images) | {"probabilities": "sigmoid" if multi_label else "softmax"}
+    prepare = source.preparation(images)
+    tower = source.tower(model, partial(_outputs, head), prepare)
+    facts = image_facts(images) | prepare.facts
+    facts |= {"probabilities": "sigmoid" if multi_label else "softmax"}
     return HfClassifier(
         info=source.info(
-            model.config.model_type, facts, dimension=None if head is None else head.in_features
+            model.config.model_type,
+            facts,
+            tower,
+            dimension=None if head is None else head.in_features,
         ),
         labels=tuple(model.config.id2label[index] for index in range(model.config.num_labels)),
         model=model,
-        image_processor=images,
+        prepare=prepare,
+        tower=tower,
         multi_label=multi_label,
-        placement=source.placement,
         batches=source.placement.batches(),
     )

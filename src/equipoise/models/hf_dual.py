@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.batching import Batches
-from equipoise.models.hf_loading import Source, image_facts, prepared, text_facts
+from equipoise.models.hf_loading import Source, image_facts, text_facts
 from equipoise.models.info import ModelInfo
+from equipoise.models.preparing import Preparation
 from equipoise.models.runtimes import Placement
+from equipoise.models.towers import Tower
 
 Floats = NDArray[np.float32]
 
@@ -70,7 +72,8 @@ class HfDualEncoder:
 
     info: ModelInfo
     model: Any
-    image_processor: Any
+    prepare: Preparation
+    tower: Tower
     tokenizer: Any
     text_settings: dict[str, Any]
     family: Family
@@ -115,16 +118,14 @@ class HfDualEncoder:
         return np.concatenate([empty, *parts])
 
     def _images(self, images: Sequence[Any]) -> Floats:
-        inputs = prepared(self.image_processor, images, self.info.name)
-        return self._vectors(self.model.get_image_features, inputs)
+        (vectors,) = self.tower(self.prepare(images))
+        return np.asarray(vectors.numpy(), dtype=np.float32)
 
     def _texts(self, texts: Sequence[str]) -> Floats:
         inputs = self.tokenizer(list(texts), return_tensors="pt", **self.text_settings)
-        return self._vectors(self.model.get_text_features, inputs)
-
-    def _vectors(self, call: Callable[..., Any], inputs: Any) -> Floats:
         with self.placement.torch.inference_mode():
-            found = self.family.vector(call(**self.placement.put(inputs)))
+            output = self.model.get_text_features(**self.placement.put(inputs))
+            found = self.family.vector(output)
             return np.asarray(found.float().cpu().numpy(), dtype=np.float32)
 
     def _warn_of_long(self, texts: Sequence[str]) -> None:
@@ -149,20 +150,29 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         "truncation": True,
         "max_length": min(family.longest, model.config.text_config.max_position_embeddings),
     }
+    prepare = source.preparation(images)
+    tower = source.tower(
+        model,
+        lambda whole, inputs: (family.vector(whole.get_image_features(**inputs)),),
+        prepare,
+    )
+    texts = settings | {"lowercase": family.lowercase}
     return HfDualEncoder(
         info=source.info(
             family.name,
-            image_facts(images) | text_facts(tokenizer, settings | {"lowercase": family.lowercase}),
+            image_facts(images) | prepare.facts | text_facts(tokenizer, texts),
+            tower,
             dimension=_dimension(model),
             scale=math.exp(model.logit_scale.item()),
             bias=model.logit_bias.item() if hasattr(model, "logit_bias") else 0.0,
         ),
         model=model,
-        image_processor=images,
+        prepare=prepare,
+        tower=tower,
         tokenizer=tokenizer,
         text_settings=settings,
         family=family,
-        placement=source.placement,
+        placement=tower.placement,
         image_batches=source.placement.batches(),
         text_batches=source.placement.batches(),
     )

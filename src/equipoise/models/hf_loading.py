@@ -1,16 +1,17 @@
 """What all families of transformers share: reading a checkpoint, and what is told about it."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.hf_files import Checkpoint
-from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
+from equipoise.models.preparing import Preparation, preparation
+from equipoise.models.recipe import of_transformers
 from equipoise.models.runtimes import Placement, quiet
+from equipoise.models.towers import Call, Tower, build_tower
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,33 @@ class Source:
                     f"{self.checkpoint.asked} has no {PARTS[loader]} that can be loaded: {error}"
                 ) from error
 
-    def info(self, family: str, preprocessing: dict[str, Any], **facts: Any) -> ModelInfo:
+    def preparation(self, processor: Any) -> Preparation:
+        """Choose how images are prepared: as an image processor of transformers does."""
+        settings = json.loads(processor.to_json_string())
+        # Code that came with a checkpoint may do what no setting says.
+        own = type(processor).__module__.partition(".")[0] == "transformers"
+        return preparation(
+            self.options.name,
+            lambda images: processor(images=[*images], return_tensors="pt"),
+            of_transformers(settings, getattr(processor, "backend", "")) if own else None,
+            self.placement.torch,
+            choice=self.options.preprocessing,
+        )
+
+    def tower(self, model: Any, call: Call, prepare: Preparation) -> Tower:
+        """Make the tower that sees images."""
+        with quiet(self.library):
+            return build_tower(self.placement, self.options, model, call, prepare)
+
+    def info(
+        self,
+        family: str,
+        preprocessing: dict[str, Any],
+        tower: Tower | None = None,
+        **facts: Any,
+    ) -> ModelInfo:
         """Gather what is known of the model."""
+        placement = tower.placement if tower else self.placement
         files, weights = self.checkpoint.digests(self.options.trust_remote_code)
         return ModelInfo(
             name=self.options.name,
@@ -110,13 +136,15 @@ class Source:
             weights_sha256=weights,
             files=files,
             revision=self.checkpoint.revision,
-            dtype=self.placement.dtype,
-            device=self.placement.device,
+            dtype=placement.dtype,
+            device=placement.device,
+            backend=placement.backend,
             preprocessing=preprocessing,
             versions={
-                "torch": str(self.placement.torch.__version__),
+                "torch": str(placement.torch.__version__),
                 "transformers": self.library.__version__,
-            },
+            }
+            | (tower.versions if tower else {}),
             **facts,
         )
 
@@ -126,43 +154,6 @@ PARTS = {
     "AutoImageProcessor": "image processor",
     "AutoProcessor": "processor",
 }
-
-
-def prepared(processor: Any, images: Sequence[Any], name: str) -> Any:
-    """Return images as an image processor prepares them.
-
-    Parameters
-    ----------
-    processor : object
-        An image processor of transformers.
-    images : sequence
-        See `equipoise.models.images.as_rgb`.
-    name : str
-        The model, for the message.
-
-    Raises
-    ------
-    InputError
-        If it cannot take one of them, for example because the image is too narrow to be resized;
-        the message names the first.
-    """
-    pillow = pillow_images(images)
-    try:
-        return processor(images=pillow, return_tensors="pt")
-    except Exception:
-        for position, image in enumerate(pillow):
-            _try_alone(processor, image, f"Image {position}", name)
-        raise
-
-
-def _try_alone(processor: Any, image: Any, which: str, name: str) -> None:
-    try:
-        processor(images=[image], return_tensors="pt")
-    except Exception as error:
-        raise InputError(
-            f"{which}, {image.width} × {image.height} pixels, cannot be prepared for {name}: "
-            f"{error}"
-        ) from error
 
 
 def image_facts(processor: Any) -> dict[str, Any]:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.batching import Batches
-from equipoise.models.hf_loading import Source, image_facts, prepared, text_facts
+from equipoise.models.hf_loading import Source, image_facts, text_facts
 from equipoise.models.info import ModelInfo
+from equipoise.models.preparing import Preparation
 from equipoise.models.runtimes import Placement
 
 Floats = NDArray[np.float32]
@@ -80,7 +81,7 @@ class HfPairScorer:
 
     info: ModelInfo
     model: Any
-    image_processor: Any
+    prepare: Preparation
     tokenizer: Any
     text_settings: dict[str, Any]
     family: Family
@@ -115,7 +116,7 @@ class HfPairScorer:
         return self.placement.put(found)
 
     def _rows(self, images: Sequence[Any], tokens: Tensors) -> Floats:
-        inputs = prepared(self.image_processor, images, self.info.name)
+        inputs = self.prepare(images)
         with self.placement.torch.inference_mode():
             seen = self.family.sees(self.model, self.placement.put(inputs))
             pairs = list(product(range(len(images)), range(len(tokens["input_ids"]))))
@@ -145,10 +146,12 @@ def load_pair_scorer(source: Source) -> HfPairScorer:
         "max_length": min(tokenizer.model_max_length, positions),
         "return_token_type_ids": False,
     }
+    prepare = source.preparation(images)
+    facts = image_facts(images) | prepare.facts | text_facts(tokenizer, settings)
     return HfPairScorer(
-        info=source.info(family.name, image_facts(images) | text_facts(tokenizer, settings)),
+        info=source.info(family.name, facts),
         model=model,
-        image_processor=images,
+        prepare=prepare,
         tokenizer=tokenizer,
         text_settings=settings,
         family=family,

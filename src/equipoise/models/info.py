@@ -33,7 +33,7 @@ class ModelInfo:
     dtype, device : str
         Numbers computed with, and where: ``float32``, ``cuda:0``.
     backend : str
-        What ran it: ``torch`` or ``onnxruntime``.
+        What ran its tower for images: ``torch``, ``openvino`` or ``onnxruntime``.
     preprocessing : mapping
         How images and texts became tensors: which image processor ran and its settings, the
         tokenizer, the longest text; of an answerer, its prompt and decoding.

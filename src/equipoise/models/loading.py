@@ -21,6 +21,8 @@ def load_model(
     *,
     device: str = "auto",
     dtype: str = "auto",
+    backend: str = "auto",
+    preprocessing: str = "auto",
     revision: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
@@ -38,6 +40,13 @@ def load_model(
     dtype : str
         ``auto`` (float32 on a CPU; bfloat16 on a GPU that has it, else float16), ``float32``,
         ``bfloat16`` or ``float16``.
+    backend : str
+        What runs the part that sees images, of a dual encoder or a classifier: ``auto`` (OpenVINO
+        on a CPU where it is installed and the weights are large enough to be worth converting,
+        else torch), ``torch``, ``openvino`` or ``onnxruntime``.
+    preprocessing : str
+        ``auto`` (resized by torch's kernel for 8 bits, where that was found to give what the
+        library's own call gives within one grey level, else by the library) or ``library``.
     revision : str, optional
         Branch, tag or commit of a hub's repository; the commit found is in `info.revision`.
     allow_pickle : bool
@@ -55,7 +64,7 @@ def load_model(
     MissingExtraError
         If the library that the prefix needs is not installed.
     ModelError
-        If there is no such model, or it cannot be loaded or placed.
+        If there is no such model, or it cannot be loaded or placed, or run by that backend.
     """
     prefix, colon, rest = name.partition(":")
     if not colon or not rest or prefix not in LOADERS:
@@ -63,5 +72,7 @@ def load_model(
             f"{name!r} names no model. A name is a prefix and what it loads: "
             f"{', '.join(f'{known}:…' for known in LOADERS)}."
         )
-    options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
+    options = Options(
+        name, device, dtype, revision, allow_pickle, trust_remote_code, backend, preprocessing
+    )
     return LOADERS[prefix](rest, options)

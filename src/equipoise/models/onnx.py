@@ -160,10 +160,14 @@ def load(target: str, options: Options) -> OnnxClassifier:
     ModelError
         If a file is missing or holds no such graph, or another device or dtype was asked for.
     """
-    if options.device not in {"auto", "cpu"} or options.dtype not in {"auto", "float32"}:
+    asked = (options.device, options.dtype, options.backend)
+    if any(
+        one not in {"auto", own}
+        for one, own in zip(asked, ("cpu", "float32", "onnxruntime"), strict=True)
+    ):
         raise ModelError(
-            f"onnx: runs on the CPU as the graph was exported; device {options.device} and dtype "
-            f"{options.dtype} were asked for. To do: leave both at auto."
+            f"onnx: runs on the CPU as the graph was exported, by onnxruntime; device {asked[0]}, "
+            f"dtype {asked[1]} and backend {asked[2]} were asked for. To do: leave them at auto."
         )
     without_revision(target, options)
     path = Path(target)
@@ -219,7 +223,7 @@ def load_onnx_classifier(
         )
     if not Path(path).is_file():
         raise ModelError(f"There is no model file {path}.")
-    session = _open_session(Path(path), threads)
+    session = open_session(str(path), threads, str(path))
     _check_signature(str(path), session)
     info = _info(Path(path), name or f"onnx:{path}", session)
     return OnnxClassifier(str(path), tuple(labels), session, batch_size, info)
@@ -242,7 +246,8 @@ def _info(path: Path, name: str, session: Any) -> ModelInfo:
     )
 
 
-def _open_session(path: Path, threads: int) -> Any:
+def open_session(graph: str | bytes, threads: int, told: str) -> Any:
+    """Load a graph, from a path or its bytes, to run on the CPU; `told` names it in an error."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -255,10 +260,10 @@ def _open_session(path: Path, threads: int) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return onnxruntime.InferenceSession(
-            str(path), sess_options=options, providers=["CPUExecutionProvider"]
+            graph, sess_options=options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
+        raise ModelError(f"{told} is not a model that onnxruntime can load: {error}") from error
 
 
 def _check_signature(path: str, session: Any) -> None:

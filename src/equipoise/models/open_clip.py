@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
 from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
+from equipoise.models.preparing import Preparation, preparation, stacked
+from equipoise.models.recipe import of_open_clip
 from equipoise.models.runtimes import Placement, open_clip, place
+from equipoise.models.towers import Tower, build_tower
 
 Floats = NDArray[np.float32]
 SETTINGS = "open_clip_config.json"
@@ -65,7 +68,8 @@ class OpenClipEncoder:
 
     info: ModelInfo
     model: Any
-    prepare: Callable[[Any], Any]
+    prepare: Preparation
+    tower: Tower
     tokenizer: Any
     placement: Placement
     image_batches: Batches
@@ -85,16 +89,14 @@ class OpenClipEncoder:
         return np.concatenate([empty, *parts])
 
     def _images(self, images: Sequence[Any]) -> Floats:
-        pixels = self.placement.torch.stack([self.prepare(one) for one in pillow_images(images)])
-        return self._vectors(self.model.encode_image, pixels)
+        (vectors,) = self.tower(self.prepare(images))
+        return np.asarray(vectors.numpy(), dtype=np.float32)
 
     def _texts(self, texts: Sequence[str]) -> Floats:
-        return self._vectors(self.model.encode_text, self.tokenizer(list(texts)))
-
-    def _vectors(self, call: Callable[[Any], Any], tensor: Any) -> Floats:
-        (given,) = self.placement.put({"tensor": tensor}).values()
+        tokens = self.tokenizer(list(texts)).to(self.placement.device)
         with self.placement.torch.inference_mode():
-            return np.asarray(call(given).float().cpu().numpy(), dtype=np.float32)
+            found = self.model.encode_text(tokens).float().cpu()
+            return np.asarray(found.numpy(), dtype=np.float32)
 
     def _warn_of_long(self, texts: Sequence[str]) -> None:
         if not hasattr(self.tokenizer, "encode"):
@@ -128,13 +130,15 @@ def load(target: str, options: Options) -> OpenClipEncoder:
         If there is no such model, it cannot be fetched, or its weights are pickles.
     """
     library = open_clip()
-    placement = place(options.device, options.dtype, "open_clip")
+    placement = place(options.device, options.dtype, "open_clip", options.backend)
     found = _find(library, target, options)
+    placement = with_backend(placement, options, [found.weights])
+    computed = placement.dtype if placement.backend == "torch" else "float32"
     try:
         model, prepare = library.create_model_from_pretrained(
             found.architecture,
             pretrained=None if found.settings else str(found.weights),
-            precision=PRECISIONS[placement.dtype],
+            precision=PRECISIONS[computed],
             device=placement.device,
             **found.image_settings,
         )
@@ -202,7 +206,14 @@ def _tag(library: Any, architecture: str, tag: str, quick_gelu: bool, options: O
 def _encoder(
     options: Options, placement: Placement, found: Found, model: Any, parts: tuple[Any, Any]
 ) -> OpenClipEncoder:
-    prepare, tokenizer = parts
+    transform, tokenizer = parts
+    settings = dict(model.visual.preprocess_cfg)
+    prepare = preparation(
+        options.name, stacked(transform, placement.torch), of_open_clip(settings), placement.torch,
+        choice=options.preprocessing,
+    )  # fmt: skip
+    tower = build_tower(placement, options, model, _seen, prepare)
+    placement = tower.placement
     weights = digests([found.weights])
     with placement.torch.inference_mode():
         some = model.encode_text(tokenizer(["a"]).to(placement.device))
@@ -218,18 +229,23 @@ def _encoder(
         bias=0.0 if bias is None else bias.item(),
         dtype=placement.dtype,
         device=placement.device,
-        preprocessing=_facts(found, model, tokenizer),
+        backend=placement.backend,
+        preprocessing=_facts(found, settings, tokenizer) | prepare.facts,
         versions={
             "torch": str(placement.torch.__version__),
             "open_clip": open_clip().__version__,
-        },
+        }
+        | tower.versions,
     )
     batches = placement.batches(), placement.batches()
-    return OpenClipEncoder(info, model, prepare, tokenizer, placement, *batches)
+    return OpenClipEncoder(info, model, prepare, tower, tokenizer, placement, *batches)
 
 
-def _facts(found: Found, model: Any, tokenizer: Any) -> dict[str, Any]:
-    settings = dict(model.visual.preprocess_cfg)
+def _seen(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (model.encode_image(inputs["pixel_values"]),)
+
+
+def _facts(found: Found, settings: Mapping[str, Any], tokenizer: Any) -> dict[str, Any]:
     return {
         "architecture": "" if found.settings else found.architecture,
         "image_processor": "open_clip.image_transform_v2",

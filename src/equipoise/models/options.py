@@ -11,7 +11,7 @@ class Options:
     ----------
     name : str
         The whole name, with its prefix.
-    device, dtype : str
+    device, dtype, backend, preprocessing : str
         As in `load_model`.
     revision : str or None
         Branch, tag or commit of a checkpoint on a hub.
@@ -25,3 +25,5 @@ class Options:
     revision: str | None = None
     allow_pickle: bool = False
     trust_remote_code: bool = False
+    backend: str = "auto"
+    preprocessing: str = "auto"

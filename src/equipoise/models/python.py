@@ -39,6 +39,11 @@ def load(target: str, options: Options) -> Any:
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
     without_revision(target, options)
+    if options.backend != "auto":
+        raise ModelError(
+            f"{options.name} is made by your own code, which chooses its backend itself; backend "
+            f"{options.backend} was asked for. To do: leave it at auto."
+        )
     module, colon, name = target.partition(":")
     if not colon or not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")

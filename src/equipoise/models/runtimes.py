@@ -1,15 +1,21 @@
 """The libraries that run models: imported when the first model is loaded, and not before."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.batching import Batches
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+BACKENDS = ("auto", "torch", "openvino", "onnxruntime")
+CPU = Path("/proc/cpuinfo")
 CPU_BATCH, CUDA_BATCH = 32, 256
+EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "bad allocation")
 
 
 def torch(extra: str) -> Any:
@@ -64,16 +70,19 @@ class Placement:
         ``float32``, ``bfloat16`` or ``float16``.
     torch : module
         The library.
+    backend : str
+        What runs the tower for images; the rest of a model runs on torch.
     """
 
     device: str
     dtype: str
     torch: Any
+    backend: str = "torch"
 
     @property
     def torch_dtype(self) -> Any:
-        """The data type as torch has it."""
-        return getattr(self.torch, self.dtype)
+        """What torch computes with: another backend is given float32, and makes its own of it."""
+        return getattr(self.torch, self.dtype if self.backend == "torch" else "float32")
 
     def put(self, inputs: Any) -> dict[str, Any]:
         """Return tensors by name on the device, floats in the model's data type."""
@@ -92,8 +101,7 @@ class Placement:
     def _exhausted(self, error: Exception) -> bool:
         text = str(error)
         return isinstance(error, self.torch.OutOfMemoryError | MemoryError) or (
-            isinstance(error, RuntimeError)
-            and ("out of memory" in text or "can't allocate memory" in text)
+            isinstance(error, RuntimeError) and any(said in text for said in EXHAUSTED)
         )
 
     def _free(self) -> None:
@@ -101,7 +109,7 @@ class Placement:
             self.torch.cuda.empty_cache()
 
 
-def place(device: str, dtype: str, extra: str) -> Placement:
+def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placement:
     """Decide where a model runs.
 
     Parameters
@@ -113,19 +121,31 @@ def place(device: str, dtype: str, extra: str) -> Placement:
         ``bfloat16`` or ``float16``.
     extra : str
         The extra that installs torch for this adapter.
+    backend : str
+        As in `load_model`; all but torch run on the CPU.
 
     Returns
     -------
     Placement
+        With torch as its backend; `equipoise.models.backends` chooses another.
 
     Raises
     ------
     ModelError
-        If there is no such device or data type.
+        If there is no such device, data type or backend, or the backend is not for the device.
     """
     library = torch(extra)
     if dtype not in DTYPES:
         raise ModelError(f"There is no dtype {dtype!r}. There are {', '.join(DTYPES)}.")
+    if backend not in BACKENDS:
+        raise ModelError(f"There is no backend {backend!r}. There are {', '.join(BACKENDS)}.")
+    if backend not in {"auto", "torch"}:
+        if device.startswith("cuda"):
+            raise ModelError(
+                f"The backend {backend} runs on the CPU, and device {device} was asked for. "
+                "To do: backend: torch, or device: cpu."
+            )
+        device = "cpu" if device == "auto" else device
     cuda = library.cuda.is_available()
     if device == "auto":
         device = "cuda" if cuda else "cpu"
@@ -141,6 +161,16 @@ def place(device: str, dtype: str, extra: str) -> Placement:
     if dtype == "auto":
         dtype = _own_dtype(library) if kind == "cuda" else "float32"
     return Placement(device, dtype, library)
+
+
+@cache
+def has_bfloat16() -> bool:
+    """Whether this machine's CPU computes with bfloat16 by itself; only Linux tells."""
+    try:
+        told = CPU.read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return bool(re.search(r"\b(avx512_bf16|amx_bf16)\b", told))
 
 
 def _own_dtype(library: Any) -> str:

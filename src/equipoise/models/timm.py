@@ -1,7 +1,7 @@
 """The prefix ``timm:``: image classifiers of timm, by name, file, folder or hub id."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
 from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.images import pillow_images
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
+from equipoise.models.preparing import Preparation, preparation, stacked
+from equipoise.models.recipe import of_timm
 from equipoise.models.runtimes import Placement, place, timm
+from equipoise.models.towers import Tower, build_tower
 
 Floats = NDArray[np.float32]
+Run = Callable[[Sequence[Any]], Floats]
 SETTINGS = "config.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
@@ -39,8 +43,8 @@ class TimmClassifier:
     info: ModelInfo
     labels: tuple[str, ...]
     model: Any
-    prepare: Callable[[Any], Any]
-    placement: Placement
+    prepare: Preparation
+    tower: Tower
     batches: Batches
 
     def predict_proba(self, images: Sequence[Any]) -> Floats:
@@ -51,23 +55,23 @@ class TimmClassifier:
         """Return what the last layer sees of n images, (n, dimension)."""
         return self._stacked(images, self.info.dimension or 0, self._penultimate)
 
-    def _probabilities(self, pixels: Any) -> Any:
-        return self.model(pixels).float().softmax(dim=-1)
+    def _probabilities(self, images: Sequence[Any]) -> Floats:
+        found = self.tower(self.prepare(images))[0].softmax(dim=-1)
+        return np.asarray(found.numpy(), dtype=np.float32)
 
-    def _penultimate(self, pixels: Any) -> Any:
-        return self.model.forward_head(self.model.forward_features(pixels), pre_logits=True)
+    def _penultimate(self, images: Sequence[Any]) -> Floats:
+        found = self.tower(self.prepare(images))[1].flatten(start_dim=1)
+        return np.asarray(found.numpy(), dtype=np.float32)
 
-    def _stacked(self, images: Sequence[Any], width: int, call: Callable[[Any], Any]) -> Floats:
-        def run(batch: Sequence[Any]) -> Floats:
-            stacked = self.placement.torch.stack([self.prepare(i) for i in pillow_images(batch)])
-            (pixels,) = self.placement.put({"pixels": stacked}).values()
-            with self.placement.torch.inference_mode():
-                found = call(pixels).flatten(start_dim=1).float().cpu().numpy()
-            return np.asarray(found, dtype=np.float32)
+    def _stacked(self, images: Sequence[Any], width: int, call: Run) -> Floats:
+        empty = np.empty((0, width), dtype=np.float32)
+        return np.concatenate([empty, *self.batches.map(call, images)])
 
-        return np.concatenate(
-            [np.empty((0, width), dtype=np.float32), *self.batches.map(run, images)]
-        )
+
+def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Logits, and what the last layer sees."""
+    seen = model.forward_features(inputs["pixel_values"])
+    return model.forward_head(seen), model.forward_head(seen, pre_logits=True)
 
 
 def load(target: str, options: Options) -> TimmClassifier:
@@ -89,8 +93,9 @@ def load(target: str, options: Options) -> TimmClassifier:
         If there is no such model, it cannot be fetched, or its weights are pickles.
     """
     library = timm()
-    placement = place(options.device, options.dtype, "timm")
+    placement = place(options.device, options.dtype, "timm", options.backend)
     found = _find(library, target, options)
+    placement = with_backend(placement, options, [found.weights])
     own = {} if found.settings else {"pretrained_cfg_overlay": {"file": str(found.weights)}}
     try:
         model = library.create_model(found.architecture, pretrained=True, **own)
@@ -136,6 +141,13 @@ def _classifier(
     library: Any, options: Options, placement: Placement, found: Found, model: Any
 ) -> TimmClassifier:
     settings = library.data.resolve_model_data_config(model)
+    transform = library.data.create_transform(**settings, is_training=False)
+    prepare = preparation(
+        options.name, stacked(transform, placement.torch), of_timm(settings), placement.torch,
+        choice=options.preprocessing,
+    )  # fmt: skip
+    tower = build_tower(placement, options, model, _outputs, prepare)
+    placement = tower.placement
     weights = digests([found.weights])
     info = ModelInfo(
         name=options.name,
@@ -152,17 +164,14 @@ def _classifier(
             "image_backend": "torchvision",
             "image_settings": json.loads(json.dumps(settings)),
             "probabilities": "softmax",
-        },
-        versions={"torch": str(placement.torch.__version__), "timm": library.__version__},
+        }
+        | prepare.facts,
+        backend=placement.backend,
+        versions={"torch": str(placement.torch.__version__), "timm": library.__version__}
+        | tower.versions,
     )
-    return TimmClassifier(
-        info,
-        _labels(library, model),
-        model,
-        library.data.create_transform(**settings, is_training=False),
-        placement,
-        placement.batches(),
-    )
+    labels = _labels(library, model)
+    return TimmClassifier(info, labels, model, prepare, tower, placement.batches())
 
 
 def _labels(library: Any, model: Any) -> tuple[str, ...]:

@@ -1,0 +1,87 @@
+"""OpenVINO: a part of a torch model converted, compiled for the CPU, and run."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+TELEMETRY = "openvino_telemetry"
+PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def library() -> Any:
+    """Return the module openvino, which has not loaded the package that reports its use.
+
+    That package sends events unless a file in the home folder says no. OpenVINO does without it
+    where it is not installed, so for the moment of the import it is not.
+    """
+    if "openvino" not in sys.modules and TELEMETRY not in sys.modules:
+        sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+        try:
+            return import_module("openvino")
+        finally:
+            del sys.modules[TELEMETRY]
+    return import_module("openvino")
+
+
+def compiled(
+    torch: Any, module: Any, example: Any, dtype: str
+) -> Callable[[Floats], tuple[Floats, ...]]:
+    """Convert a module of torch and compile it for this CPU.
+
+    Parameters
+    ----------
+    torch : module
+        The library.
+    module : torch.nn.Module
+        From images, float32 (n, 3, height, width), to a tuple of tensors of n rows.
+    example : torch.Tensor
+        Images, several; n stays free.
+    dtype : str
+        ``float32`` or ``bfloat16``.
+
+    Returns
+    -------
+    callable
+        From images to float32 arrays. One call at a time: another waits.
+    """
+    openvino = library()
+    graph = _graph(torch, module, example)
+    graph.reshape([-1, *example.shape[1:]])
+    program = openvino.Core().compile_model(
+        graph,
+        "CPU",
+        {
+            # Said even for float32: it takes bfloat16 by itself where the CPU has it.
+            "INFERENCE_PRECISION_HINT": PRECISIONS[dtype],
+            "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+            "NUM_STREAMS": 1,
+            # Two processes would be pinned to the same cores.
+            "ENABLE_CPU_PINNING": False,
+        },
+    )
+    request, alone = program.create_infer_request(), Lock()
+    count = len(program.outputs)
+
+    def run(images: Floats) -> tuple[Floats, ...]:
+        with alone:
+            found = request.infer([np.ascontiguousarray(images)], share_inputs=True)
+            # Copied: the next call writes its results into the same memory.
+            return tuple(np.array(found[place], dtype=np.float32) for place in range(count))
+
+    return run
+
+
+def _graph(torch: Any, module: Any, example: Any) -> Any:
+    """Read the module by OpenVINO's frontend, past `convert_model`, which reports its use."""
+    frontend = import_module("openvino.frontend")
+    decoders = import_module("openvino.frontend.pytorch.ts_decoder")
+    traced = torch.jit.trace(module, example, check_trace=False, strict=False)
+    decoder = decoders.TorchScriptPythonDecoder(traced, example_input=example)
+    reader = frontend.FrontEndManager().load_by_framework("pytorch")
+    return reader.convert(reader.load(decoder))

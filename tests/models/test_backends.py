@@ -1,0 +1,285 @@
+"""What runs the tower for images: OpenVINO and ONNX Runtime give what torch gives."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import MissingExtraError, ModelError
+from equipoise.models import backends, load_model, openvino, runtimes, towers
+from equipoise.models.backends import with_backend
+from equipoise.models.options import Options
+from equipoise.models.runtimes import Placement, has_bfloat16, place
+from model_checkpoints import TEXTS, images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+pytest.importorskip("openvino", reason="could not import openvino")
+
+FAMILIES = ("clip", "siglip", "flava", "vit", "resnet", "convnext", "vit_multi_label")
+Load = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def load(checkpoint: Callable[[str], Path]) -> Load:
+    def loaded(family: str, backend: str, dtype: str = "float32") -> Any:
+        return load_model(f"hf:{checkpoint(family)}", device="cpu", dtype=dtype, backend=backend)
+
+    return loaded
+
+
+def outputs(model: Any) -> list[np.ndarray]:
+    if hasattr(model, "embed_images"):
+        return [model.embed_images(images())]
+    return [model.predict_proba(images()), model.features(images())]
+
+
+def least_cosine(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    return float(((a * b).sum(axis=1) / norms).min())
+
+
+@pytest.mark.parametrize("backend", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_float32_is_torchs(load: Load, family: str, backend: str) -> None:
+    ours, reference = load(family, backend), load(family, "torch")
+    for got, expected in zip(outputs(ours), outputs(reference), strict=True):
+        assert got.dtype == np.float32
+        assert least_cosine(got, expected) >= 0.999999
+        np.testing.assert_allclose(got, expected, atol=2e-5)
+    info = ours.info
+    assert (info.backend, info.dtype, info.device) == (backend, "float32", "cpu")
+    assert backend in info.versions
+    assert info.key != reference.info.key
+
+
+@pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with bfloat16")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bfloat16_on_request_is_near(load: Load, family: str) -> None:
+    ours, reference = load(family, "openvino", "bfloat16"), load(family, "torch")
+    half = load(family, "torch", "bfloat16")
+    for got, expected, other in zip(*map(outputs, (ours, reference, half)), strict=True):
+        # Of numbers this few, torch's own bfloat16 is no nearer.
+        assert least_cosine(got, expected) >= min(0.9999, least_cosine(other, expected) - 2e-4)
+        assert not np.array_equal(got, expected)
+    assert (ours.info.backend, ours.info.dtype) == ("openvino", "bfloat16")
+    assert ours.info.key != load(family, "openvino").info.key
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_the_size_of_a_batch_changes_nothing(load: Load, size: int) -> None:
+    model = load("clip", "openvino")
+    expected = model.embed_images(images())
+    model.image_batches.size = size
+    assert least_cosine(model.embed_images(images()), expected) >= 0.999999
+    assert model.embed_images([]).shape == (0, 24)
+
+
+def test_results_of_one_call_stay_when_the_next_is_made(load: Load) -> None:
+    model = load("clip", "openvino")
+    first = model.embed_images(images()[:2])
+    kept = first.copy()
+    model.embed_images(images()[2:4])
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_texts_stay_on_torch(load: Load) -> None:
+    got, expected = load("clip", "openvino"), load("clip", "torch")
+    np.testing.assert_array_equal(got.embed_texts(TEXTS), expected.embed_texts(TEXTS))
+
+
+def test_open_clip_and_timm(tmp_path: Path) -> None:
+    """Their towers are converted as well; what they are compared with is torch's."""
+    open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
+    timm = pytest.importorskip("timm", reason="could not import timm")
+    from safetensors.torch import save_file
+
+    torch.manual_seed(3)
+    vision = {"image_size": 32, "layers": 2, "width": 32, "patch_size": 8, "head_width": 16}
+    text = {"context_length": 8, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    (tmp_path / "tiny-backend.json").write_text(
+        str({"embed_dim": 16, "vision_cfg": vision, "text_cfg": text}).replace("'", '"')
+    )
+    open_clip.add_model_config(tmp_path)
+    made = open_clip.CLIP(16, vision, text)
+    weights = {name: value.contiguous() for name, value in made.state_dict().items()}
+    save_file(weights, tmp_path / "a.safetensors")
+    save_file(timm.create_model("resnet10t").state_dict(), tmp_path / "b.safetensors")
+    for name in (
+        f"open_clip:tiny-backend/{tmp_path / 'a.safetensors'}",
+        f"timm:resnet10t/{tmp_path / 'b.safetensors'}",
+    ):
+        ours, reference = (
+            load_model(name, device="cpu", backend=one) for one in ("openvino", "torch")
+        )
+        for got, expected in zip(outputs(ours), outputs(reference), strict=True):
+            assert least_cosine(got, expected) >= 0.999999
+        assert ours.info.backend == "openvino"
+
+
+def placement(dtype: str = "float32", device: str = "cpu") -> Placement:
+    return Placement(device, dtype, torch)
+
+
+def chosen(path: Path, *, dtype: str = "float32", device: str = "cpu") -> str:
+    return with_backend(placement(dtype, device), Options("hf:x"), [path, path]).backend
+
+
+def test_what_auto_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"0" * 1000)
+    assert chosen(weights) == "torch"  # not worth converting
+    monkeypatch.setattr(backends, "LEAST_BYTES", 2000)
+    assert chosen(weights) == "openvino"
+    assert chosen(weights, device="cuda") == "torch"
+    assert chosen(weights, dtype="float16") == "torch"
+    for able, expected in ((True, "openvino"), (False, "torch")):
+        monkeypatch.setattr(backends, "has_bfloat16", lambda able=able: able)
+        assert chosen(weights, dtype="bfloat16") == expected
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    assert chosen(weights) == "torch"
+
+
+def test_auto_takes_openvino_for_a_model_of_some_size(
+    checkpoint: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "LEAST_BYTES", 0)
+    assert load_model(f"hf:{checkpoint('clip')}", device="cpu").info.backend == "openvino"
+
+
+def test_openvino_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    said = r"^openvino is not installed\. To do: pip install 'equipoise\[openvino\]'\.$"
+    with pytest.raises(MissingExtraError, match=said):
+        with_backend(placement(), Options("hf:x", backend="openvino"), [])
+
+
+@pytest.mark.parametrize(
+    ("backend", "dtype", "said"),
+    [
+        ("openvino", "bfloat16", r"bfloat16: this CPU has neither avx512_bf16 nor amx_bf16\. To"),
+        ("openvino", "float16", r"float16: it has no such kernels for a CPU\. To do: dtype: floa"),
+        ("onnxruntime", "bfloat16", r"bfloat16: it has no such kernels for a CPU\."),
+    ],
+)
+def test_numbers_that_a_backend_cannot_compute_with(
+    backend: str, dtype: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "has_bfloat16", lambda: False)
+    with pytest.raises(ModelError, match=rf"^The backend {backend} cannot compute with {said}"):
+        with_backend(placement(dtype), Options("hf:x", backend=backend), [])
+
+
+def test_backends_and_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match=r"^There is no backend 'tensorrt'\. There are auto, to"):
+        place("cpu", "auto", "hf", "tensorrt")
+    said = r"^The backend openvino runs on the CPU, and device cuda:1 was asked for\. To do: back"
+    with pytest.raises(ModelError, match=said):
+        place("cuda:1", "auto", "hf", "openvino")
+    cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 2)
+    monkeypatch.setattr(runtimes, "torch", lambda extra: SimpleNamespace(cuda=cuda))
+    assert place("auto", "auto", "hf", "openvino").device == "cpu"
+
+
+@pytest.mark.parametrize("family", ["blip_matching", "llava"])
+def test_models_without_a_tower_for_images_alone(load: Load, family: str) -> None:
+    said = r"^hf:.* is a \w+, which runs on torch only; backend openvino was asked for\. To do: ba"
+    with pytest.raises(ModelError, match=said):
+        load(family, "openvino")
+    assert load(family, "torch").info.backend == "torch"
+
+
+def test_a_tower_that_takes_more_than_pixels(load: Load) -> None:
+    said = r"^hf:.* cannot be run by openvino \(.*it takes pixel_values, pixel_attention_mask, spa"
+    with pytest.raises(ModelError, match=said):
+        load("siglip2", "openvino")
+
+
+def test_a_tower_that_comes_out_as_another_one(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = openvino.compiled
+
+    def off(*args: Any) -> Any:
+        run = real(*args)
+        return lambda pixels: tuple(found + 0.05 for found in run(pixels))
+
+    monkeypatch.setattr(towers.openvino, "compiled", off)
+    said = r" cannot be run by openvino \(ModelError: its vectors have cosine 0\.\d+ with torch's"
+    with pytest.raises(ModelError, match=said):
+        load("clip", "openvino")
+    monkeypatch.setattr(backends, "LEAST_BYTES", 0)
+    with pytest.warns(UserWarning, match=r"cannot be run by openvino, so torch runs it \(Model"):
+        model = load("clip", "auto", "bfloat16" if has_bfloat16() else "float32")
+    assert model.info.backend == "torch"
+    assert next(model.model.parameters()).dtype == getattr(torch, model.info.dtype)
+
+
+def test_nan_in_the_weights_is_torchs_to_tell(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("vit", "torch")
+    with torch.no_grad():
+        model.model.classifier.bias[2] = torch.nan
+    asked = dataclasses.replace(placement(), backend="openvino")
+    with pytest.warns(UserWarning, match=r"so torch runs it \(ModelError: its vectors have cosin"):
+        tower = towers.build_tower(
+            asked,
+            Options("hf:x"),
+            model.model,
+            lambda whole, inputs: (whole(**inputs).logits,),
+            model.prepare,
+        )
+    assert tower.placement.backend == "torch"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("flags : avx2 amx_bf16 x", True),
+        ("flags : avx2 avx512_bf16", True),
+        ("bf16x avx512", False),
+    ],
+)
+def test_this_cpu(
+    told: str, expected: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cpuinfo").write_text(told)
+    monkeypatch.setattr(runtimes, "CPU", tmp_path / "cpuinfo")
+    assert has_bfloat16.__wrapped__() == expected
+    monkeypatch.setattr(runtimes, "CPU", tmp_path / "elsewhere")
+    assert not has_bfloat16.__wrapped__()
+
+
+TELEMETRY = """
+import socket, sys
+
+def refuse(*args, **kwargs):
+    print("a socket was opened", file=sys.stderr)
+    raise OSError("no network")
+
+socket.socket.connect = socket.socket.connect_ex = socket.getaddrinfo = refuse
+from equipoise.models import load_model
+model = load_model("hf:{folder}", device="cpu", backend="openvino")
+assert model.info.backend == "openvino"
+assert "openvino_telemetry" not in sys.modules, "the package that reports its use was loaded"
+"""
+
+
+def test_nothing_is_reported_to_anyone(checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
+    """The package is there, nothing in the home folder forbids it, and still it is not loaded."""
+    assert find_spec("openvino_telemetry") is not None
+    done = subprocess.run(
+        [sys.executable, "-c", TELEMETRY.format(folder=checkpoint("clip"))],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(tmp_path), "CI": ""},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "socket" not in done.stderr
+    assert not [*tmp_path.rglob("*telemetry*")]

@@ -1,0 +1,230 @@
+"""The fast path of preprocessing: what the library gives, within one grey level, or not taken."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.models import load_model
+from equipoise.models.images import pillow_images
+from equipoise.models.pixels import Pixels
+from equipoise.models.preparing import Preparation, preparation, probes, stacked
+from equipoise.models.recipe import Recipe, of_open_clip, of_timm, of_transformers
+from model_checkpoints import images
+
+torch = pytest.importorskip("torch", reason="could not import torch")
+transformers = pytest.importorskip("transformers", reason="could not import transformers")
+
+HALF = (127.5,) * 3
+PROCESSORS = ("CLIP", "Siglip", "Flava", "Blip", "ViT", "ConvNext", "DeiT", "Bit", "Beit")
+PATCHED = ("BridgeTower", "Siglip2")
+OTHERWISE = ("EfficientNet", "Levit")
+
+
+def pictures() -> list[np.ndarray]:
+    """Images that are not among the probes: larger, smaller, wide, high, even and random."""
+    generator = np.random.default_rng(21)
+    sizes = [(375, 500), (333, 499), (700, 300), (240, 1000), (226, 231), (24, 31), (224, 224)]
+    made = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in sizes]
+    even = np.linspace(0, 255, 400 * 300 * 3).reshape(400, 300, 3).astype(np.uint8)
+    return [*made, even, np.asfortranarray(even[::-1])]
+
+
+def by(processor: Any) -> Any:
+    return lambda given: processor(images=[*given], return_tensors="pt")
+
+
+def prepared_by(processor: Any) -> Preparation:
+    settings = json.loads(processor.to_json_string())
+    recipe = of_transformers(settings, processor.backend)
+    return preparation("hf:x", by(processor), recipe, torch, choice="auto")
+
+
+def levels(prepare: Preparation, library: Any) -> float:
+    """The largest difference, in grey levels, over all pictures."""
+    assert prepare.fast is not None
+    std = np.array(prepare.fast.recipe.std)[:, None, None]
+    ours = prepare(pictures())["pixel_values"].numpy()
+    theirs = np.concatenate([library(pillow_images([one]))["pixel_values"] for one in pictures()])
+    return float((np.abs(ours - theirs) * std).max())
+
+
+@pytest.mark.parametrize("family", PROCESSORS)
+def test_torchvisions_results_bit_for_bit(family: str) -> None:
+    processor = getattr(transformers, f"{family}ImageProcessor")()
+    assert processor.backend == "torchvision"
+    prepare = prepared_by(processor)
+    assert prepare.facts == {"prepared_by": "equipoise 1"}
+    assert levels(prepare, by(processor)) < 1e-3
+
+
+@pytest.mark.parametrize("family", PROCESSORS)
+def test_pillows_results_within_one_level(family: str) -> None:
+    processor = getattr(transformers, f"{family}ImageProcessorPil")()
+    assert processor.backend == "pil"
+    prepare = prepared_by(processor)
+    assert prepare.facts == {"prepared_by": "equipoise 1"}
+    assert levels(prepare, by(processor)) <= 1.001
+
+
+@pytest.mark.parametrize("suffix", ["", "Pil"])
+@pytest.mark.parametrize("family", [*PATCHED, *OTHERWISE])
+def test_what_differs_is_left_to_the_library(family: str, suffix: str) -> None:
+    """Some have no recipe; of others the settings do not tell all, and a probe gives it away."""
+    processor = getattr(transformers, f"{family}ImageProcessor{suffix}")()
+    recipe = of_transformers(json.loads(processor.to_json_string()), processor.backend)
+    assert (recipe is None) == (family in PATCHED)
+    prepare = prepared_by(processor)
+    assert prepare.facts == {"prepared_by": "library"}
+    given = [one for one in pictures() if min(one.shape[:2]) >= 224]
+    expected = processor(images=pillow_images(given), return_tensors="pt")
+    for name, value in prepare(given).items():
+        np.testing.assert_array_equal(value, expected[name])
+
+
+@pytest.mark.parametrize("mode", ["shortest", "squash"])
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+def test_open_clips_results_within_one_level(mode: str, interpolation: str) -> None:
+    transform = pytest.importorskip("open_clip.transform")
+    settings = transform.PreprocessCfg(size=96, resize_mode=mode, interpolation=interpolation)
+    library = stacked(transform.image_transform_v2(settings, is_train=False), torch)
+    prepare = preparation("x", library, of_open_clip(vars(settings)), torch, choice="auto")
+    assert levels(prepare, library) <= 1.001
+
+
+@pytest.mark.parametrize("mode", ["center", "squash"])
+@pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
+def test_timms_results_within_one_level(mode: str, interpolation: str) -> None:
+    data = pytest.importorskip("timm").data
+    settings = {"input_size": (3, 90, 90), "interpolation": interpolation, "crop_mode": mode}
+    settings |= {"mean": (0.4, 0.5, 0.6), "std": (0.2, 0.3, 0.4), "crop_pct": 0.9}
+    library = stacked(data.create_transform(**settings, is_training=False), torch)
+    prepare = preparation("x", library, of_timm(settings), torch, choice="auto")
+    assert levels(prepare, library) <= 1.001
+
+
+def recipe(**changed: Any) -> Recipe:
+    own = {"resize": 20, "mode": "bicubic", "crop": (20, 20), "rounds": False, "pillow": True}
+    return Recipe(**(own | {"mean": HALF, "std": HALF} | changed))
+
+
+def test_threads_change_nothing() -> None:
+    before = torch.get_num_threads()
+    pixels = Pixels(recipe(), torch)
+    torch.set_num_threads(1)
+    expected = pixels(images())
+    torch.set_num_threads(3)
+    got = pixels(images())
+    torch.set_num_threads(before)
+    np.testing.assert_array_equal(got, expected)
+    assert pixels([]).shape == (0, 3, 20, 20)
+
+
+def test_arrays_that_cannot_be_written_to_are_taken() -> None:
+    image = images()[0]
+    image.setflags(write=False)
+    pixels = Pixels(recipe(pillow=False), torch)
+    np.testing.assert_array_equal(pixels([image]), pixels([image.copy()]))
+
+
+class Library:
+    """A library's own call that is the fast one, off by some levels in one place."""
+
+    def __init__(self, off: float) -> None:
+        self.off, self.calls = off, 0
+
+    def __call__(self, given: Sequence[Any]) -> Mapping[str, Any]:
+        self.calls += 1
+        made = Pixels(recipe(), torch)([np.asarray(image) for image in given])
+        made[-1, 1, 3, 4] += self.off / 127.5
+        return {"pixel_values": made}
+
+
+@pytest.mark.parametrize(
+    ("off", "told"),
+    [(0.0, "equipoise 1"), (1.0, "equipoise 1"), (1.1, "library"), (float("nan"), "library")],
+)
+def test_one_grey_level_is_the_limit(off: float, told: str) -> None:
+    prepare = preparation("x", Library(off), recipe(), torch, choice="auto")
+    assert prepare.facts == {"prepared_by": told}
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        lambda given: {"pixel_values": torch.zeros(1, 3, 21, 20)},
+        lambda given: {"pixel_values": torch.zeros(1, 3, 20, 20), "pixel_mask": torch.zeros(1)},
+    ],
+    ids=["another size", "something more"],
+)
+def test_other_forms_are_left_to_the_library(library: Any) -> None:
+    assert preparation("x", library, recipe(), torch, choice="auto").fast is None
+
+
+def test_a_library_that_fails_on_a_probe_is_left_alone() -> None:
+    def library(given: Sequence[Any]) -> Mapping[str, Any]:
+        raise ValueError("too narrow")
+
+    prepare = preparation("hf:x", library, recipe(), torch, choice="auto")
+    assert prepare.fast is None
+    said = r"^Image 0, 61 × 37 pixels, cannot be prepared for hf:x: too narrow$"
+    with pytest.raises(InputError, match=said):
+        prepare(images())
+
+
+def test_the_library_by_choice() -> None:
+    library = Library(0.0)
+    prepare = preparation("x", library, recipe(), torch, choice="library")
+    assert (prepare.facts, library.calls) == ({"prepared_by": "library"}, 0)
+    prepare(images())
+    assert library.calls == 1
+
+
+def test_a_choice_there_is_not() -> None:
+    said = r"^There is no preprocessing 'fast'\. To do: choose one of auto, library\.$"
+    with pytest.raises(ModelError, match=said):
+        preparation("x", Library(0.0), recipe(), torch, choice="fast")
+
+
+@pytest.mark.parametrize("choice", ["auto", "library"])
+def test_an_image_that_would_become_too_large(choice: str) -> None:
+    """224 pixels high, 1 × 20,000 would be 4,480,000 wide: 3 GB of levels."""
+    large = recipe(resize=224)
+    library = Pixels(large, torch)
+    prepare = preparation(
+        "hf:x",
+        lambda given: {"pixel_values": library([np.asarray(image) for image in given])},
+        large,
+        torch,
+        choice=choice,
+    )
+    assert (prepare.fast is None) == (choice == "library")
+    said = (
+        r"^Image 1, 20000 × 1 pixels, cannot be prepared for hf:x: resized it would be "
+        r"4,480,000 × 224 pixels\. To do: leave it out or crop it\.$"
+    )
+    with pytest.raises(InputError, match=said):
+        prepare([images()[0], np.zeros((1, 20_000, 3), dtype=np.uint8)])
+
+
+def test_probes_are_the_same_each_time() -> None:
+    shapes = {image.shape[:2] for image in probes()}
+    assert {(480, 640), (3, 40), (5, 7)} <= shapes
+    assert len(np.unique(probes()[0])) == 256
+    assert probes() is probes()
+
+
+def test_models_tell_which_path_ran_and_key_by_it(tmp_path: Path) -> None:
+    from model_checkpoints import clip
+
+    folder = clip(tmp_path)
+    fast = load_model(f"hf:{folder}", device="cpu")
+    own = load_model(f"hf:{folder}", device="cpu", preprocessing="library")
+    assert fast.info.preprocessing["prepared_by"] == "equipoise 1"
+    assert own.info.preprocessing["prepared_by"] == "library"
+    assert fast.info.key != own.info.key
+    np.testing.assert_allclose(fast.embed_images(images()), own.embed_images(images()), atol=1e-5)

@@ -1,0 +1,138 @@
+"""What libraries say in settings, read as a recipe; None where a recipe cannot say it."""
+
+from typing import Any
+
+import pytest
+
+from equipoise.models.recipe import Recipe, of_open_clip, of_timm, of_transformers
+
+HALF = (127.5,) * 3
+SETTINGS = {
+    "do_resize": True,
+    "size": {"shortest_edge": 32},
+    "resample": 3,
+    "do_center_crop": True,
+    "crop_size": {"height": 32, "width": 30},
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.5, 0.5, 0.5],
+    "do_pad": None,
+}
+OPEN_CLIP = {
+    "size": (32, 32),
+    "mode": "RGB",
+    "mean": (0.5, 0.5, 0.5),
+    "std": (0.5, 0.5, 0.5),
+    "interpolation": "bicubic",
+    "resize_mode": "shortest",
+}
+TIMM = {
+    "input_size": (3, 32, 32),
+    "interpolation": "bilinear",
+    "mean": (0.5, 0.5, 0.5),
+    "std": (0.5, 0.5, 0.5),
+    "crop_pct": 0.875,
+    "crop_mode": "center",
+}
+
+
+def approximately(recipe: Recipe | None) -> tuple[Any, ...]:
+    assert recipe is not None
+    assert recipe.mean == pytest.approx(HALF)
+    assert recipe.std == pytest.approx(HALF)
+    return recipe.resize, recipe.mode, recipe.crop, recipe.rounds, recipe.pillow
+
+
+def test_settings_of_each_library() -> None:
+    assert approximately(of_transformers(SETTINGS, "pil")) == (32, "bicubic", (32, 30), False, True)
+    assert approximately(of_open_clip(OPEN_CLIP)) == (32, "bicubic", (32, 32), True, True)
+    assert approximately(of_timm(TIMM)) == (36, "bilinear", (32, 32), True, True)
+
+
+def test_torchvision_resizes_as_torch_does() -> None:
+    recipe = of_transformers(SETTINGS, "torchvision")
+    assert recipe is not None
+    assert not recipe.pillow
+
+
+@pytest.mark.parametrize(
+    ("changed", "resize", "crop"),
+    [
+        ({"size": {"height": 20, "width": 40}, "do_center_crop": False}, (20, 40), None),
+        ({"size": 48}, 48, (32, 30)),
+        ({"crop_size": 32}, 32, (32, 32)),
+        ({"do_center_crop": None, "crop_pct": 0.875}, 36, (32, 32)),  # ConvNeXt, small
+        ({"size": 384, "do_center_crop": None, "crop_pct": 0.875}, (384, 384), None),
+    ],
+)
+def test_sides_of_transformers(changed: dict[str, Any], resize: Any, crop: Any) -> None:
+    recipe = of_transformers(SETTINGS | changed, "pil")
+    assert recipe is not None
+    assert (recipe.resize, recipe.crop) == (resize, crop)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"do_pad": True},
+        {"do_resize": False},
+        {"resample": 1},
+        {"size": {"shortest_edge": 32, "longest_edge": 64}},
+        {"size": None},
+        {"crop_size": {"shortest_edge": 32}},
+        {"crop_size": None},
+        {"crop_size": {"height": 33, "width": 30}},  # would be filled up at its borders
+        {"image_std": [0.5, 0.0, 0.5]},
+        {"image_mean": [0.5]},
+        {"rescale_factor": None},
+    ],
+)
+def test_what_a_recipe_of_transformers_cannot_say(changed: dict[str, Any]) -> None:
+    assert of_transformers(SETTINGS | changed, "pil") is None
+
+
+def test_pixels_that_are_not_put_on_a_scale() -> None:
+    recipe = of_transformers(SETTINGS | {"do_rescale": False, "do_normalize": False}, "pil")
+    assert recipe is not None
+    assert (recipe.mean, recipe.std) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"resize_mode": "longest"}, {"size": (32, 40)}, {"mode": "L"}, {"interpolation": "random"}],
+)
+def test_what_a_recipe_of_open_clip_cannot_say(changed: dict[str, Any]) -> None:
+    assert of_open_clip(OPEN_CLIP | changed) is None
+
+
+def test_squashed_images() -> None:
+    squashed = of_open_clip(OPEN_CLIP | {"resize_mode": "squash", "size": (32, 40)})
+    assert squashed is not None
+    assert (squashed.resize, squashed.crop, squashed.size) == ((32, 40), None, (32, 40))
+    squashed = of_timm(TIMM | {"crop_mode": "squash", "input_size": (3, 32, 40)})
+    assert squashed is not None
+    assert (squashed.resize, squashed.crop, squashed.size) == ((36, 45), (32, 40), (32, 40))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"crop_mode": "border"}, {"input_size": (1, 32, 32)}, {"input_size": (3, 32, 40)}],
+)
+def test_what_a_recipe_of_timm_cannot_say(changed: dict[str, Any]) -> None:
+    assert of_timm(TIMM | changed) is None
+
+
+def test_sides_and_corners() -> None:
+    recipe = Recipe(224, "bicubic", (224, 224), False, True, HALF, HALF)
+    assert recipe.resized(480, 640) == (224, 298)
+    assert recipe.resized(640, 480) == (298, 224)
+    assert recipe.resized(7, 7) == (224, 224)
+    assert recipe.corner(224, 299) == (0, 37)
+    rounding = Recipe(224, "bicubic", (224, 224), True, True, HALF, HALF)
+    assert rounding.corner(224, 299) == (0, 38)  # 37.5, to the even one
+    assert rounding.corner(224, 297) == (0, 36)
+    exact = Recipe((20, 30), "bicubic", None, False, True, HALF, HALF)
+    assert exact.resized(480, 640) == exact.size == (20, 30)
+    assert exact.corner(20, 30) == (0, 0)
