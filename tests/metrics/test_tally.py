@@ -12,12 +12,12 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics import class_effects, effect_sizes, rates, tally
+from equipoise.metrics import class_effects, columns, effect_sizes, rates, sorted_pairs, tally
+from equipoise.metrics.columns import Column
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import measure
 from equipoise.metrics.skewsize import SkewSize
-from equipoise.metrics.tally import Column
 from equipoise.stats.resampling import Bootstrap
 
 ROWS = 5_000
@@ -63,6 +63,24 @@ def test_counted_in_place_as_by_sorting(
     monkeypatch.setattr(tally, "_MANY", 1)
     monkeypatch.setattr(tally, "_FEW_CELLS", cells)
     monkeypatch.setattr(tally, "_CHUNK", 1_000)
+    assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("form", FORMS)
+def test_sorted_in_threads_as_at_once(
+    form: str, threads: str, wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = count(*FORMS[form])
+    monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+    monkeypatch.setattr(tally, "_sorted_pairs", None)
+    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(tally, "_MOST_PAIRS", 0)
+    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(tally, "_CHUNK", 300)
+    if wide:
+        monkeypatch.setattr(sorted_pairs, "_NARROW", 0)
     assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
 
 
@@ -174,6 +192,8 @@ def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
 
 def test_stretches_cover_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    parts = tally._parts(10)
+    monkeypatch.setattr(columns, "_CHUNK", 10)
+    parts = columns.stretches(10)
     assert [*parts[0], *parts[1], *parts[2]] == [*range(10)]
     assert all(one.stop == other.start for one, other in pairwise(parts))
+    assert columns.stretches(9) == [range(9)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -53,6 +54,12 @@ def coded(labels: Any) -> Encoded | None:
     """
     if isinstance(labels, Encoded):
         return labels
+    column = text_column(labels)
+    return None if column is None else _coded_text(column)
+
+
+def text_column(labels: Any) -> pa.ChunkedArray | None:
+    """Return a column of text in Arrow's memory, or of codes into texts; None for others."""
     streams = hasattr(labels, "__arrow_c_stream__")
     one = len(getattr(labels, "shape", (0,))) == 1
     if not one or not (streams or hasattr(labels, "__arrow_c_array__")):
@@ -62,7 +69,7 @@ def coded(labels: Any) -> Encoded | None:
     except (pa.ArrowException, TypeError, ValueError):  # Objects of several types, say.
         return None
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    return _coded_text(column) if _is_text(kind) else None
+    return column if _is_text(kind) else None
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -156,13 +163,14 @@ def natural(name: str) -> tuple[int, float, str]:
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Return distinct names sorted as by `natural`, quickly where few of them are numbers."""
-    words: list[str] = []
-    numbers: list[str] = []
-    for name in set(names):
-        # No finite number begins with a letter, and trying costs more than sorting.
-        letter = name[:1].isalpha() and name[0].isascii()
-        (words if letter or natural(name)[0] else numbers).append(name)
-    return (*sorted(numbers, key=natural), *sorted(words))
+    words = sorted(set(names))
+    # No finite number begins with a letter, and trying costs more than sorting.
+    upper, lower = (slice(bisect_left(words, a), bisect_left(words, z)) for a, z in ("A[", "a{"))
+    maybe = [*words[: upper.start], *words[upper.stop : lower.start], *words[lower.stop :]]
+    numbers = {name for name in maybe if not natural(name)[0]}
+    if numbers:
+        words = [name for name in words if name not in numbers]
+    return (*sorted(numbers, key=natural), *words)
 
 
 def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:

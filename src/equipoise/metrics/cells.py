@@ -13,11 +13,14 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
-from equipoise.metrics.tally import Column, Tally, tally
-from equipoise.stats.threads import each
+from equipoise.metrics.columns import Column, columns
+from equipoise.metrics.tally import Table, Tally, tally
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+# Places for each number of them below which marking is quicker than sorting.
+_DENSE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +35,7 @@ class Cells:
         Every label that occurs as truth or prediction, sorted.
     truth, prediction : ndarray of int64, shape (outcomes,)
         Indices into `classes`; outcomes are sorted by truth, then prediction.
-    table : ndarray of int64, shape (outcomes, groups)
+    table : ndarray of int32 or int64, shape (outcomes, groups)
     excluded : mapping of str to int
         Rows that were not counted, by reason.
     """
@@ -41,31 +44,33 @@ class Cells:
     classes: tuple[str, ...]
     truth: Indices
     prediction: Indices
-    table: Indices
+    table: Table
     excluded: Mapping[str, int]
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
         """Count rows; see `equipoise.metrics.counts.count`."""
-        columns = _Columns.of(y_true, y_pred, groups)
-        found = tally(columns.truth, columns.label, columns.group)
-        places = columns.group_places(found)
-        table = found.table[:, places]
-        no_truth = columns.truth.missing(found.first)
-        no_label = columns.label.missing(found.second)
-        kept = ~(no_truth | no_label) & table.any(axis=1)
-        check_any(kept)
-        classes, of_truth, of_label = columns.classes(found)
-        key = of_truth[found.first[kept]] * len(classes) + of_label[found.second[kept]]
-        key, counted = _by_key(key, table[kept])
-        rows, grouped = found.table.sum(axis=1), table.sum(axis=1)
+        given = _Columns.of(y_true, y_pred, groups)
+        found = tally(given.truth, given.label, given.group)
+        places = given.group_places(found)
+        no_truth = given.truth.missing(found.first)
+        no_label = given.label.missing(found.second)
+        kept = ~(no_truth | no_label)
         lost = {
-            "missing true class": rows[no_truth].sum(),
-            "missing prediction": rows[no_label & ~no_truth].sum(),
-            "missing group": (rows - grouped)[~(no_label | no_truth)].sum(),
+            "missing true class": found.table[no_truth].sum(),
+            "missing prediction": found.table[no_label & ~no_truth].sum(),
         }
+        if given.group.names is not None:
+            without = np.flatnonzero(found.table[:, 0])
+            lost["missing group"] = found.table[without[kept[without]], 0].sum()
+            # Some pairs occur without a group only.
+            kept[without] &= found.table[without, 1:].any(axis=1)
+        check_any(kept)
+        classes, of_truth, of_label = given.classes(found)
+        key = of_truth[found.first] * len(classes) + of_label[found.second]
+        key, counted = _by_key(key, np.flatnonzero(kept), _take(found.table, places))
         return cls(
-            columns.groups(places, counted.sum(axis=0)),
+            given.groups(places, counted.sum(axis=0)),
             classes,
             key // len(classes),
             key % len(classes),
@@ -90,7 +95,7 @@ class _Columns:
         named = [(y_true, "y_true"), (y_pred, "y_pred")]
         if given is None:
             named.append((groups, "groups['group']"))
-        truth, label, *rest = each(lambda one: Column.of(one[0], what=one[1]), named)
+        truth, label, *rest = columns(*named)
         group = Column.coded(given.codes, given.names) if given else rest[0]
         check_lengths(len(truth), y_pred=len(label), groups=len(group))
         return cls(truth, label, group, given)
@@ -103,17 +108,20 @@ class _Columns:
 
     def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
         """Return the sorted classes, and the class at each place of a truth and of a label."""
-        columns = (self.truth, np.unique(found.first)), (self.label, np.unique(found.second))
+        columns = (
+            (self.truth, _used(found.first, self.truth)),
+            (self.label, _used(found.second, self.label)),
+        )
         used = [(one, places[~one.missing(places)]) for one, places in columns]
         if all(column.numeric for column, _ in used):
             return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
         names = in_order(chain(*texts))
-        index = {name: place for place, name in enumerate(names)}
+        index = dict(zip(names, range(len(names)), strict=True))
         of_places = []
         for (column, places), some in zip(used, texts, strict=True):
             classes = np.zeros(column.size, dtype=np.int64)
-            classes[places] = [index[name] for name in some]
+            classes[places] = np.fromiter(map(index.__getitem__, some), np.int64, len(some))
             of_places.append(classes)
         return names, of_places[0], of_places[1]
 
@@ -134,6 +142,15 @@ class _Columns:
         return np.asarray(codes[self.group.places()[~lost]])
 
 
+def _used(places: Indices, column: Column) -> Indices:
+    """Return the places that occur, sorted."""
+    if column.size > _DENSE * len(places):
+        return np.unique(places)
+    seen = np.zeros(column.size, dtype=bool)
+    seen[places] = True
+    return np.flatnonzero(seen)
+
+
 def _numbered(*used: tuple[Column, Indices]) -> tuple[tuple[str, ...], Indices, Indices]:
     """Return what `_Columns.classes` does for numbers, which need not be sorted as texts."""
     numbers = np.unique(np.concatenate([places + column.low for column, places in used]))
@@ -144,13 +161,24 @@ def _numbered(*used: tuple[Column, Indices]) -> tuple[tuple[str, ...], Indices, 
     return tuple(map(str, numbers.tolist())), first, second
 
 
-def _by_key(key: Indices, table: Indices) -> tuple[Indices, Indices]:
-    """Sort the rows of a table by their keys, equal ones added."""
-    if (np.diff(key) > 0).all():
-        return key, table
-    order = np.argsort(key, kind="stable")
-    first = np.flatnonzero(np.diff(key[order], prepend=-1))
-    return key[order][first], np.add.reduceat(table[order], first, axis=0)
+def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
+    """Return the keys of rows, sorted, and those rows of a table, equal keys added."""
+    chosen = key[rows]
+    if not (np.diff(chosen) > 0).all():
+        order = np.argsort(chosen, kind="stable")
+        chosen, rows = chosen[order], rows[order]
+    elif len(rows) == len(table):
+        return chosen, table
+    first = np.flatnonzero(np.diff(chosen, prepend=-1))
+    table = table.take(rows, axis=0)
+    return chosen[first], table if len(first) == len(rows) else np.add.reduceat(table, first)
+
+
+def _take(table: Table, places: Indices) -> Table:
+    """Return columns, without a copy where they lie beside each other."""
+    if len(places) and (np.diff(places) == 1).all():
+        return table[:, places[0] : places[-1] + 1]
+    return table.take(places, axis=1)
 
 
 def check_lengths(expected: int, **lengths: int) -> None:

@@ -1,0 +1,162 @@
+"""Columns of labels as whole numbers, taken as they are where they are such already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.core.labels import Encoded, coded, encode, label_array, text_column
+from equipoise.metrics.texts import coded_views
+from equipoise.stats.threads import each, threads
+
+Indices = npt.NDArray[np.int64]
+Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
+
+# Below this, floats tell all whole numbers apart.
+_EXACT = 1 << 53
+# Rows that stay in the cache while the smallest and the largest of them are found.
+_CHUNK = 1 << 15
+# A range of numbers that is no waste however few rows there are.
+_RANGE = 1 << 12
+# Rows from which on a compiled pass over views of text is quicker than loading it takes.
+_MANY = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Labels as whole numbers from `low` on; the distance from it is a label's place.
+
+    Attributes
+    ----------
+    values : ndarray of integers or booleans, shape (n,)
+    low : int
+    size : int
+        Places there are, used or not.
+    names : tuple of str or None
+        What places 1, 2, ... stand for, place 0 being missing; None: the numbers themselves.
+    ordered : bool
+        Whether places are in the order of their labels.
+    """
+
+    values: Whole
+    low: int
+    size: int
+    names: tuple[str, ...] | None = None
+    ordered: bool = True
+
+    @classmethod
+    def of(cls, labels: Any, *, what: str) -> Column:
+        """Take labels as they are where they are numbers of a small range; encode others.
+
+        Raises
+        ------
+        InputError
+            As `equipoise.core.labels.encode`.
+        """
+        known = _viewed(labels) or coded(labels)
+        if known is not None:
+            names = known.vocabulary
+            return cls(np.asarray(known.codes), -1, len(names) + 1, names, ordered=False)
+        array = label_array(labels, what=what)
+        if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
+            low, high = _range(array)
+            size = high - low + 1
+            if size <= max(_RANGE, len(array)) and low > -_EXACT and high < _EXACT:
+                return cls(array, low, size)
+        return cls.coded(*encode(array, what=what))
+
+    @classmethod
+    def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
+        """Take codes into names, -1 being missing."""
+        return cls(codes, -1, len(names) + 1, names)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether labels are the numbers themselves."""
+        return self.names is None and self.values.dtype.kind != "b"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def used(self, places: Indices) -> Indices:
+        """Return places in the order of their labels, without that of missing ones."""
+        places = places[~self.missing(places)]
+        if self.ordered:
+            return places
+        texts = self.texts(places)
+        return places[sorted(range(len(texts)), key=texts.__getitem__)]
+
+    def places(self) -> Indices:
+        """Return the place of each row."""
+        return np.asarray(self.values, dtype=np.int64) - self.low
+
+    def lacks(self) -> npt.NDArray[np.bool_]:
+        """Whether each row has no label."""
+        return self.missing(self.places())
+
+    def missing(self, places: Indices) -> npt.NDArray[np.bool_]:
+        """Whether places stand for a missing label."""
+        return np.asarray((places == 0) & (self.names is not None))
+
+    def texts(self, places: Indices) -> list[str]:
+        """Return the labels of places, none of them missing."""
+        if self.names is not None:
+            return [self.names[place - 1] for place in places.tolist()]
+        return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
+
+
+def columns(*named: tuple[Any, str]) -> list[Column]:
+    """Take several labels, each with its name for errors, spread over threads.
+
+    Raises
+    ------
+    InputError
+        As `Column.of`.
+    """
+    # Those of numbers are spread by rows.
+    numbers = [isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" for labels, _ in named]
+    others = each(
+        lambda one: Column.of(one[0], what=one[1]),
+        [one for one, number in zip(named, numbers, strict=True) if not number],
+    )
+    left = iter(others)
+    return [
+        Column.of(labels, what=what) if number else next(left)
+        for (labels, what), number in zip(named, numbers, strict=True)
+    ]
+
+
+def _viewed(labels: Any) -> Encoded | None:
+    """Return the codes of many views of text, None where there is a quicker way."""
+    if isinstance(labels, Encoded) or getattr(labels, "shape", (0,))[0] < _MANY:
+        return None
+    column = text_column(labels)
+    if column is None or not pa.types.is_string_view(column.type):
+        return None
+    return coded_views(column)
+
+
+def _range(array: Whole) -> tuple[int, int]:
+    """Return the smallest and the largest, reading each stretch of rows from memory once."""
+    ends = each(lambda rows: _range_of(array[rows.start : rows.stop]), stretches(len(array)))
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _range_of(array: Whole) -> tuple[int, int]:
+    parts = [array[start : start + _CHUNK] for start in range(0, len(array), _CHUNK)]
+    return min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
+
+
+def stretches(rows: int) -> list[range]:
+    """Cut rows into as many stretches as there are threads, few rows into one.
+
+    For what does not depend on how rows are cut, such as sums of whole numbers.
+    """
+    many = threads() if rows >= _CHUNK else 1
+    ends = [rows * part // many for part in range(many + 1)]
+    return [range(start, end) for start, end in pairwise(ends)]
