@@ -21,13 +21,25 @@ _STATE = "state.json"
 
 
 @dataclass(frozen=True)
+class TableFile:
+    """A file as it was when the pictures were looked up: another of its name is another file."""
+
+    path: str
+    stamp: tuple[int, int]
+
+    @property
+    def mapped(self) -> bool:
+        """Whether it is Arrow's own form, as `save_to_disk` writes it."""
+        return self.path.endswith(".arrow")
+
+
+@dataclass(frozen=True)
 class Rows:
     """Pictures that are rows of Parquet or Arrow files.
 
     Attributes
     ----------
-    files : tuple of str
-        The files, in order.
+    files : tuple of TableFile
     starts : tuple of int
         The number of the first row of each stretch of rows that is read together.
     stretches : tuple of (int, int)
@@ -38,7 +50,7 @@ class Rows:
         The row of each picture.
     """
 
-    files: tuple[str, ...]
+    files: tuple[TableFile, ...] = field(repr=False)
     starts: tuple[int, ...] = field(repr=False)
     stretches: tuple[tuple[int, int], ...] = field(repr=False)
     column: str
@@ -48,12 +60,13 @@ class Rows:
         """Return the bytes of one picture."""
         row = self.places[place]
         at = bisect_right(self.starts, row) - 1
-        file, group = self.stretches[at]
+        number, group = self.stretches[at]
+        file = self.files[number]
         try:
-            value = _stretch(self.files[file], group, self.column)[row - self.starts[at]].as_py()
-        except pa.ArrowException as error:
-            raise OSError(f"{self.files[file]} cannot be read: {error}") from error
-        return _bytes(value, Path(self.files[file]).parent)
+            value = _stretch(file, group, self.column)[row - self.starts[at]].as_py()
+        except (pa.ArrowException, IndexError) as error:
+            raise OSError(f"row {row} of {file.path} cannot be read: {error}") from error
+        return _bytes(value, Path(file.path).parent)
 
     def take(self, places: Sequence[int]) -> Rows:
         """Return some of the pictures."""
@@ -85,26 +98,20 @@ def pictures_on_disk(
         When there is no such data set or column, or ids repeat.
     """
     name = str(folder_or_parquet)
-    files = _files(folder_or_parquet)
-    starts, stretches, n = [], [], 0
-    ids: list[str] = []
-    for number, file in enumerate(files):
-        kind = _column_type(file, image, name)
-        if not _holds_images(kind):
-            raise DataError(
-                f"it holds {kind}",
-                file=name,
-                column=image,
-                expected="images: bytes, or a struct of bytes and path",
-            )
-        for group, rows in enumerate(_sizes(file)):
-            starts.append(n)
-            stretches.append((number, group))
-            n += rows
-        ids += _ids(file, id, name)
-    if id is None:
-        ids = [f"{row:0{len(str(max(n - 1, 0)))}d}" for row in range(n)]
-    source = Rows(tuple(map(str, files)), tuple(starts), tuple(stretches), image, tuple(range(n)))
+    try:
+        files = [_stamped(path) for path in _files(folder_or_parquet)]
+        starts, stretches, n = [], [], 0
+        for number, file in enumerate(files):
+            _check(file, image, name)
+            for group, rows in enumerate(_sizes(file)):
+                starts.append(n)
+                stretches.append((number, group))
+                n += rows
+        ids = _ids(files, id, name) or [f"{row:0{len(str(n - 1))}d}" for row in range(n)]
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        told = str(error).partition("\n")[0]
+        raise DataError(f"it cannot be read: {told}", file=name) from error
+    source = Rows(tuple(files), tuple(starts), tuple(stretches), image, tuple(range(n)))
     return sorted_by_id(name, ids, source, None)
 
 
@@ -133,15 +140,27 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _column_type(file: Path, column: str, name: str) -> pa.DataType:
-    schema = _schema(file, name)
+def _stamped(path: Path) -> TableFile:
+    found = path.stat()
+    return TableFile(str(path), (found.st_mtime_ns, found.st_size))
+
+
+def _check(file: TableFile, column: str, name: str) -> None:
+    schema = _schema(file)
     if column not in schema.names:
         raise DataError(
             f"there is no such column; there are {', '.join(schema.names)}",
             file=name,
             column=column,
         )
-    return schema.field(column).type
+    kind = schema.field(column).type
+    if not _holds_images(kind):
+        raise DataError(
+            f"it holds {kind}",
+            file=name,
+            column=column,
+            expected="images: bytes, or a struct of bytes and path",
+        )
 
 
 def _holds_images(kind: pa.DataType) -> bool:
@@ -150,50 +169,50 @@ def _holds_images(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _schema(file: Path, name: str) -> pa.Schema:
-    try:
-        if file.suffix == ".arrow":
-            return _stream(str(file)).schema
-        return pq.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(
-            f"it cannot be read: {str(error).partition(chr(10))[0]}", file=name
-        ) from None
+def _schema(file: TableFile) -> pa.Schema:
+    return _mapped(file).schema if file.mapped else pq.read_schema(file.path)
 
 
 @cache
-def _stream(file: str) -> pa.Table:
+def _mapped(file: TableFile) -> pa.Table:
     # What save_to_disk writes is a stream; mapped, it costs no memory until a row is read.
-    return pa.ipc.open_stream(pa.memory_map(file)).read_all()
+    return pa.ipc.open_stream(pa.memory_map(file.path)).read_all()
 
 
-def _sizes(file: Path) -> list[int]:
-    if file.suffix == ".arrow":
-        return [_stream(str(file)).num_rows]
-    metadata = pq.read_metadata(file)
+def _sizes(file: TableFile) -> list[int]:
+    if file.mapped:
+        return [_mapped(file).num_rows]
+    metadata = pq.read_metadata(file.path)
     return [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
 
 
-@lru_cache(maxsize=4)
-def _stretch(file: str, group: int, column: str) -> Any:
-    """Return a column of rows that are read together; the last few stay in memory."""
-    if file.endswith(".arrow"):
-        return _stream(file)[column]
-    return pq.ParquetFile(file).read_row_group(group, columns=[column])[column]
+@lru_cache(maxsize=2)
+def _stretch(file: TableFile, group: int, column: str) -> Any:
+    """Return a column of rows that are read together; the last two stay in memory."""
+    if file.mapped:
+        return _mapped(file)[column]
+    return pq.ParquetFile(file.path).read_row_group(group, columns=[column])[column]
 
 
-def _ids(file: Path, column: str | None, name: str) -> list[str]:
+def _ids(files: Sequence[TableFile], column: str | None, name: str) -> list[str]:
     if column is None:
         return []
-    _column_type(file, column, name)
-    table = _stream(str(file)) if file.suffix == ".arrow" else pq.read_table(file, columns=[column])
-    return [str(value) for value in table[column].to_pylist()]
+    ids = []
+    for file in files:
+        names = _schema(file).names
+        if column not in names:
+            raise DataError(
+                f"there is no such column; there are {', '.join(names)}", file=name, column=column
+            )
+        held = _mapped(file) if file.mapped else pq.read_table(file.path, columns=[column])
+        ids += ["" if value is None else str(value) for value in held[column].to_pylist()]
+    return ids
 
 
 def _bytes(value: Any, folder: Path) -> bytes:
     if isinstance(value, dict):
         inside, path = value.get("bytes"), value.get("path")
-        value = inside if inside is not None or not path else (folder / path).read_bytes()
+        value = (folder / path).read_bytes() if inside is None and path else inside
     if value is None:
         raise OSError("the row has no image")
     return bytes(value)

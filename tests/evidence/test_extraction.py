@@ -1,0 +1,397 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.evidence import (
+    Decoding,
+    Extraction,
+    Pictures,
+    RunOptions,
+    extract_answers,
+    extract_embeddings,
+    extract_probabilities,
+    extract_scores,
+    pictures_in_folder,
+    pictures_of_table,
+)
+from equipoise.models import ModelInfo
+from picture_models import Means, info, means, write_pictures
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    write_pictures(folder, 10)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def truth(folder: Path) -> list[list[float]]:
+    return [means(np.asarray(Image.open(path))) for path in sorted(folder.glob("*.png"))]
+
+
+def vectors(found: Extraction) -> NDArray[np.float32]:
+    return np.stack(found.table["embedding"].to_numpy())
+
+
+def part_bytes(found: Extraction) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in found.folder.glob("part-*")}
+
+
+def test_each_image_is_embedded_in_the_order_of_ids(photos: Path, store: Path) -> None:
+    model = Means()
+    found = extract_embeddings(pictures_in_folder(photos), model, store, part=4)
+    assert found.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(10)]
+    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
+    assert str(found.table.schema.field("embedding").type) == "fixed_size_list<element: float>[4]"
+    assert (found.computed, found.names, found.failures.num_rows) == (10, (), 0)
+    assert model.seen == [4, 4, 2]
+    assert found.folder.parent == store / "embeddings"
+    assert len(found.parts) == 3
+    assert all(pq.read_table(part).num_rows for part in found.parts)
+
+
+def test_what_lies_there_is_not_computed_again(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=4)
+    model = Means()
+    again = extract_embeddings(pictures, model, store, part=4)
+    assert model.seen == []
+    assert again.computed == 0
+    assert again.table.equals(first.table)
+    assert again.inputs == first.inputs
+
+
+def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(
+    photos: Path, tmp_path: Path
+) -> None:
+    (photos / "00003.png").write_bytes(b"broken")
+    names = sorted(path.name for path in photos.iterdir())
+    runs = []
+    for run in range(3):
+        order = np.random.default_rng(run).permutation(names).tolist()
+        pictures = pictures_of_table(order, order, root=photos, name="t")
+        found = extract_embeddings(pictures, Means(), tmp_path / f"{run}", part=3, max_failures=0.5)
+        files = part_bytes(found) | {
+            name: (found.folder / name).read_bytes()
+            for name in ("failures.parquet", "manifest.json")
+        }
+        runs.append((files, found.inputs))
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_only_the_part_of_a_changed_image_is_computed_anew(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=4)
+    Image.new("RGB", (8, 8), "red").save(photos / "00005.png")
+    model = Means()
+    again = extract_embeddings(pictures, model, store, part=4)
+    assert model.seen == [4]
+    assert again.computed == 4
+    np.testing.assert_allclose(vectors(again)[5], [255, 0, 0, 8])
+    assert again.parts[0] == first.parts[0]
+    assert again.parts[1] != first.parts[1]
+    assert sorted(again.folder.glob("part-*")) == sorted(again.parts)
+    assert again.inputs != first.inputs
+
+
+def test_a_lost_and_a_damaged_part_are_computed_anew(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=4)
+    first.parts[0].unlink()
+    first.parts[2].write_bytes(first.parts[2].read_bytes()[:200])
+    model = Means()
+    again = extract_embeddings(pictures, model, store, part=4)
+    assert sorted(model.seen) == [2, 4]
+    assert again.table.equals(first.table)
+
+
+OTHERS: dict[str, Any] = {
+    "weights": {"model": Means(info(weights_sha256="1" * 64))},
+    "preprocessing": {"model": Means(info(preprocessing={"size": 5}))},
+    "dtype": {"model": Means(info(dtype="bfloat16"))},
+    "decoding": {"decoding": Decoding(background=(0, 0, 0))},
+    "part": {"part": 5},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_model_or_setting_never_meets_old_evidence(
+    other: str, photos: Path, store: Path
+) -> None:
+    pictures = pictures_in_folder(photos)
+    plain: dict[str, Any] = {"model": Means(), "part": 4}
+    first = extract_embeddings(pictures, store=store, **plain)
+    second = extract_embeddings(pictures, store=store, **(plain | OTHERS[other]))
+    assert second.folder != first.folder
+    assert second.computed == 10
+    assert extract_embeddings(pictures, store=store, **plain).computed == 0
+
+
+def test_a_name_and_a_place_are_no_part_of_the_key(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store)
+    moved = photos.rename(photos.parent / "moved")
+    other = Means(info("hf:another/name", device="cpu"))
+    again = extract_embeddings(pictures_in_folder(moved), other, store)
+    assert again.folder == first.folder
+    assert again.computed == 0
+    assert again.info["name"] == "hf:another/name"
+
+
+def test_another_set_of_ids_is_another_extraction(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store)
+    fewer = extract_embeddings(pictures.take(range(9)), Means(), store)
+    assert fewer.folder != first.folder
+    assert fewer.table.num_rows == 9
+
+
+def test_the_same_file_under_two_ids_has_two_rows(photos: Path, store: Path) -> None:
+    pictures = pictures_of_table(
+        ["a", "b", "c"], ["00000.png", "00001.png", "00000.png"], root=photos, name="t"
+    )
+    found = extract_embeddings(pictures, Means(), store)
+    rows = vectors(found)
+    assert found.table["image_id"].to_pylist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(rows[0], rows[2])
+    assert not np.array_equal(rows[0], rows[1])
+
+
+def test_crops_are_cut_out_and_part_of_the_key(photos: Path, store: Path) -> None:
+    def cropped(crops: list[list[int]]) -> Pictures:
+        return pictures_of_table(["a", "b"], ["00000.png"] * 2, root=photos, name="t", crops=crops)
+
+    found = extract_embeddings(cropped([[0, 0, 4, 8], [4, 0, 8, 8]]), Means(), store)
+    whole = np.asarray(Image.open(photos / "00000.png"))
+    expected = [means(whole[:, :4]), means(whole[:, 4:])]
+    np.testing.assert_allclose(vectors(found), expected, rtol=1e-6)
+    other = extract_embeddings(cropped([[0, 0, 4, 8], [4, 0, 8, 7]]), Means(), store)
+    assert other.folder != found.folder
+    assert other.computed == 2
+
+
+class Everything:
+    """Offers all that can be asked."""
+
+    labels = ("cat", "dog", "none")
+
+    def __init__(self, about: ModelInfo | None = None) -> None:
+        self.info = about or info(dimension=None)
+
+    def predict_proba(self, images: Sequence[Any]) -> NDArray[np.float32]:
+        return np.array([[0.5, 0.25, 0.25]] * len(images), dtype=np.float32)
+
+    def features(self, images: Sequence[Any]) -> NDArray[np.float32]:
+        return np.array([[image.shape[1], 7] for image in images], dtype=np.float32)
+
+    def score(self, images: Sequence[Any], texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([[len(text) for text in texts] for _ in images], dtype=np.float32)
+
+    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+        return [f"{question} {image.shape[1]}" for image in images]
+
+
+def test_each_kind_of_model_fills_its_table(photos: Path, store: Path) -> None:
+    pictures, model = pictures_in_folder(photos).take(range(3)), Everything()
+    features = extract_embeddings(pictures, model, store)
+    assert features.table["embedding"].to_pylist() == [[8, 7], [9, 7], [10, 7]]
+    shares = extract_probabilities(pictures, model, store)
+    assert shares.names == ("cat", "dog", "none")
+    assert shares.table["probabilities"].to_pylist() == [[0.5, 0.25, 0.25]] * 3
+    scores = extract_scores(pictures, ["one", "three"], model, store)
+    assert scores.names == ("one", "three")
+    assert scores.table["scores"].to_pylist() == [[3, 5]] * 3
+    answers = extract_answers(pictures, "How wide?", model, store)
+    assert answers.table["answer"].to_pylist() == ["How wide? 8", "How wide? 9", "How wide? 10"]
+    assert {path.name for path in store.iterdir()} == {
+        "answers", "embeddings", "probabilities", "scores",
+    }  # fmt: skip
+
+
+def test_another_question_and_other_texts_are_asked_anew(photos: Path, store: Path) -> None:
+    pictures, model = pictures_in_folder(photos), Everything()
+    assert extract_answers(pictures, "Who?", model, store).computed == 10
+    assert extract_answers(pictures, "What?", model, store).computed == 10
+    assert extract_scores(pictures, ["a", "b"], model, store).computed == 10
+    assert extract_scores(pictures, ["b", "a"], model, store).computed == 10
+    assert extract_scores(pictures, ["a", "b"], model, store).computed == 0
+
+
+def test_answers_lie_in_smaller_parts_unless_asked_otherwise(photos: Path, store: Path) -> None:
+    write_pictures(photos, 40)
+    pictures = pictures_in_folder(photos)
+    assert len(extract_answers(pictures, "Who?", Everything(), store).parts) == 2
+    assert len(extract_answers(pictures, "Who?", Everything(), store, part=40).parts) == 1
+
+
+def test_what_a_model_says_is_kept_as_text_that_a_file_can_hold(photos: Path, store: Path) -> None:
+    class Odd(Everything):
+        def answer(self, images: Sequence[Any], question: str) -> list[str]:
+            return ["<b>\ud800\x00\n" for _ in images]
+
+    found = extract_answers(pictures_in_folder(photos), "Who?", Odd(), store)
+    assert {*found.table["answer"].to_pylist()} == {"<b>?\x00\n"}
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda p, s: extract_scores(p, ["x"], Means(), s),
+            "gives no scores of pairs. To do: name",
+        ),
+        (
+            lambda p, s: extract_probabilities(p, Means(), s),
+            "gives no probabilities. To do: name a",
+        ),
+        (
+            lambda p, s: extract_answers(p, "?", Means(), s),
+            "gives no answers. To do: name a model ",
+        ),
+        (
+            lambda p, s: extract_embeddings(p, Means(), s, features=True),
+            "gives no embeddings. To do: name a dual encoder or a classifier.",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_asked_that_is_refused(
+    ask: Any, message: str, photos: Path, store: Path
+) -> None:
+    with pytest.raises(ModelError, match=rf"^python:picture_models:means \(means\) {message}"):
+        ask(pictures_in_folder(photos), store)
+    assert not store.exists()
+
+
+def test_settings_out_of_range_are_refused(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    with pytest.raises(InputError, match=r"^engine is 'spark'; expected one of native, ray$"):
+        extract_embeddings(pictures, Means(), store, engine="spark")
+    with pytest.raises(InputError, match=r"^part is 0 and max_failures 0.05; expected 1 or more"):
+        extract_embeddings(pictures, Means(), store, part=0)
+    with pytest.raises(InputError, match=r"^part is 256 and max_failures 1.5; expected 1 or more"):
+        extract_embeddings(pictures, Means(), store, max_failures=1.5)
+    with pytest.raises(InputError, match=r"^scores need texts, each once$"):
+        extract_scores(pictures, ["a", "a"], Everything(), store)
+
+
+def test_a_model_is_loaded_by_its_name_as_the_options_say(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    found = extract_embeddings(
+        pictures, "python:picture_models:slow_means", store, options=RunOptions(device="cpu")
+    )
+    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
+    with pytest.raises(ModelError, match=r"^picture_models:nothing failed: Attrib"):
+        extract_embeddings(pictures, "python:picture_models:nothing", store)
+
+
+def test_progress_counts_every_image_once(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    for expected in ([4, 8, 10], [4, 8, 10]):
+        told: list[Any] = []
+
+        def tell(*step: Any, told: list[Any] = told) -> None:
+            told.append(step)
+
+        extract_embeddings(pictures, Means(), store, part=4, progress=tell)
+        assert told == [("images through the model", done, 10) for done in expected]
+
+
+def test_the_manifest_says_what_the_evidence_is(photos: Path, store: Path) -> None:
+    (photos / "00003.png").write_bytes(b"broken")
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.2)
+    manifest = json.loads((found.folder / "manifest.json").read_text())
+    assert manifest["whole"] is True
+    assert (manifest["images"], manifest["rows"]) == (10, 9)
+    assert manifest["failures"] == {"decode": 1}
+    assert manifest["model"]["name"] == "python:picture_models:means"
+    assert manifest["key"]["decoding"] == Decoding().facts
+    assert {*manifest["versions"]} == {"equipoise", "daft", "pillow", "pyarrow"}
+    failures = pq.read_table(found.folder / "failures.parquet")
+    assert failures.equals(found.failures)
+    assert failures["image_id"].to_pylist() == ["00003.png"]
+
+
+def test_the_input_of_an_audit_is_told_by_content(photos: Path, store: Path) -> None:
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store)
+    (part,) = found.parts
+    assert found.inputs == {
+        f"evidence/embeddings/{found.folder.name}": {
+            "sha256": hashlib.sha256(part.read_bytes()).hexdigest(),
+            "bytes": part.stat().st_size,
+            "rows": 10,
+        }
+    }
+
+
+def test_large_pictures_go_to_the_model_in_smaller_batches(
+    photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("equipoise.evidence.working._HELD", 3 * 8 * 8)
+    model = Means()
+    found = extract_embeddings(pictures_in_folder(photos), model, store)
+    assert model.seen == [2, 2, 2, 2, 2]
+    np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
+
+
+def test_no_more_images_go_to_the_model_at_once_than_its_kind_of_device_bears(
+    tmp_path: Path, store: Path
+) -> None:
+    write_pictures(tmp_path / "many", 70)
+    pictures = pictures_in_folder(tmp_path / "many")
+    for device, batches in (("cpu", [32, 32, 6]), ("cuda:0", [70])):
+        model = Means(replace(info(), device=device))
+        extract_embeddings(pictures, model, store)
+        assert model.seen == batches
+
+
+OFFLINE = """
+import socket, sys
+from pathlib import Path
+
+def refuse(self, address, *more):
+    if self.family != socket.AF_UNIX:
+        print("reached for", address, file=sys.stderr)
+        raise SystemExit(9)
+
+socket.socket.connect = socket.socket.connect_ex = refuse
+socket.getaddrinfo = lambda *asked, **more: refuse(socket.socket(), asked)
+from picture_models import Means
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+
+found = extract_embeddings(pictures_in_folder(Path(sys.argv[1])), Means(), Path(sys.argv[2]))
+import os, time
+time.sleep(0.5)
+print(found.table.num_rows, os.environ["DO_NOT_TRACK"], os.environ["SCARF_NO_ANALYTICS"])
+"""
+
+
+def test_nothing_is_sent_anywhere(photos: Path, store: Path) -> None:
+    opted = ("SCARF_NO_ANALYTICS", "DO_NOT_TRACK", "DAFT_ANALYTICS_ENABLED")
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, photos, store],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent.parent,
+        env={name: value for name, value in os.environ.items() if name not in opted},
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["10", "1", "1"]

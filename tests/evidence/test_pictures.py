@@ -1,0 +1,206 @@
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core.errors import DataError
+from equipoise.evidence import pictures_in_folder, pictures_of_table, pictures_on_disk
+
+
+def files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+
+
+def test_a_folder_gives_its_pictures_by_their_path_inside(tmp_path: Path) -> None:
+    files(tmp_path, "b.JPG", "a/2.png", "a/10.webp", "notes.txt", ".hidden.png", "a/.cache/1.png")
+    pictures = pictures_in_folder(tmp_path)
+    assert pictures.ids.tolist() == ["a/10.webp", "a/2.png", "b.JPG"]
+    assert [pictures.read(place) for place in range(3)] == [b"a/10.webp", b"a/2.png", b"b.JPG"]
+    assert pictures.left_out == 3
+    assert pictures.name == str(tmp_path)
+    assert len(pictures) == 3
+
+
+def test_a_name_that_is_no_utf_8_becomes_text(tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xff.png"
+    Path(os.fsdecode(odd)).write_bytes(b"odd")
+    pictures = pictures_in_folder(tmp_path)
+    assert pictures.ids.tolist() == ["\\xff.png"]
+    assert pictures.read(0) == b"odd"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        ((), "no picture among 0 files. Expected: files that end in .avif, .bmp,"),
+        (("a.txt", "b.csv"), "no picture among 2 files. Expected: files that end in .avif, .bmp,"),
+    ],
+)
+def test_a_folder_without_pictures_is_refused(
+    tmp_path: Path, make: tuple[str, ...], message: str
+) -> None:
+    files(tmp_path, *make)
+    with pytest.raises(DataError, match=re.escape(f"{tmp_path}: {message}")):
+        pictures_in_folder(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none: there is no such folder. To do: give the folder"):
+        pictures_in_folder(tmp_path / "none")
+
+
+def test_a_table_gives_its_pictures_in_the_order_of_ids(tmp_path: Path) -> None:
+    files(tmp_path, "one.png", "sub/two.png")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.png"
+    outside.write_bytes(b"outside")
+    pictures = pictures_of_table(
+        ["c", "a", "b", "a2"],
+        ["one.png", Path("sub/two.png"), str(outside), "one.png"],
+        root=tmp_path,
+        name="images.csv",
+        crops=[[0, 0, 1, 1], [0, 0, 2, 2], [0, 0, 3, 3], [0, 0, 4, 4]],
+    )
+    assert pictures.ids.tolist() == ["a", "a2", "b", "c"]
+    read = [pictures.read(place) for place in range(4)]
+    assert read == [b"sub/two.png", b"one.png", b"outside", b"one.png"]
+    assert pictures.crops is not None
+    assert pictures.crops[:, 2].tolist() == [2, 4, 3, 1]
+    some = pictures.take([3, 1])
+    assert some.ids.tolist() == ["c", "a2"]
+    assert some.read(0) == b"one.png"
+    assert some.crops is not None
+    assert some.crops[:, 2].tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("ids", "paths", "crops", "message"),
+    [
+        ([], [], None, "t.csv: there are no images"),
+        (["a"], [], None, "t.csv: 1 ids and 0 paths. Expected: as many."),
+        (["a", ""], ["x", "y"], None, "t.csv, row 2: the id is empty"),
+        (["a", "b"], ["x", ""], None, "t.csv, row 2: the path of the image is empty"),
+        (
+            ["b", "a", "b"],
+            ["x", "y", "z"],
+            None,
+            "t.csv: the id 'b' stands in rows 1 and 3. Expected: each image once. To do: give each "
+            "image an id of its own.",
+        ),
+        (["a"], ["x"], [[1, 2, 3]], "t.csv: crops of shape (1, 3) for 1 images. Expected: (1, 4)."),
+        (
+            ["a", "b"],
+            ["x", "y"],
+            [[0, 0, 1, 1], [5, 0, 5, 9]],
+            "t.csv, row 2: the crop [5, 0, 5, 9] holds no pixel. Expected: 0 ≤ left < right and "
+            "0 ≤ top < bottom.",
+        ),
+        (["a"], ["x"], [[-1, 0, 1, 1]], "t.csv, row 1: the crop [-1, 0, 1, 1] holds no pixel"),
+    ],
+)
+def test_a_table_that_is_unclear_is_refused(
+    ids: list[str], paths: list[str], crops: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=f"^{re.escape(message)}"):
+        pictures_of_table(ids, paths, root=Path(), name="t.csv", crops=crops)
+
+
+def images(n: int, *, struct: bool = True) -> pa.Array:
+    if not struct:
+        return pa.array([b"%d" % k for k in range(n)])
+    return pa.array([{"bytes": b"%d" % k, "path": f"{k}.png"} for k in range(n)])
+
+
+def test_parquet_with_images_is_read_row_group_by_row_group(tmp_path: Path) -> None:
+    for part, first in enumerate((0, 7)):
+        table = pa.table({"image": images(20).slice(first, 7)})
+        pq.write_table(table, tmp_path / f"train-{part}.parquet", row_group_size=3)
+    pictures = pictures_on_disk(tmp_path)
+    assert pictures.ids.tolist() == [f"{k:02d}" for k in range(14)]
+    assert [pictures.read(place) for place in range(14)] == [b"%d" % k for k in range(14)]
+
+
+def test_ids_of_a_column_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"pixels": images(3, struct=False), "key": [10, 9, 8]}), path)
+    pictures = pictures_on_disk(path, image="pixels", id="key")
+    assert pictures.ids.tolist() == ["10", "8", "9"]
+    assert [pictures.read(place) for place in range(3)] == [b"0", b"2", b"1"]
+
+
+def arrow_stream(path: Path, table: pa.Table, rows: int) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table, max_chunksize=rows)
+
+
+def test_what_save_to_disk_writes_is_read(tmp_path: Path) -> None:
+    for part, first in enumerate((0, 4)):
+        table = pa.table({"image": images(9).slice(first, 5 - part)})
+        arrow_stream(tmp_path / f"data-0000{part}-of-00002.arrow", table, 2)
+    (tmp_path / "dataset_info.json").write_text("{}")
+    names = [{"filename": f"data-0000{part}-of-00002.arrow"} for part in (0, 1)]
+    (tmp_path / "state.json").write_text(str({"_data_files": names}).replace("'", '"'))
+    pictures = pictures_on_disk(tmp_path)
+    assert [pictures.read(k) for k in (0, 4, 5, 8)] == [b"0", b"4", b"4", b"7"]
+
+
+def test_a_row_may_name_a_file_and_may_hold_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(b"beside")
+    rows = [{"bytes": None, "path": "x.png"}, {"bytes": None, "path": None}, None]
+    pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
+    pictures = pictures_on_disk(tmp_path / "t.parquet")
+    assert pictures.read(0) == b"beside"
+    for place in (1, 2):
+        with pytest.raises(OSError, match=r"^the row has no image$"):
+            pictures.read(place)
+
+
+def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"image": [b"old"]}), path)
+    assert pictures_on_disk(path).read(0) == b"old"
+    pq.write_table(pa.table({"image": [b"changed"]}), path)
+    assert pictures_on_disk(path).read(0) == b"changed"
+
+
+def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none: there is no such file or folder\.$"):
+        pictures_on_disk(tmp_path / "none")
+    with pytest.raises(DataError, match=r"it holds no data set. Expected: Parquet files, or what"):
+        pictures_on_disk(tmp_path)
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(DataError, match=r"it holds several splits: train, test. To do: name the f"):
+        pictures_on_disk(tmp_path)
+    (tmp_path / "broken.parquet").write_text("no Parquet")
+    with pytest.raises(DataError, match=r"broken.parquet: it cannot be read: "):
+        pictures_on_disk(tmp_path / "broken.parquet")
+    pq.write_table(pa.table({"image": [1, 2], "name": ["a", "a"]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"column 'image': it holds int64. Expected: images: bytes"):
+        pictures_on_disk(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=r"column 'x': there is no such column; there are image, n"):
+        pictures_on_disk(tmp_path / "t.parquet", image="x")
+    pq.write_table(pa.table({"image": [b"1", b"2"], "name": ["a", "a"]}), tmp_path / "u.parquet")
+    with pytest.raises(DataError, match=r"the id 'a' stands in rows 1 and 2"):
+        pictures_on_disk(tmp_path / "u.parquet", id="name")
+    with pytest.raises(DataError, match=r"column 'y': there is no such column; there are image, n"):
+        pictures_on_disk(tmp_path / "u.parquet", id="y")
+    pq.write_table(pa.table({"image": pa.array([], pa.binary())}), tmp_path / "v.parquet")
+    with pytest.raises(DataError, match=r"v.parquet: there are no images\.$"):
+        pictures_on_disk(tmp_path / "v.parquet")
+
+
+def test_many_ids_keep_their_paths() -> None:
+    n = 10_000
+    order = np.random.default_rng(0).permutation(n)
+    pictures = pictures_of_table(
+        [f"{k:06d}" for k in order], [f"{k}" for k in order], root=Path("/r"), name="t"
+    )
+    assert pictures.ids[5] == "000005"
+    assert pictures.take([5]).source == type(pictures.source)(("/r/5",))  # type: ignore[call-arg]
