@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.running.runner import Offer
+from equipoise.core.errors import ModelError
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer
 
 Floats = npt.NDArray[np.float32]
@@ -41,15 +42,31 @@ class Deferred:
         What it is: its files are those that it was loaded from.
     load : callable
         Loads it.
+    forget : callable
+        Called where it is another model now.
     """
 
     info: ModelInfo
     load: Callable[[], Any] = field(repr=False)
+    forget: Callable[[], None] = field(repr=False)
 
     @cached_property
     def model(self) -> Any:
-        """The model, loaded."""
-        return self.load()
+        """The model, loaded.
+
+        Raises
+        ------
+        ModelError
+            When it is another than it was, though its files are the same.
+        """
+        found = self.load()
+        if found.info.key == self.info.key:
+            return found
+        self.forget()
+        raise ModelError(
+            f"{self.info.name} runs otherwise here than where it was run before, though its files "
+            "are the same. To do: run the same command again, which starts anew with it"
+        )
 
 
 class DeferredEncoder(Deferred):
@@ -102,10 +119,14 @@ class DeferredAnswerer(Deferred):
 
 
 def deferred(
-    offer: Offer, info: ModelInfo, labels: tuple[str, ...], load: Callable[[], Any]
+    offer: Offer,
+    info: ModelInfo,
+    labels: tuple[str, ...],
+    load: Callable[[], Any],
+    forget: Callable[[], None],
 ) -> Deferred:
     """Return a model that is loaded when it has to run."""
     if offer == "classifier":
-        return DeferredClassifier(info, load, labels)
+        return DeferredClassifier(info, load, forget, labels)
     kinds = {"encoder": DeferredEncoder, "scorer": DeferredScorer, "answerer": DeferredAnswerer}
-    return kinds[offer](info, load)
+    return kinds[offer](info, load, forget)

@@ -8,12 +8,13 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from equipoise import __version__
-from equipoise.audits.running.opened import Deferred, deferred, offer_of
+from equipoise.audits.running.opened import deferred, offer_of
 from equipoise.audits.running.runner import Offer
 from equipoise.core.errors import EquipoiseError
 from equipoise.evidence.asking import RunOptions
@@ -60,9 +61,10 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     """
     path = _place(name, options, store)
     known = None if path is None else _read(path)
-    if known is not None:
+    if path is not None and known is not None:
+        forget = partial(path.unlink, missing_ok=True)
         info = replace(known.info, name=name)
-        return deferred(known.offer, info, known.labels, lambda: options.load(name))
+        return deferred(known.offer, info, known.labels, lambda: options.load(name), forget)
     model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
@@ -76,11 +78,6 @@ def recalled(name: str, store: Path) -> Remembered | None:
     every = sorted(folder.glob("*.json")) if folder.is_dir() else []
     found = [one for path in every if (one := _read(path)) is not None and one.info.name == name]
     return found[-1] if found else None
-
-
-def weights_loaded(model: Any) -> bool:
-    """Whether a model has its weights in memory."""
-    return not isinstance(model, Deferred) or "model" in vars(model)
 
 
 def _place(name: str, options: RunOptions, store: Path) -> Path | None:
@@ -127,9 +124,13 @@ def _asked(name: str, options: RunOptions) -> Any:
     from equipoise.models.options import Options
 
     return Options(
-        name, options.device, options.dtype, options.revision, options.allow_pickle,
-        options.trust_remote_code,
-    )  # fmt: skip
+        name,
+        device=options.device,
+        dtype=options.dtype,
+        revision=options.revision,
+        allow_pickle=options.allow_pickle,
+        trust_remote_code=options.trust_remote_code,
+    )
 
 
 def _libraries() -> dict[str, str]:
@@ -155,14 +156,14 @@ def _read(path: Path) -> Remembered | None:
 
 def _write(path: Path, known: Remembered) -> None:
     """Keep what a model is; where that fails the next run loads it again."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     told = {"offer": known.offer, "labels": known.labels, "info": asdict(known.info)}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8") as file:
+        with unfinished.open("w", encoding="utf-8") as file:
             json.dump(told, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
+        unfinished.replace(path)
     except OSError:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)

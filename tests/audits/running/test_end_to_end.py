@@ -1,0 +1,227 @@
+"""From pictures and a model to a report, in one configuration and through the real command."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from audits.running.worlds import CHOSEN, KINDS, retrieval, written
+from equipoise import audits, report
+from equipoise.audits.running import remembered
+from equipoise.cli.app import app, run
+from equipoise.core import AuditResult
+
+Audit = Callable[[dict[str, Any], str], AuditResult]
+
+
+@pytest.fixture
+def audit(world: Path) -> Audit:
+    """Run `equipoise audit` on a configuration; give the run."""
+
+    def ran(values: dict[str, Any], name: str) -> AuditResult:
+        config, out = written(world, values), world / name
+        done = CliRunner().invoke(app, ["audit", str(config), "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        return report.read(out)
+
+    return ran
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The models that are loaded."""
+    found: list[str] = []
+    load = remembered.RunOptions.load
+
+    def counted(options: Any, name: str) -> Any:
+        found.append(name)
+        return load(options, name)
+
+    monkeypatch.setattr(remembered.RunOptions, "load", counted)
+    yield found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_run_gives_the_same_bytes_and_runs_no_model(
+    kind: str, audit: Audit, world: Path, loads: list[str]
+) -> None:
+    first = audit(KINDS[kind](), "first")
+    assert loads == [f"hf:{world / 'clip'}"]
+    second = audit(KINDS[kind](), "second")
+    assert len(loads) == 1
+    assert first.findings
+    for file in ("findings.parquet", "findings.json"):
+        assert (world / "first" / file).read_bytes() == (world / "second" / file).read_bytes()
+    assert first.manifest.models == second.manifest.models
+    assert first.manifest.inputs == second.manifest.inputs
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_manifest_says_what_was_asked_what_ran_and_what_it_gave(
+    kind: str, audit: Audit
+) -> None:
+    manifest = audit(KINDS[kind](), "run").manifest
+    assert manifest.config["models"] == {"m": {"model": "hf:clip"}}
+    assert manifest.resolved["extraction"]["store"] == "evidence"
+    about = manifest.models["m"]
+    assert (about["family"], about["dimension"], about["dtype"]) == ("clip", 64, "float32")
+    assert len(about["weights_sha256"]) == 64
+    evidence = {name: rows for name, rows in manifest.inputs.items() if "evidence/" in name}
+    images = next(one for name, one in evidence.items() if "embeddings" in name)
+    assert images["rows"] == 96
+    asked = manifest.counts["prepared"]["models"]["m"]
+    assert asked["images"] == {"asked": 96, "failed": 0}
+    assert {name.split("/")[1] for name in evidence} == (
+        {"embeddings"} if kind == "diversity" else {"embeddings", "texts"}
+    )
+
+
+def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
+    audit: Audit, world: Path
+) -> None:
+    from equipoise.models import load_model
+
+    clip = load_model(f"hf:{world / 'clip'}", device="cpu", dtype="float32")
+    images = pl.read_csv(world / "images.csv")
+    pixels = [np.asarray(Image.open(world / "pictures" / one)) for one in images["file"]]
+    np.savez(world / "own.npz", vectors=clip.embed_images(pixels), ids=images["image_id"])
+    texts = pl.read_csv(world / "queries.csv")["text"].to_list()
+    np.save(world / "queries.npy", clip.embed_texts(texts))
+    files = {
+        "images": {"file": "own.npz", "array": "vectors", "ids": "ids"},
+        "queries": {"file": "queries.npy"},
+    }
+    values = retrieval() | {"models": {"run": {"model": "hf:clip"}, "read": files}}
+    result = audit(values, "mixed")
+    by_model = {
+        name: {(f.metric, f.subject, f.null): f.value for f in result.findings if f.model == name}
+        for name in ("run", "read")
+    }
+    assert by_model["run"].keys() == by_model["read"].keys()
+    for place, value in by_model["run"].items():
+        assert value == pytest.approx(by_model["read"][place], abs=1e-5, nan_ok=True)
+    assert result.manifest.models.keys() == {"run"}
+
+
+def test_a_changed_picture_is_embedded_anew_and_no_other_part(
+    audit: Audit, world: Path, loads: list[str]
+) -> None:
+    values = retrieval() | {"extraction": {"part": 24}}
+    before = audit(values, "before")
+    parts = {path.name for path in (world / "evidence" / "embeddings").rglob("part-*")}
+    picture = sorted((world / "pictures").iterdir())[30]
+    Image.new("RGB", (64, 64), (255, 0, 0)).save(picture)
+    after = audit(values, "after")
+    changed = {path.name for path in (world / "evidence" / "embeddings").rglob("part-*")}
+    assert len(parts) == len(changed) == 4
+    assert [name[:10] for name in sorted(parts - changed)] == ["part-00001"]
+    assert len(loads) == 2
+    assert [f.value for f in before.findings] != [f.value for f in after.findings]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pictures_that_cannot_be_decoded_are_counted_by_group(
+    kind: str, audit: Audit, world: Path
+) -> None:
+    images = pl.read_csv(world / "images.csv")
+    level = images.filter(pl.col("frame") == "level")["file"].to_list()
+    upright = images.filter(pl.col("frame") == "upright")["file"].to_list()
+    for name in level[:3]:
+        (world / "pictures" / name).write_bytes(b"\x89PNG no picture")
+    (world / "pictures" / upright[0]).unlink()
+    result = audit(KINDS[kind](), "run")
+    rows = result.tables["failures"].to_pylist()
+    groups = "sets" if kind == "associations" else "frame"
+    found = {
+        (row["stage"], row["group"]): (row["n"], row["of"])
+        for row in rows
+        if row["groups"] in ("", groups)
+    }
+    assert {row["model"] for row in rows} == {"m"}
+    assert found == {
+        ("decode", ""): (3, 96),
+        ("decode", "level"): (3, 48),
+        ("decode", "upright"): (0, 48),
+        ("read", ""): (1, 96),
+        ("read", "level"): (0, 48),
+        ("read", "upright"): (1, 48),
+    }
+    failed = [one for one in result.manifest.notes if "failed" in one]
+    assert any("4 of 96 images failed and are in no number" in one for one in failed)
+    assert any(
+        "3 of the 48 images of level failed, and 1 of the 48 of upright" in o for o in failed
+    )
+    page = (world / "run" / "report.html").read_text(encoding="utf-8")
+    assert 'id="failures"' in page
+    assert "Images that could not be used" in page
+
+
+def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = sorted((world / "pictures").iterdir())
+    for picture in pictures[:6]:
+        picture.write_bytes(b"")
+    out = str(world / "run")
+    assert run(["audit", str(written(world, retrieval())), "--out", out]) == 2
+    said = capsys.readouterr().err
+    assert "6 of 96 images failed" in said
+    assert "raise max_failures" in said
+    assert not Path(out).exists()
+    more = written(world, retrieval() | {"extraction": {"max_failures": 0.1}})
+    assert run(["audit", str(more), "--out", out]) == 0
+
+
+def test_two_names_of_one_model_are_computed_once(audit: Audit, world: Path) -> None:
+    again = {"model": f"hf:{world / 'clip'}"}
+    result = audit(retrieval() | {"models": {"a": {"model": "hf:clip"}, "b": again}}, "run")
+    assert len([*(world / "evidence" / "embeddings").iterdir()]) == 1
+    by_model = [[f.value for f in result.findings if f.model == name] for name in "ab"]
+    np.testing.assert_equal(*by_model)
+
+
+def test_a_folder_of_pictures_needs_no_table(audit: Audit, world: Path) -> None:
+    for row in pl.read_csv(world / "images.csv").iter_rows(named=True):
+        place = world / "sorted" / row["frame"]
+        place.mkdir(parents=True, exist_ok=True)
+        (world / "pictures" / row["file"]).rename(place / row["file"])
+    values = KINDS["diversity"]()
+    values["data"] = {"images": {"folder": "sorted", "levels": ["frame"]}, "sets": ["frame"]}
+    result = audit(values, "run")
+    sizes = {row["group"]: row["n"] for row in result.tables["group_sizes"].to_pylist()}
+    assert sizes == {"level": 48, "upright": 48}
+
+
+def test_templates_are_averaged_as_unit_vectors(audit: Audit, world: Path) -> None:
+    from equipoise.models import load_model
+
+    templates = ["a picture of {}", "{}"]
+    values = retrieval()
+    values["queries"] |= {"templates": templates}
+    result = audit(values, "run")
+    clip = load_model(f"hf:{world / 'clip'}", device="cpu", dtype="float32")
+    texts = pl.read_csv(world / "queries.csv")["text"].to_list()
+    every = np.stack([clip.embed_texts([one.format(text) for text in texts]) for one in templates])
+    every /= np.linalg.norm(every, axis=-1, keepdims=True)
+    mean = every.astype(np.float64).mean(axis=0)
+    np.save(world / "q.npy", mean)
+    prepared = audits.prepare(audits.load_config(world / "audit.yaml"), base=world)
+    section = prepared.config.models["m"].queries
+    own = np.stack(section.file["embedding"].to_pylist())
+    expected = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+    np.testing.assert_allclose(own, expected, atol=1e-6)
+    assert section.file["id"].to_pylist() == ["q0", "q1", "q2", "q3"]
+    assert result.manifest.counts["prepared"]["models"]["m"]["queries"]["asked"] == len(CHOSEN)
+
+
+def test_json_of_the_manifest_is_plain(audit: Audit, world: Path) -> None:
+    audit(retrieval(), "run")
+    told = json.loads((world / "run" / "manifest.json").read_text())
+    assert told["models"]["m"]["name"] == f"hf:{world / 'clip'}"
+    assert isinstance(told["models"]["m"]["preprocessing"], dict)

@@ -1,0 +1,117 @@
+"""A small world on disk: scenes as PNG files, tables, and the shipped CLIP as a folder."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import yaml
+from PIL import Image
+
+from equipoise.planted.scenes.captions import neutral_prompts
+from equipoise.planted.scenes.embed import WEIGHTS
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.sets import render_sets
+
+CHOSEN = SUBJECTS[:4]
+QUICK = {"replicates": 50, "permutations": 100}
+
+
+def make(root: Path) -> None:
+    """Write 96 pictures, `images.csv`, `queries.csv`, `labels.csv`, and the model `clip`."""
+    scenes = render_sets(2, seed=3)
+    table = scenes.table()
+    kept = np.flatnonzero(np.isin(table["subject"], CHOSEN))
+    (root / "pictures").mkdir(parents=True)
+    for place in kept.tolist():
+        picture = Image.fromarray(scenes.images[place])
+        picture.save(root / "pictures" / f"{scenes.image_id[place]}.png")
+    names = ("image_id", "set", "subject", "hue", "frame")
+    images = pl.DataFrame({name: np.asarray(table[name])[kept] for name in names})
+    images.with_columns(file=pl.col("image_id") + ".png").write_csv(root / "images.csv")
+    shown = {one: (images["subject"] == one).cast(int) for one in CHOSEN}
+    images.select("image_id").with_columns(**shown).write_csv(root / "labels.csv")
+    texts = [neutral_prompts(one)[0] for one in CHOSEN]
+    ids = [f"q{place}" for place in range(len(CHOSEN))]
+    queries = pl.DataFrame({"id": ids, "text": texts, "subject": [*CHOSEN]})
+    queries.write_csv(root / "queries.csv")
+    shutil.copytree(WEIGHTS / "clip-biased", root / "clip")
+
+
+IMAGES = {"table": "images.csv", "id": "image_id", "path": "file", "root": "pictures"}
+TEXTS = {"table": "queries.csv", "id": "id", "text": "text"}
+
+
+def retrieval(**model: Any) -> dict[str, Any]:
+    return {
+        "audit": "retrieval",
+        "data": {"images": IMAGES, "groups": ["frame"], "subject": "subject", "sets": "set"},
+        "queries": TEXTS | {"subject": "subject"},
+        "models": {"m": model or {"model": "hf:clip"}},
+        "ranking": {"k": 4, "curves": False},
+        "resampling": QUICK,
+    }
+
+
+def diversity(**model: Any) -> dict[str, Any]:
+    return {
+        "audit": "diversity",
+        "data": {"images": IMAGES, "sets": ["frame"]},
+        "models": {"m": model or {"model": "hf:clip"}},
+        "resampling": QUICK,
+    }
+
+
+def associations(**model: Any) -> dict[str, Any]:
+    frames = {one: {"images": {"frame": one}} for one in ("level", "upright")}
+    targets = {one: {"prompts": {"subject": one}} for one in CHOSEN}
+    return {
+        "audit": "associations",
+        "data": {
+            "images": IMAGES | {"kind": "image", "unit": "set"},
+            "prompts": TEXTS | {"kind": "text"},
+        },
+        "models": {"m": model or {"model": "hf:clip"}},
+        "sets": frames | targets,
+        "measure": [
+            {
+                "metric": "association_score",
+                "targets": [*CHOSEN],
+                "attributes": ["level", "upright"],
+                "modalities": ["ITP"],
+            }
+        ],
+        "resampling": QUICK,
+    }
+
+
+def concepts(**model: Any) -> dict[str, Any]:
+    return {
+        "audit": "concepts",
+        "data": {
+            "images": IMAGES,
+            "groups": ["frame"],
+            "labels": {"file": "labels.csv"},
+            "min_group_size": 5,
+        },
+        "choices": {"min_positives": 4},
+        "models": {"m": model or {"model": "hf:clip"}},
+        "resampling": QUICK,
+    }
+
+
+KINDS: dict[str, Callable[..., dict[str, Any]]] = {
+    "retrieval": retrieval,
+    "diversity": diversity,
+    "associations": associations,
+    "concepts": concepts,
+}
+
+
+def written(root: Path, values: dict[str, Any], name: str = "audit.yaml") -> Path:
+    """Write a configuration beside the tables."""
+    path = root / name
+    path.write_text(yaml.safe_dump(values))
+    return path
