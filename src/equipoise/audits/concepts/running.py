@@ -11,7 +11,7 @@ import pyarrow as pa
 from equipoise.audits.concepts.labelling import read_labels
 from equipoise.audits.concepts.rows import needed_columns, read_rows
 from equipoise.audits.concepts.sources import columns_of
-from equipoise.audits.pictures.known import known, need_pictures
+from equipoise.audits.pictures.known import known, labels_of, need_pictures
 from equipoise.audits.running.asked import (
     ID,
     array_of,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
     from equipoise.audits.concepts.config_inputs import DataConfig, LabelsConfig, ModelConfig
     from equipoise.audits.config_arrays import ArrayConfig
+    from equipoise.audits.pictures.known import Known
     from equipoise.audits.running.failed import Members
     from equipoise.audits.running.runner import Ran, Runner
     from equipoise.evidence.pictures import Pictures
@@ -52,7 +53,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     if not run and config.data.images.is_plain:
         return Prepared.nothing(config)
     found = known(config.data.images, runner.base, columns=needed_columns(config))
-    labels = _labels(config.data, found.labels)
+    labels = _labels(config.data, found)
     data = config.data.model_copy(update={"images": found.items, "labels": labels})
     ready = config.model_copy(update={"data": data})
     models = dict(config.models)
@@ -75,11 +76,11 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     )
 
 
-def _labels(given: DataConfig, of_set: Any) -> LabelsConfig:
+def _labels(given: DataConfig, found: Known[Any]) -> LabelsConfig:
     """Return the labels as given, or those that the data set has."""
     if given.labels.file is not None:
         return given.labels
-    update = {"file": of_set, "id": "image_id", "concept": "label"}
+    update = {"file": labels_of(found), "id": ID, "concept": "label"}
     return given.labels.model_copy(update=update)
 
 
@@ -100,7 +101,7 @@ def _said(
     if offer == "classifier":
         _has_classes(name, given)
         ran = [runner.probabilities(name, given, pictures, expected=columns)]
-        return _section(given, ran[0].values), ran
+        return _section(given, _by_class(ran[0])), ran
     prompts = _prompts(name, given, columns)
     if offer == "scorer":
         ran = [runner.scores(name, given, pictures, prompts.texts)]
@@ -154,10 +155,15 @@ def _section(given: ModelConfig, numbers: ArrayConfig) -> ModelConfig:
     """Return the section of a model as that of a table with a column for each name."""
     values = np.asarray(numbers.file["values"].combine_chunks().flatten())
     values = values.reshape(len(numbers.file), -1)
-    columns = {name: values[:, place] for place, name in enumerate(_apart(numbers.names))}
+    columns = {name: values[:, place] for place, name in enumerate(numbers.names)}
     table = pa.table({ID: numbers.file["id"], **columns})
     read = {"model": None, "file": table, "id": ID, "templates": "plain", "words": {}}
     return given.model_copy(update=read)
+
+
+def _by_class(ran: Ran) -> ArrayConfig:
+    """Return the probabilities of every class; ImageNet has two that are called "crane"."""
+    return array_of(ran.table["id"], matrix(ran), _apart(ran.names))
 
 
 def _apart(names: Sequence[str]) -> list[str]:

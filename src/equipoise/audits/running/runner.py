@@ -67,11 +67,6 @@ class Ran:
         """The vectors, as a section of a configuration names them."""
         return ArrayConfig(file=self.table, id="id", column="embedding")
 
-    @property
-    def values(self) -> ArrayConfig:
-        """The numbers by name, as a section of a configuration names them."""
-        return ArrayConfig(file=self.table, id="id", column="values", names=self.names)
-
 
 class Runner(Protocol):
     """Runs models, or only rehearses it."""
