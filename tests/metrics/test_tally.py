@@ -66,6 +66,27 @@ def test_counted_in_place_as_by_sorting(
     assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
 
 
+@pytest.mark.parametrize("cells", [0, 1 << 18], ids=["pairs marked first", "counted at once"])
+@pytest.mark.parametrize("pairs", [0, 1 << 22], ids=["sorted", "counted"])
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("value", [-1, 11, 4_000, -(10**17)])
+def test_rows_outside_of_the_range_of_the_first_and_last(
+    place: int, value: int, pairs: int, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [TRUTH.copy(), LABEL.copy(), GROUP.copy()]
+    given[place][ROWS // 3] = value
+    expected = count(*given)
+    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(tally, "_MOST_PAIRS", pairs)
+    monkeypatch.setattr(tally, "_FEW_CELLS", cells)
+    monkeypatch.setattr(columns, "_MANY", 1)
+    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    guessed = Column.of(given[place], what="y_true", guess=True)
+    assert (guessed.guessed, guessed.size) == (True, [9, 11, 4][place])
+    assert guessed.exact().size > guessed.size
+    assert bytes_of(count(*given)) == bytes_of(expected)
+
+
 @pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize("form", FORMS)

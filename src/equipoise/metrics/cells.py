@@ -14,7 +14,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
 from equipoise.metrics.columns import Column, columns
-from equipoise.metrics.tally import Table, Tally, tally
+from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -51,7 +51,11 @@ class Cells:
     def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
         """Count rows; see `equipoise.metrics.counts.count`."""
         given = _Columns.of(y_true, y_pred, groups)
-        found = tally(given.truth, given.label, given.group)
+        try:
+            found = tally(given.truth, given.label, given.group)
+        except OutOfRangeError:
+            given = given.exact()
+            found = tally(given.truth, given.label, given.group)
         places = given.group_places(found)
         no_truth = given.truth.missing(found.first)
         no_label = given.label.missing(found.second)
@@ -99,6 +103,11 @@ class _Columns:
         group = Column.coded(given.codes, given.names) if given else rest[0]
         check_lengths(len(truth), y_pred=len(label), groups=len(group))
         return cls(truth, label, group, given)
+
+    def exact(self) -> _Columns:
+        """Return them with the ranges of all rows."""
+        truth, label, group = (one.exact() for one in (self.truth, self.label, self.group))
+        return _Columns(truth, label, group, self.given)
 
     def group_places(self, found: Tally) -> Indices:
         """Return the place of each group: of those given all, else of those that occur."""

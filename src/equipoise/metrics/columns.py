@@ -41,6 +41,9 @@ class Column:
         What places 1, 2, ... stand for, place 0 being missing; None: the numbers themselves.
     ordered : bool
         Whether places are in the order of their labels.
+    guessed : bool
+        Whether `low` and `size` are those of some rows, which saves reading all: a row that lies
+        outside is found when rows are counted, see `exact`.
     """
 
     values: Whole
@@ -48,9 +51,10 @@ class Column:
     size: int
     names: tuple[str, ...] | None = None
     ordered: bool = True
+    guessed: bool = False
 
     @classmethod
-    def of(cls, labels: Any, *, what: str) -> Column:
+    def of(cls, labels: Any, *, what: str, guess: bool = False) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
         Raises
@@ -64,16 +68,21 @@ class Column:
             return cls(np.asarray(known.codes), -1, len(names) + 1, names, ordered=False)
         array = label_array(labels, what=what)
         if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
-            low, high = _range(array)
+            guessed = guess and len(array) >= _MANY
+            low, high = _range_of_some(array) if guessed else _range(array)
             size = high - low + 1
             if size <= max(_RANGE, len(array)) and low > -_EXACT and high < _EXACT:
-                return cls(array, low, size)
+                return cls(array, low, size, guessed=guessed)
         return cls.coded(*encode(array, what=what))
 
     @classmethod
     def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
         """Take codes into names, -1 being missing."""
         return cls(codes, -1, len(names) + 1, names)
+
+    def exact(self) -> Column:
+        """Return the column with the range of all rows."""
+        return Column.of(self.values, what="labels") if self.guessed else self
 
     @property
     def numeric(self) -> bool:
@@ -111,7 +120,7 @@ class Column:
 
 
 def columns(*named: tuple[Any, str]) -> list[Column]:
-    """Take several labels, each with its name for errors, spread over threads.
+    """Take several labels, each with its name for errors, spread over threads; ranges are guessed.
 
     Raises
     ------
@@ -121,12 +130,12 @@ def columns(*named: tuple[Any, str]) -> list[Column]:
     # Those of numbers are spread by rows.
     numbers = [isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" for labels, _ in named]
     others = each(
-        lambda one: Column.of(one[0], what=one[1]),
+        lambda one: Column.of(one[0], what=one[1], guess=True),
         [one for one, number in zip(named, numbers, strict=True) if not number],
     )
     left = iter(others)
     return [
-        Column.of(labels, what=what) if number else next(left)
+        Column.of(labels, what=what, guess=True) if number else next(left)
         for (labels, what), number in zip(named, numbers, strict=True)
     ]
 
@@ -145,6 +154,11 @@ def _range(array: Whole) -> tuple[int, int]:
     """Return the smallest and the largest, reading each stretch of rows from memory once."""
     ends = each(lambda rows: _range_of(array[rows.start : rows.stop]), stretches(len(array)))
     return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _range_of_some(array: Whole) -> tuple[int, int]:
+    """Return the smallest and the largest of the first and the last rows: rows may be sorted."""
+    return _range_of(np.concatenate([array[:_CHUNK], array[-_CHUNK:]]))
 
 
 def _range_of(array: Whole) -> tuple[int, int]:

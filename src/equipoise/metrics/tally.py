@@ -40,6 +40,10 @@ _FEW_CELLS = 1 << 18
 _CHUNK = 1 << 15
 
 
+class OutOfRangeError(Exception):
+    """A row lies outside of the range that was guessed for its column."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """How often each pair of labels occurs in each group.
@@ -57,13 +61,21 @@ class Tally:
 
 
 def tally(first: Column, second: Column, third: Column) -> Tally:
-    """Count the rows of three columns of equal length by their places."""
+    """Count the rows of three columns of equal length by their places.
+
+    Raises
+    ------
+    OutOfRangeError
+        When the range of a column was guessed, and a row lies outside.
+    """
     columns, pairs = (first, second, third), first.size * second.size
     found: tuple[Indices, Table] | None = None
     if not _MANY <= len(first) < _MOST:
         pass
     elif pairs <= _MOST_PAIRS and pairs * third.size < _MOST:
         found = _counted_pairs(columns)
+    elif any(one.guessed for one in columns):
+        raise OutOfRangeError
     elif pairs * third.size < _MOST_KEYS:
         low = (first.low * second.size + second.low) * third.size + third.low
         sizes = (first.size, second.size, third.size)
@@ -102,17 +114,18 @@ def _new(ordered: Indices) -> npt.NDArray[np.bool_]:
 def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Counted]:
     first, second, third = columns
     pairs = first.size * second.size
-    offset = first.low * second.size + second.low
     marked = pairs * third.size > _FEW_CELLS
-    keys = _occurring(columns, offset) if marked else np.arange(pairs)
-    # Where the row of a pair begins in the table, less the number of its first group.
+    keys = _occurring(first, second) if marked else np.arange(pairs)
+    # Where the row of a pair begins in the table.
     begin = np.zeros(pairs, dtype=np.int32)
-    begin[keys] = np.arange(len(keys)) * third.size - third.low
+    begin[keys] = np.arange(len(keys)) * third.size
+    ranges = _ranges(columns)
 
     def count(rows: range) -> Counted:
         table = np.zeros(len(keys) * third.size, dtype=np.int32)
         for one, other, group in _chunks(columns, rows):
-            _add(one, other, group, second.size, offset, begin, table)
+            if not _add(one, other, group, ranges, begin, table):
+                raise OutOfRangeError
         return table
 
     table = _sum(each(count, stretches(len(first)))).reshape(len(keys), third.size)
@@ -128,14 +141,19 @@ def _sum(tables: Sequence[Counted]) -> Counted:
     return tables[0]
 
 
-def _occurring(columns: Sequence[Column], offset: int) -> Indices:
+def _ranges(columns: Sequence[Column]) -> Indices:
+    return np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
+
+
+def _occurring(first: Column, second: Column) -> Indices:
     """Return the pairs that occur."""
-    first, second = columns[:2]
+    ranges = _ranges((first, second))
     seen = np.zeros(first.size * second.size, dtype=np.uint8)
 
     def mark(rows: range) -> None:
         for one, other in _chunks((first, second), rows):
-            _mark(one, other, second.size, offset, seen)
+            if not _mark(one, other, ranges, seen):
+                raise OutOfRangeError
 
     each(mark, stretches(len(first)))
     return np.flatnonzero(seen.view(np.bool_))
@@ -154,21 +172,34 @@ def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
 _LABELS = "Array(int64, 1, 'C', readonly=True)"
 
 
-@compiled(f"void({_LABELS}, {_LABELS}, int64, int64, uint8[::1])")
-def _mark(first: Indices, second: Indices, size: int, offset: int, seen: Marks) -> None:
+@compiled(f"boolean({_LABELS}, {_LABELS}, int64[::1], uint8[::1])")
+def _mark(first: Indices, second: Indices, ranges: Indices, seen: Marks) -> bool:
+    """Mark the pairs that occur; return False at a row out of range."""
+    low, size, other_low, other_size = ranges
     for row in range(len(first)):
-        seen[first[row] * size + second[row] - offset] = 1
+        one, other = first[row] - low, second[row] - other_low
+        if one < 0 or one >= size or other < 0 or other >= other_size:
+            return False
+        seen[one * other_size + other] = 1
+    return True
 
 
-@compiled(f"void({_LABELS}, {_LABELS}, {_LABELS}, int64, int64, int32[::1], int32[::1])")
+@compiled(f"boolean({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int32[::1], int32[::1])")
 def _add(
     first: Indices,
     second: Indices,
     third: Indices,
-    size: int,
-    offset: int,
+    ranges: Indices,
     begin: Counted,
     table: Counted,
-) -> None:
+) -> bool:
+    """Count rows; return False at one out of range."""
+    low, size, other_low, other_size, group_low, groups = ranges
     for row in range(len(first)):
-        table[begin[first[row] * size + second[row] - offset] + third[row]] += 1
+        one, other, group = first[row] - low, second[row] - other_low, third[row] - group_low
+        if one < 0 or one >= size or other < 0 or other >= other_size:
+            return False
+        if group < 0 or group >= groups:
+            return False
+        table[begin[one * other_size + other] + group] += 1
+    return True
