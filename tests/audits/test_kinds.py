@@ -129,6 +129,7 @@ def test_an_estimate_of_seconds_is_rounded_up(measuring: float, told: float) -> 
         ("predictions.yaml", 0.9),
         ("associations/audit.yaml", 2.4),
         ("retrieval/audit.yaml", 1.8),
+        ("similarity/audit.yaml", 1.2),
         ("concepts/audit.yaml", 3.6),
         ("diversity/audit.yaml", 0.6),
     ],

@@ -28,7 +28,7 @@ _MAX_NAME = 200
 def known_metrics(info: ValidationInfo) -> list[str]:
     """Return the metrics of the audit that is being configured; of every audit where none is."""
     audit = (info.context or {}).get("audit")
-    return [name for name, card in CARDS.items() if audit in (None, card.family)]
+    return [name for name, card in CARDS.items() if audit in (None, card.family, *card.also)]
 
 
 class ResamplingConfig(Section):
@@ -130,7 +130,8 @@ class TestingConfig(Section):
 
     def threshold(self, metric: str) -> float | None:
         """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
-        name = metric if metric in THRESHOLDS else metric.removesuffix("_gap")
+        known = metric in self.thresholds or metric in THRESHOLDS
+        name = metric if known else metric.removesuffix("_gap")
         return self.thresholds.get(name, THRESHOLDS.get(name))
 
 

@@ -104,12 +104,12 @@ def _why_none(drawn: DrawnGaps, value: float) -> str:
 
 def _parts(drawn: DrawnGaps) -> Iterator[Part]:
     yield from _of_concepts(drawn)
-    if drawn.resampling is None or not len(drawn.effects.known):
+    if not len(drawn.effects.known):
         return
     yield from _of_groups(drawn)
     if len(drawn.effects.known) > 1:
         yield from _on_average(drawn)
-    if drawn.effects.paired:
+    if drawn.effects.paired and drawn.resampling is not None:
         yield part(
             f"{drawn.metric}_pool_order",
             "",

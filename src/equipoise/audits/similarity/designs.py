@@ -1,0 +1,116 @@
+"""What is measured: model × groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.config_sections import group_name
+from equipoise.core.groups import Groups
+
+if TYPE_CHECKING:
+    from equipoise.audits.retrieval.loading import Scored
+    from equipoise.audits.similarity.config import Config
+    from equipoise.audits.similarity.loading import SimilarityData
+
+Objects = npt.NDArray[np.object_]
+
+# Standard errors that a test at 5 % finds in four of five cases.
+_FOUND = 2.8
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """One model's similarities, held against one choice of groups.
+
+    Attributes
+    ----------
+    model : str
+    attributes : tuple of str
+    data : SimilarityData
+    config : Config
+    """
+
+    model: str
+    attributes: tuple[str, ...]
+    data: SimilarityData
+    config: Config
+
+    @property
+    def scored(self) -> Scored:
+        """The model's similarities."""
+        return self.data.models[self.model]
+
+    @property
+    def scale(self) -> float | None:
+        """What makes a logit of a score, where it is known."""
+        return self.config.models[self.model].scale
+
+    @property
+    def name(self) -> str:
+        """The groups as findings call them."""
+        return group_name(self.attributes)
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups of the images that are compared."""
+        found = {name: self.column(name) for name in self.attributes}
+        return Groups.of(found, min_size=self.config.data.min_group_size)
+
+    def column(self, name: str) -> Objects:
+        """Return a column of the images that are compared."""
+        return self.data.images.columns[name][self.scored.used]
+
+    @cached_property
+    def pools(self) -> dict[str, Any]:
+        """What is compared with what: the keywords of the metrics."""
+        data = self.config.data
+        table = isinstance(self.scored.scores, np.ndarray)
+        names = [*self.scored.queries] if table else None
+        return {
+            "queries": self.column(data.subject) if data.subject else names,
+            "sets": self.column(data.sets) if data.sets else None,
+            "clusters": self.column(data.unit) if data.unit else None,
+        }
+
+    @property
+    def concepts(self) -> int:
+        """Concepts that have images."""
+        if self.config.data.subject is None:
+            return len(self.scored.queries)
+        return len({*self.column(self.config.data.subject).tolist()} - {None})
+
+    @cached_property
+    def smallest(self) -> tuple[int, ...]:
+        """Images of the groups that are compared, in the concept whose two smallest have fewest."""
+        codes = np.where(np.append(self.groups.usable, False)[self.groups.codes], 1, 0)
+        subject = self.config.data.subject
+        owners = [""] * len(codes) if subject is None else self.column(subject).tolist()
+        pools: dict[Any, dict[int, int]] = {}
+        rows = zip(owners, self.groups.codes.tolist(), codes.tolist(), strict=True)
+        for owner, group, usable in rows:
+            if usable and owner is not None:
+                held = pools.setdefault(owner, {})
+                held[group] = held.get(group, 0) + 1
+        sizes = [tuple(sorted(held.values())) for held in pools.values() if len(held) > 1]
+        return min(sizes, default=(), key=lambda one: one[:2])
+
+    @property
+    def detectable(self) -> float | None:
+        """Gap in standard deviations that a single test finds in four of five cases."""
+        if len(self.smallest) < 2:
+            return None
+        return _FOUND * math.sqrt(sum(1 / n for n in self.smallest[:2]))
+
+
+def designs(config: Config, data: SimilarityData) -> Iterator[Design]:
+    """Yield every model with every choice of groups."""
+    for model in data.models:
+        for attributes in config.data.groups:
+            yield Design(model, attributes, data, config)

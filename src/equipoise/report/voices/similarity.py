@@ -1,0 +1,113 @@
+"""How the report speaks of audits of similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import count, listed, number
+from equipoise.report.voices import Voice
+
+
+def _question(result: AuditResult) -> str:
+    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
+    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    verb = "Does" if len(models) == 1 else "Do"
+    return (
+        f"{verb} {listed(models)} find images that differ in {listed(groups)} equally similar to "
+        "a concept?"
+    )
+
+
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data = result.manifest.resolved.get("data", {})
+    data = data if isinstance(data, Mapping) else {}
+    images = data.get("images", {})
+    n = max((finding.n for finding in result.findings), default=0)
+    subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
+    over = f"the images of its own {subject}" if subject else "all images"
+    held = f"images of one {sets} with each other" if sets else "images of groups as they are"
+    chance = (
+        f"the members of a {sets} exchange their groups" if sets else "images exchange their groups"
+    )
+    return (
+        ("Images", f"{count(n)}, from {images.get('table', '')}"),
+        ("Each concept is held against", over),
+        ("Compared", held),
+        ("Resampled together", f"images of one {unit}" if unit else ""),
+        ("Chance", chance),
+        ("Logits", _scales(result)),
+    )
+
+
+def _scales(result: AuditResult) -> str:
+    """Say what makes a logit of a similarity in each model, as far as it is known."""
+    models = result.manifest.resolved.get("models", {})
+    said = result.manifest.models
+    scales = {
+        name: one.get("scale") or said.get(name, {}).get("scale")
+        for name, one in (models.items() if isinstance(models, Mapping) else ())
+        if isinstance(one, Mapping)
+    }
+    known = [f"{name}: similarity times {number(one)}" for name, one in scales.items() if one]
+    return "; ".join(known)
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import similarity
+
+    return (similarity.effects, similarity.hypotheses)
+
+
+VOICE = Voice(
+    question=_question,
+    parts="concepts",
+    titles=MappingProxyType(
+        {
+            "logit_gap": "Similarity gap in logits",
+            "similarity_gap": "Similarity gap",
+            "normalized_similarity_mad": "MAD of similarities",
+            "favourite_gap": "Gap in favour of declared groups",
+            "group_effect": "Effect of a group",
+        }
+    ),
+    frames=MappingProxyType(
+        {
+            ("logit_gap", False): (
+                "On average over the concepts of {model}, the groups of {groups} that lie farthest "
+                "apart are {value} logits apart."
+            ),
+            ("logit_gap", True): (
+                "For “{subject}” in {model}, groups of {groups} lie up to {value} logits apart."
+            ),
+            ("similarity_gap", False): (
+                "On average over the concepts of {model}, the groups of {groups} that lie farthest "
+                "apart are {value} apart in similarity."
+            ),
+            ("similarity_gap", True): (
+                "For “{subject}” in {model}, groups of {groups} lie up to {value} apart in "
+                "similarity."
+            ),
+            ("normalized_similarity_mad", False): (
+                "Over the concepts of {model}, mean similarities of groups of {groups} deviate "
+                "from their mean by {value} standard deviations, summed over groups."
+            ),
+            ("normalized_similarity_mad", True): (
+                "For “{subject}” in {model}, mean similarities of groups of {groups} deviate from "
+                "their mean by {value} standard deviations, summed over groups."
+            ),
+            ("favourite_gap", True): (
+                "In {model}, the group of {groups} that was declared for a concept lies {value} "
+                "above the others on average ({subject})."
+            ),
+            ("alignment", True): (
+                "In {model}, preferences among groups of {groups} agree with {subject} by {value}, "
+                "over concepts."
+            ),
+        }
+    ),
+    facts=_facts,
+    sections=_sections,
+)

@@ -1,0 +1,457 @@
+"""The audit of similarity: what was planted is found, and unusual input is told."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core.finding import Family
+from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "similarity"
+CONCEPTS = ("chef", "nurse", "pilot")
+N = 180
+
+
+def table() -> pl.DataFrame:
+    """Sets of six images, three of each gender, in which all races meet both genders."""
+    return pl.DataFrame(
+        {
+            "image": [f"i{k:03d}" for k in range(N)],
+            "gender": ["man", "woman"] * (N // 2),
+            "race": ["a", "a", "b", "b", "c", "c"] * (N // 6),
+            "job": [CONCEPTS[k // (N // 3)] for k in range(N)],
+            "set": [f"s{k // 6:02d}" for k in range(N)],
+            "person": [f"p{k // 12:02d}" for k in range(N)],
+        }
+    )
+
+
+def images(seed: int = 0) -> np.ndarray:
+    """Vectors in which men lie towards the first axis, and sets share most."""
+    rng = np.random.default_rng(seed)
+    shared = np.repeat(rng.standard_normal((N // 6, 6)), 6, axis=0)
+    found = shared + 0.3 * rng.standard_normal((N, 6))
+    found[:, 0] = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)
+    return found
+
+
+def prompts() -> np.ndarray:
+    """Chef lies towards men, nurse towards women, pilot towards neither."""
+    found = np.random.default_rng(1).standard_normal((3, 6))
+    found[:, 0] = (1.5, -1.0, 0.0)
+    return found
+
+
+def asked() -> pl.DataFrame:
+    return pl.DataFrame({"query": CONCEPTS})
+
+
+def embedded(**more: Any) -> dict[str, Any]:
+    return {"images": {"file": images()}, "queries": {"file": prompts()}, **more}
+
+
+def data(**more: Any) -> dict[str, Any]:
+    return {"images": {"table": table(), "id": "image"}, "groups": ["gender"], **more}
+
+
+def values(**changes: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "audit": "similarity",
+        "data": data(),
+        "queries": {"table": asked(), "id": "query"},
+        "models": {"m": embedded(scale=10.0)},
+        "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
+    }
+    return {**found, **changes}
+
+
+def run(**changes: Any) -> AuditResult:
+    return audits.run(audits.parse_config(values(**changes)))
+
+
+def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+    return {(f.metric, f.subject): f for f in result.findings if f.version == version}
+
+
+def test_findings_are_the_metrics_of_the_similarities() -> None:
+    result = run()
+    found = by_metric(result)
+    scores = cosine_scores(images(), prompts(), names=CONCEPTS)
+    gender = {"gender": table()["gender"].to_numpy()}
+    gap = similarity_gap(scores, gender, scale=10.0, resampling=None)
+    assert found["logit_gap", ""].value == gap.value
+    for part in gap.parts[:3]:
+        assert found["logit_gap", part.subject].value == part.value
+        assert found["logit_gap", part.subject].family is Family.LEAF
+    mad = normalized_similarity_mad(scores, gender, resampling=None).value
+    assert found["normalized_similarity_mad", ""].value == pytest.approx(mad, rel=1e-12)
+
+
+def test_the_favoured_group_is_named_with_its_odds() -> None:
+    found = by_metric(run(data=data(sets="set")))
+    chef = found["logit_gap", "chef"]
+    assert chef.verdict == Verdict.DISPARITY
+    assert chef.direction == (
+        f"“man” is favoured over “woman”: in a softmax, odds of {math.exp(chef.value):.2f} to 1 "
+        "where all else is equal"
+    )
+    assert found["logit_gap", "nurse"].direction.startswith("“woman” is favoured over “man”")
+    assert found["similarity_gap", "chef"].direction == "“man” is favoured over “woman”"
+
+
+def test_cosines_stand_beside_logits_and_are_tested_without_them() -> None:
+    found = by_metric(run())
+    gap, beside = found["logit_gap", "chef"], found["similarity_gap", "chef"]
+    assert beside.value == pytest.approx(gap.value / 10)
+    assert beside.ci_high == pytest.approx(gap.ci_high / 10)
+    assert (beside.family, beside.reason) == (
+        Family.DESCRIPTIVE, "the same in cosines: logit_gap is tested",
+    )  # fmt: skip
+    result = run(models={"m": embedded()})
+    alone = by_metric(result)["similarity_gap", "chef"]
+    assert alone.family is Family.LEAF
+    assert alone.value == pytest.approx(beside.value)
+    assert any(
+        note.startswith("m: what makes a logit of a score is not known")
+        for note in result.manifest.notes
+    )
+
+
+def test_of_two_groups_the_gap_alone_is_tested() -> None:
+    mad = by_metric(run())["normalized_similarity_mad", "chef"]
+    assert (mad.family, mad.reason) == (
+        Family.DESCRIPTIVE,
+        "of two groups it is their gap in standard deviations: logit_gap is tested",
+    )
+    races = by_metric(run(data=data(groups=["race"])))["normalized_similarity_mad", "chef"]
+    assert races.family is Family.LEAF
+    alone = run(measures=["normalized_similarity_mad"])
+    assert by_metric(alone)["normalized_similarity_mad", "chef"].verdict == Verdict.DISPARITY
+    assert {f.metric for f in alone.findings} == {"normalized_similarity_mad"}
+    assert "group_effects" in alone.tables
+
+
+def test_scores_and_embeddings_say_the_same() -> None:
+    vectors, texts = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (images(), prompts()))
+    scores = pl.DataFrame(dict(zip(CONCEPTS, texts @ vectors.T, strict=True)))
+    scores = scores.with_columns(image=table()["image"])
+    given = {"m": {"scores": {"file": scores, "id": "image"}, "scale": 10.0}}
+    one, other = by_metric(run()), by_metric(run(models=given, queries=None))
+    assert one.keys() == other.keys()
+    for key, finding in one.items():
+        assert finding.value == pytest.approx(other[key].value, abs=1e-9)
+        assert finding.p_value == pytest.approx(other[key].p_value, nan_ok=True)
+
+
+def test_within_sets_both_nulls_stand_side_by_side() -> None:
+    result = run(data=data(sets="set"))
+    primary = by_metric(result)["logit_gap", "chef"]
+    plain = by_metric(run())["logit_gap", "chef"]
+    assert primary.null.startswith("groups are exchangeable within each counterfactual set")
+    assert primary.value == pytest.approx(plain.value)
+    assert primary.chance < 0.9 * plain.chance
+    beside = by_metric(result, "null: pool order")["logit_gap", ""]
+    assert beside.verdict == Verdict.NONE
+    assert beside.reason == "stands beside the gap within sets, which is tested"
+    assert not [note for note in result.manifest.notes if "counterfactual sets" in note]
+    assert any("may come from what else they show" in note for note in run().manifest.notes)
+
+
+def test_images_of_one_unit_are_resampled_together() -> None:
+    people = {"groups": ["race"], "unit": "person"}
+    one = by_metric(run(data=data(**people)))["logit_gap", "chef"]
+    assert one.parameters
+    assert one.null.startswith("groups are exchangeable between units of a pool")
+    sets = by_metric(run(data=data(sets="set", unit="person")))["logit_gap", "chef"]
+    narrow = by_metric(run(data=data(sets="set")))["logit_gap", "chef"]
+    assert sets.value == narrow.value
+    assert sets.ci_high != narrow.ci_high
+
+
+def test_each_concept_is_compared_over_its_own_images() -> None:
+    found = by_metric(run(data=data(subject="job")))
+    own = images()[: N // 3] / np.linalg.norm(images()[: N // 3], axis=1, keepdims=True)
+    text = prompts()[0] / np.linalg.norm(prompts()[0])
+    gender = table()["gender"].to_numpy()[: N // 3]
+    alone = similarity_gap(own @ text, gender, scale=10.0, resampling=None)
+    assert found["logit_gap", "chef"].value == pytest.approx(alone.value, rel=1e-9)
+    assert found["logit_gap", "chef"].n == N // 3
+
+
+def test_the_only_concept_is_one_finding_with_its_groups() -> None:
+    one = {"images": {"file": images()}, "queries": {"file": prompts()[:1]}, "scale": 10.0}
+    result = run(models={"m": one}, queries={"table": asked()[:1], "id": "query"})
+    gaps = [f for f in result.findings if f.metric == "logit_gap"]
+    assert len(gaps) == 1
+    assert {g.group for g in gaps[0].by_group} == {"man", "woman"}
+    assert not math.isnan(gaps[0].ci_low)
+    rows = result.tables["group_effects"].to_pylist()
+    assert {row["concept"] for row in rows} == {"chef"}
+
+
+def test_the_table_has_effects_and_normalised_similarities() -> None:
+    rows = run(data=data(groups=["race", "gender"])).tables["group_effects"].to_pylist()
+    chef = {r["group"]: r for r in rows if (r["groups"], r["concept"]) == ("gender", "chef")}
+    assert chef["man"]["effect"] == pytest.approx(-chef["woman"]["effect"])
+    assert chef["man"]["chance_high"] < chef["man"]["low"] < chef["man"]["high"]
+    assert chef["man"]["normalised"] == pytest.approx(-chef["woman"]["normalised"])
+    assert {r["unit"] for r in rows} == {"logit"}
+    assert {r["concept"] for r in rows} == {"", *CONCEPTS}
+
+
+def stereotypes(**columns: Any) -> pl.DataFrame:
+    return pl.DataFrame({"job": CONCEPTS, **columns})
+
+
+def test_preferences_are_held_against_declared_groups() -> None:
+    declared = stereotypes(who=["man", "woman", "man"], much=[0.5, 0.9, 0.1])
+    hypothesis = {"table": declared, "concept": "job", "favours": "who", "value": "much"}
+    result = run(hypotheses=[hypothesis])
+    found = by_metric(result)
+    gap, rank = found["favourite_gap", "who"], found["alignment", "much"]
+    assert gap.value > 0
+    assert gap.direction == "preferences follow the column “who”"
+    assert gap.family is Family.COMPOSITE
+    assert rank.value == pytest.approx(1.0)
+    points = {r["concept"]: r for r in result.tables["hypotheses"].to_pylist()}
+    assert points["nurse"]["favourite"] == "woman"
+    assert points["nurse"]["preference"] == pytest.approx(found["logit_gap", "nurse"].value)
+    against = stereotypes(who=["woman", "man", "woman"])
+    turned = run(hypotheses=[{"table": against, "concept": "job", "favours": "who"}])
+    assert by_metric(turned)["favourite_gap", "who"].direction == (
+        "preferences run against the column “who”"
+    )
+
+
+def test_numbers_alone_speak_for_one_group() -> None:
+    shares = stereotypes(men=[0.8, 0.1, 0.9])
+    hypothesis = {"table": shares, "concept": "job", "value": "men", "first": "man"}
+    found = by_metric(run(hypotheses=[hypothesis]))
+    assert ("favourite_gap", "men") not in found
+    # From women to men: nurse, pilot, chef; by the shares nurse, chef, pilot.
+    assert found["alignment", "men"].value == pytest.approx(0.5)
+    signs = stereotypes(lean=[1.0, -1.0, 0.0])
+    hypothesis = {"table": signs, "concept": "job", "value": "lean", "first": "man"}
+    mean = by_metric(run(hypotheses=[{**hypothesis, "statistic": "mean"}]))["alignment", "lean"]
+    assert mean.value > 0
+
+
+def test_hypotheses_are_about_their_groups() -> None:
+    declared = stereotypes(who=["man", "woman", "man"])
+    hypothesis = {"table": declared, "concept": "job", "favours": "who", "groups": "gender"}
+    found = run(data=data(groups=["gender", "race"]), hypotheses=[hypothesis]).findings
+    assert {f.groups for f in found if f.metric == "favourite_gap"} == {"gender"}
+
+
+def test_thresholds_are_the_users() -> None:
+    declared = stereotypes(who=["man", "woman", "man"])
+    hypothesis = {"table": declared, "concept": "job", "favours": "who"}
+    plain = by_metric(run(hypotheses=[hypothesis]))["favourite_gap", "who"]
+    assert plain.reason == "no practical threshold is set for this metric"
+    testing = {"thresholds": {"favourite_gap": 0.25, "logit_gap": 1000.0}}
+    found = by_metric(run(hypotheses=[hypothesis], testing=testing))
+    assert found["favourite_gap", "who"].threshold == 0.25
+    assert found["logit_gap", "chef"].verdict == Verdict.BELOW_THRESHOLD
+
+
+def test_images_that_cannot_be_compared_are_counted() -> None:
+    vectors = images()
+    vectors[0], vectors[7, 2] = 0.0, np.nan
+    missing = table().with_columns(
+        gender=pl.when(pl.col("image") == "i010").then(None).otherwise(pl.col("gender"))
+    )
+    result = run(
+        data={"images": {"table": missing, "id": "image"}, "groups": ["gender"]},
+        models={"m": {"images": {"file": vectors}, "queries": {"file": prompts()}}},
+    )
+    notes = result.manifest.notes
+    assert "m: 1 images with an embedding of zeros, not used." in notes
+    assert "m: 1 images with an embedding that is not finite, not used." in notes
+    assert "m: the embeddings are not of length 1; they are normalised." in notes
+    assert "1 images have no gender." in notes
+    excluded = by_metric(result)["similarity_gap", ""].excluded
+    assert {(one.reason, one.count) for one in excluded} == {("items without a group", 1)}
+
+
+def test_equal_scores_are_below_the_threshold() -> None:
+    flat = pl.DataFrame({name: np.ones(N) for name in CONCEPTS})
+    found = by_metric(run(models={"m": {"scores": {"file": flat}, "scale": 10.0}}, queries=None))
+    assert found["logit_gap", "chef"].value == 0.0
+    assert found["logit_gap", "chef"].verdict == Verdict.BELOW_THRESHOLD
+    assert found["normalized_similarity_mad", "chef"].reason == "all scores are equal"
+
+
+def test_small_groups_are_shown_only() -> None:
+    few = table().with_columns(
+        race=pl.when(pl.col("image") < "i003").then(pl.lit("z")).otherwise(pl.col("race"))
+    )
+    result = run(
+        data={"images": {"table": few, "id": "image"}, "groups": ["race"], "min_group_size": 5}
+    )
+    chef = by_metric(result)["logit_gap", "chef"]
+    assert {g.group: g.note for g in chef.by_group}["z"] == "fewer than 5 rows"
+    assert (
+        "race: z has 3 images that can be compared, fewer than 5, and is shown only."
+    ) in result.manifest.notes
+
+
+def test_one_group_cannot_be_compared() -> None:
+    men = table().with_columns(gender=pl.lit("man"))
+    with pytest.raises(DataError, match=r"groups gender: fewer than two have 1 images .*man: 180"):
+        run(data={"images": {"table": men, "id": "image"}, "groups": ["gender"]})
+
+
+@pytest.mark.parametrize(
+    ("columns", "more", "message"),
+    [
+        (
+            {"who": ["man", "robot", "man"]},
+            {"favours": "who"},
+            "hypotheses[0]: 'robot', declared for 'nurse', is no group of gender",
+        ),
+        (
+            {"much": ["1", "a lot", "2"]},
+            {"value": "much", "first": "man"},
+            "column 'much', row 2: 'a lot' is no finite number",
+        ),
+        (
+            {"much": [1.0, 2.0, 3.0]},
+            {"value": "much", "first": "robot"},
+            "hypotheses[0]: 'robot', declared for 'chef', is no group of gender",
+        ),
+    ],
+)
+def test_a_hypothesis_that_cannot_be_used(
+    columns: dict[str, Any], more: dict[str, Any], message: str
+) -> None:
+    hypothesis = {"table": stereotypes(**columns), "concept": "job", **more}
+    with pytest.raises(DataError, match=re.escape(message)):
+        run(hypotheses=[hypothesis])
+
+
+def test_a_hypothesis_about_other_concepts() -> None:
+    other = pl.DataFrame({"job": ["clown"], "who": ["man"]})
+    with pytest.raises(
+        DataError, match=r"none of the 1 concepts is compared, such as 'clown'.*such as 'chef'"
+    ):
+        run(hypotheses=[{"table": other, "concept": "job", "favours": "who"}])
+
+
+def test_a_set_of_several_units_is_refused() -> None:
+    split = table().with_columns(person=pl.col("image"))
+    with pytest.raises(
+        DataError, match=r"set 's00' has images of several units: 'i000' and 'i001'"
+    ):
+        run(data={"images": {"table": split, "id": "image"}, "groups": ["gender"], "sets": "set",
+                  "unit": "person"})  # fmt: skip
+
+
+_HYPOTHESIS = {"table": "h.csv", "concept": "job"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"queries": None},
+            "configuration: queries: required, and missing: the concepts of model 'm' are texts, "
+            "which the table of queries names",
+        ),
+        (
+            {"models": {"m": embedded(scale=0.0)}},
+            "configuration: models.m.scale: given 0.0; expected greater than 0",
+        ),
+        (
+            {"measures": ["logit_gap"]},
+            "configuration: measures[0]: given 'logit_gap'; expected",
+        ),
+        (
+            {"hypotheses": [_HYPOTHESIS]},
+            "configuration: hypotheses[0]: neither 'favours' nor 'value' is given; expected one, "
+            "or both",
+        ),
+        (
+            {"hypotheses": [{**_HYPOTHESIS, "value": "x"}]},
+            "configuration: hypotheses[0]: 'first' is required with 'value' alone: the group that "
+            "it speaks for",
+        ),
+        (
+            {"hypotheses": [{**_HYPOTHESIS, "favours": "x", "first": "man"}]},
+            "configuration: hypotheses[0]: 'first' is for 'value' alone: 'favours' names the "
+            "groups",
+        ),
+        (
+            {"hypotheses": [{**_HYPOTHESIS, "favours": "x", "groups": "age"}]},
+            "configuration: hypotheses[0].groups: given 'age'. Allowed: gender",
+        ),
+        (
+            {
+                "data": data(groups=["gender", "race"]),
+                "hypotheses": [{**_HYPOTHESIS, "favours": "x"}],
+            },
+            "configuration: hypotheses[0].groups: required where data.groups has several entries",
+        ),
+        (
+            {"gate": [{"metric": "logit_gap", "max": 0.5, "model": "n"}]},
+            "configuration: gate[0].model: given 'n'. Allowed: m",
+        ),
+        (
+            {"testing": {"thresholds": {"ndkl": 0.5}}},
+            "configuration: testing.thresholds: no metric is called 'ndkl'. Allowed: ",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_explained(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        audits.parse_config(values(**changes))
+
+
+def test_the_plan_says_what_could_be_found() -> None:
+    planned: Any = audits.plan(audits.parse_config(values(data=data(subject="job"))))
+    assert planned.models[0]["concepts"] == 3
+    assert planned.models[0]["scale"] == 10.0
+    comparison = planned.comparisons[0]
+    assert comparison["smallest_groups"] == [30, 30]
+    assert comparison["detectable_gap_in_sd"] == pytest.approx(2.8 * math.sqrt(2 / 30))
+    # One measure of two groups, for three concepts and over them.
+    assert planned.tests == 4
+
+
+def test_the_example_finds_what_its_script_plants() -> None:
+    config = audits.load_config(EXAMPLE / "audit.yaml")
+    result = audits.run(config, base=EXAMPLE)
+    gaps = {
+        (f.groups, f.subject): f
+        for f in result.findings
+        if f.metric == "logit_gap" and f.version == "default"
+    }
+    shown = {key for key, f in gaps.items() if key[1] and f.verdict == Verdict.DISPARITY}
+    men, women = ("builder", "doctor", "engineer", "pilot"), ("florist", "librarian", "nurse")
+    assert shown == {("gender", name) for name in (*men, *women)}
+    for name in men:
+        assert gaps["gender", name].direction.startswith("“man” is favoured over “woman”")
+    for name in women:
+        assert gaps["gender", name].direction.startswith("“woman” is favoured over “man”")
+    assert gaps["gender", "baker"].verdict == Verdict.BELOW_THRESHOLD
+    assert gaps["race", ""].verdict == Verdict.BELOW_THRESHOLD
+    declared = next(f for f in result.findings if f.metric == "favourite_gap")
+    assert declared.verdict == Verdict.DISPARITY
+
+
+def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:
+    script = tmp_path / "make.py"
+    script.write_bytes((EXAMPLE / "make.py").read_bytes())
+    subprocess.run([sys.executable, str(script)], check=True)
+    names = ("images.csv", "images.npy", "prompts.csv", "prompts.npy", "stereotypes.csv")
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes(), name
