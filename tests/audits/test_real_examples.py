@@ -1,0 +1,233 @@
+"""The examples for real models and data sets, on small data in the true layout.
+
+A plan reads them as they are, since it loads no model. A run has tiny checkpoints of the real
+classes in place of the models, put there as examples/README.md says.
+"""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import data_sets
+from equipoise import audits, report
+from equipoise.core.result import AuditResult
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CLIP = "hf:openai/clip-vit-base-patch32"
+VIT, RESNET = "hf:google/vit-base-patch16-224", "timm:resnet50.a1_in1k"
+BLIP = "hf:Salesforce/blip2-opt-2.7b"
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "fairface": data_sets.fairface,
+    "coco": data_sets.coco,
+    "dollar_street": data_sets.dollar_street,
+    "occupations": data_sets.social_counterfactuals,
+    "domains": data_sets.domain_net,
+}
+FILES = [
+    (path.parent.name, path.name) for name in WRITERS for path in (EXAMPLES / name).glob("*.yaml")
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of an example with its small data, each written once."""
+    made: dict[str, Path] = {}
+
+    def of(name: str) -> Path:
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp(name)
+            for path in (EXAMPLES / name).glob("*.yaml"):
+                shutil.copy(path, made[name])
+            WRITERS[name](made[name])
+        return made[name]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A tiny checkpoint of the real class for each model that the examples name."""
+    import model_checkpoints
+
+    folder = tmp_path_factory.mktemp("models")
+    return {
+        CLIP: f"hf:{model_checkpoints.clip(folder / 'clip')}",
+        VIT: f"hf:{imagenet_vit(folder / 'vit')}",
+        RESNET: f"timm:{imagenet_resnet(folder / 'resnet')}",
+        BLIP: f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
+    }
+
+
+def imagenet_names() -> list[str]:
+    from timm.data import ImageNetInfo
+
+    told = ImageNetInfo("imagenet1k")
+    return [told.index_to_description(place) for place in range(1000)]
+
+
+def imagenet_vit(folder: Path) -> Path:
+    import torch
+    import transformers
+
+    from model_checkpoints import SQUARE, TOWER
+
+    torch.manual_seed(1)
+    labels = dict(enumerate(imagenet_names()))
+    config = transformers.ViTConfig(
+        **TOWER, image_size=32, patch_size=8, initializer_range=0.2, id2label=labels
+    )
+    transformers.ViTForImageClassification(config).eval().save_pretrained(folder)
+    transformers.ViTImageProcessorPil(size=SQUARE).save_pretrained(folder)
+    return folder
+
+
+def imagenet_resnet(folder: Path) -> Path:
+    import timm
+    import torch
+
+    torch.manual_seed(2)
+    size = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 2, "num_heads": 2}
+    timm.models.save_for_hf(
+        timm.create_model("vit_tiny_patch16_224", num_classes=1000, **size),
+        str(folder),
+        model_config={"label_names": imagenet_names()},
+        model_args=size,
+        safe_serialization=True,
+    )
+    return folder
+
+
+def run(folder: Path, tiny: dict[str, str], file: str = "audit.yaml") -> AuditResult:
+    """Run an example with other models, the way that the page tells users."""
+    values: dict[str, Any] = yaml.safe_load((folder / file).read_text(encoding="utf-8"))
+    for model in values["models"].values():
+        model["model"] = tiny[model["model"]]
+    values["resampling"] = {"replicates": 20, "permutations": 99}
+    return audits.run(audits.parse_config(values), base=folder)
+
+
+def groups(result: AuditResult) -> set[str]:
+    return {one.groups for one in result.findings} - {""}
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_an_example_is_planned_as_it_stands_without_a_model(
+    world: Callable[[str], Path], name: str, file: str
+) -> None:
+    folder = world(name)
+    planned: Any = audits.plan(audits.load_config(folder / file), base=folder)
+    assert planned.runs
+    assert all(one["images"] > 0 for one in planned.runs if "images" in one)
+
+
+def test_clip_on_fairface_tells_gender_by_race(
+    world: Callable[[str], Path], tiny: dict[str, str], tmp_path: Path
+) -> None:
+    result = run(world("fairface"), tiny)
+    assert groups(result) == {"race", "race × gender"}
+    assert {one.metric for one in result.findings} >= {"accuracy_gap", "demographic_parity"}
+    sizes = result.tables["group_sizes"].to_pylist()
+    assert [one["n"] for one in sizes if one["groups"] == "race"] == [64] * len(data_sets.RACES)
+    assert result.manifest.models["clip"]["family"] == "clip"
+    report.write(result, tmp_path)
+    assert "CLIP on FairFace" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_age_on_fairface_reads_the_embeddings_of_gender(
+    world: Callable[[str], Path], tiny: dict[str, str]
+) -> None:
+    folder = world("fairface")
+    run(folder, tiny)
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("evidence/embeddings/**/*")}
+    result = run(folder, tiny, "age.yaml")
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("evidence/embeddings/**/*")}
+    assert {path for path in after if path.suffix == ".parquet"} == {
+        path for path in before if path.suffix == ".parquet"
+    }
+    assert "hit_rate" in {one.metric for one in result.findings}
+
+
+def test_clip_on_coco_finds_things_beside_men_and_women_under_every_choice(
+    world: Callable[[str], Path], tiny: dict[str, str]
+) -> None:
+    result = run(world("coco"), tiny)
+    assert {one.version for one in result.findings} >= {
+        "person means no group", "no words for parents and children", "prevalence as observed",
+        "sampled as in the source",
+    }  # fmt: skip
+    subjects = {one.subject for one in result.findings if one.metric == "average_precision"}
+    assert subjects >= {"bottle", "chair", "dog"}
+    assert "person" not in subjects
+    notes = " ".join(result.manifest.notes)
+    assert "images left out 1" in notes
+    read = result.manifest.inputs
+    assert {Path(name).name for name in read} >= {
+        "captions_val2017.json", "instances_val2017.json", "image_data.json"
+    }  # fmt: skip
+
+
+def test_two_classifiers_on_dollar_street_under_two_mappings(
+    world: Callable[[str], Path], tiny: dict[str, str]
+) -> None:
+    result = run(world("dollar_street"), tiny)
+    assert groups(result) == {"continent", "income band"}
+    assert "several classes" in {one.version for one in result.findings}
+    subjects = {one.subject for one in result.findings if one.metric == "average_precision"}
+    assert subjects >= {*data_sets.TOPICS}
+    assert {*result.manifest.models} == {"vit", "resnet"}
+    values = [
+        one.value for one in result.findings
+        if (one.metric, one.subject, one.groups) == ("average_precision", "phones", "continent")
+    ]  # fmt: skip
+    assert len({round(value, 9) for value in values if np.isfinite(value)}) > 2
+
+
+def test_a_model_is_asked_what_people_do(
+    world: Callable[[str], Path], tiny: dict[str, str]
+) -> None:
+    result = run(world("occupations"), tiny)
+    assert groups(result) >= {"gender", "race"}
+    read = result.manifest.counts["prepared"]["images"]
+    assert read["read"] == {"images": 80, "sets": 20, "incomplete_sets": 0}
+    assert {one.metric for one in result.findings} >= {"accuracy_gap", "label_concentration"}
+    assert all(one.n <= 80 for one in result.findings)
+
+
+def test_classifiers_on_domains_have_a_skewsize(
+    world: Callable[[str], Path], tiny: dict[str, str]
+) -> None:
+    result = run(world("domains"), tiny)
+    assert groups(result) == {"domain"}
+    assert {one.model for one in result.findings if one.metric == "skewsize"} == {"vit", "resnet"}
+    notes = " ".join(result.manifest.notes)
+    assert "a value of no group 42" in notes
+
+
+def test_names_of_classes_are_those_of_imagenet() -> None:
+    known = {*imagenet_names()}
+    for name in ("dollar_street", "domains"):
+        config: Any = audits.load_config(EXAMPLES / name / "audit.yaml")
+        for model in config.models.values():
+            columns = {one for listed in model.map.values() for one in listed}
+            for mapping in getattr(model, "maps", None) or {}:
+                columns |= {one for listed in model.maps[mapping].values() for one in listed}
+            assert (columns if name == "dollar_street" else {*model.map}) <= known
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_example_says_what_it_asks_and_where_its_data_go(name: str) -> None:
+    told = (EXAMPLES / name / "audit.yaml").read_text(encoding="utf-8").split("audit:")[0]
+    assert "?" in told
+    assert "beside this file" in " ".join(told.replace("#", " ").split())
+
+
+def test_the_page_lists_every_example_and_none_that_is_gone() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    linked = {*re.findall(r"\]\((\S+\.yaml)\)", page)}
+    assert linked == {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.yaml")}

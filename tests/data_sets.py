@@ -1,0 +1,133 @@
+"""Small data sets in the true layout of real ones, with pictures: as a user has them on disk."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from image_files import write_csv, write_json
+
+RACES = ("Black", "East Asian", "Indian", "White")
+AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
+INCOMES = (50, 150, 3000)
+COUNTRIES = (("bi", "Burundi", "af"), ("lb", "Lebanon", "as"), ("no", "Norway", "eu"))
+TOPICS = ("phones", "roofs", "bikes", "parking lots", "lock on front door")
+DOMAINS = ("clipart", "real", "sketch")
+THINGS = ("laptop", "teapot", "zebra")
+
+
+def picture(*seeds: int, form: str = "JPEG", size: tuple[int, int] = (20, 16)) -> bytes:
+    """A picture of noise around a colour; the same seeds make the same one."""
+    rng = np.random.default_rng([7, *seeds])
+    colour = rng.integers(40, 215, 3)
+    pixels = np.clip(rng.normal(colour, 25, (*size, 3)), 0, 255).astype(np.uint8)
+    sink = io.BytesIO()
+    Image.fromarray(pixels).save(sink, form)
+    return sink.getvalue()
+
+
+def _put(path: Path, *seeds: int, form: str = "JPEG") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture(*seeds, form=form))
+
+
+def fairface(folder: Path, each: int = 32) -> None:
+    """`fairface_label_val.csv` and the pictures: `each` of every race and gender."""
+    rows = [["file", "age", "gender", "race", "service_test"]]
+    kinds = [*product(RACES, ("Female", "Male"))] * each
+    for number, (race, gender) in enumerate(kinds, start=1):
+        rows.append(
+            [f"val/{number}.jpg", AGES[number % len(AGES)], gender, race, str(number % 2 == 0)]
+        )
+        _put(folder / "fairface" / "val" / f"{number}.jpg", number)
+    write_csv(folder / "fairface" / "fairface_label_val.csv", rows)
+
+
+def coco(folder: Path, each: int = 110) -> None:
+    """Captions, instances and pictures: `each` of a man and of a woman, with things beside them."""
+    things = {1: "person", 18: "dog", 44: "bottle", 62: "chair"}
+    captions = [
+        "A man in a room.",
+        "A woman in a room.",
+        "A person and his mother.",
+        "An empty room.",
+    ]
+    images: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
+    boxes: list[dict[str, Any]] = []
+    rng = np.random.default_rng(3)
+    for number in range(1, 2 * each + 31):
+        name = f"{number:012}.jpg"
+        images.append({"id": number, "file_name": name, "width": 20, "height": 16})
+        which = number % 2 if number <= 2 * each else 2 + number % 2
+        told.append({"id": number, "image_id": number, "caption": captions[which]})
+        shown = [1, *(key for key in (18, 44, 62) if rng.random() < 0.7)]
+        boxes += [
+            {"id": 10 * number + place, "image_id": number, "category_id": key, "iscrowd": 0,
+             "bbox": [1, 1, 8 + place, 9], "area": 9 * (8 + place)}
+            for place, key in enumerate(shown)
+        ]  # fmt: skip
+        _put(folder / "coco" / "val2017" / name, number)
+    (folder / "coco" / "annotations").mkdir()
+    shared = {"info": {"year": 2017}, "licenses": [], "images": images}
+    write_json(folder / "coco/annotations/captions_val2017.json", shared | {"annotations": told})
+    categories = [{"id": key, "name": name, "supercategory": "x"} for key, name in things.items()]
+    write_json(
+        folder / "coco/annotations/instances_val2017.json",
+        shared | {"annotations": boxes, "categories": categories},
+    )
+    data = [{"image_id": 5, "width": 20, "height": 16, "coco_id": 7, "flickr_id": None, "url": "u"}]
+    write_json(folder / "coco" / "image_data.json", data)
+
+
+def dollar_street(folder: Path, each: int = 17) -> None:
+    """`images_v2.csv` and the pictures: `each` of every country, band of income and topic."""
+    rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",
+             "place", "income"]]  # fmt: skip
+    kinds = [*product(COUNTRIES, INCOMES, TOPICS)] * each
+    for number, ((code, country, region), income, topic) in enumerate(kinds):
+        path = f"assets/{number:05}/{number:05}.jpg"
+        rows.append([f"5d4b{number:05}", code, country, region, "image", path,
+                     json.dumps([topic]), f"{country}-{number % 9}", str(income)])  # fmt: skip
+        _put(folder / "dataset_dollarstreet" / path, number)
+    rows += [[*rows[1][:6], '["hands"]', *rows[1][7:]], ["5d4bx", *rows[1][1:6], "[]", "z", "60"]]
+    write_csv(folder / "dataset_dollarstreet" / "images_v2.csv", rows)
+
+
+def social_counterfactuals(folder: Path, sets: int = 20) -> None:
+    """Parquet files of sets of four pictures of one occupation, in two parts."""
+    rows = [*_counterfactuals(sets)]
+    data = folder / "SocialCounterfactuals" / "data"
+    data.mkdir(parents=True)
+    half = len(rows) // 2
+    for part, some in enumerate((rows[:half], rows[half:])):
+        pl.DataFrame(some).write_parquet(data / f"train-{part:05}-of-00002.parquet")
+
+
+def _counterfactuals(sets: int) -> Iterator[dict[str, Any]]:
+    for number in range(sets):
+        occupation = ("doctor", "nurse", "farmer", "cook")[number % 4]
+        for place, (race, gender) in enumerate(product(("Black", "White"), ("female", "male"))):
+            yield {
+                "counterfactual_set": f"photo_{number}",
+                "image": {"bytes": picture(number, place), "path": f"{number}_{place}.jpg"},
+                "caption": f"A photo of a {race} {gender} {occupation}",
+                "a1_type": "race", "a1": race, "a2_type": "gender", "a2": gender,
+                "a1a2": f"{race} {gender}",
+            }  # fmt: skip
+
+
+def domain_net(folder: Path, each: int = 14) -> None:
+    """Folders of domains and classes: `each` picture of every domain and class, and another."""
+    kinds = [*product(DOMAINS, (*THINGS, "aircraft carrier"), range(each))]
+    for number, (domain, thing, copy) in enumerate(kinds):
+        inside = Path("DomainNet", domain, thing, f"{domain}_{copy:03}.png")
+        _put(folder / inside, number, form="PNG")
