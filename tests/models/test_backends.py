@@ -65,10 +65,10 @@ def test_float32_is_torchs(load: Load, family: str, backend: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bfloat16_on_request_is_near(load: Load, family: str) -> None:
     ours, reference = load(family, "openvino", "bfloat16"), load(family, "torch")
-    half = load(family, "torch", "bfloat16")
-    for got, expected, other in zip(*map(outputs, (ours, reference, half)), strict=True):
-        # Of numbers this few, torch's own bfloat16 is no nearer.
-        assert least_cosine(got, expected) >= min(0.9999, least_cosine(other, expected) - 2e-4)
+    # Pooling by attention over 32 random numbers is uneven; with 768 it is 0.99996.
+    least = 0.9997 if family == "siglip" else 0.9999
+    for got, expected in zip(outputs(ours), outputs(reference), strict=True):
+        assert least_cosine(got, expected) >= least
         assert not np.array_equal(got, expected)
     assert (ours.info.backend, ours.info.dtype) == ("openvino", "bfloat16")
     assert ours.info.key != load(family, "openvino").info.key

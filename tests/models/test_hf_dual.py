@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,29 @@ def test_images_are_embedded_as_the_library_does(model: Any, folder: Path, famil
     assert got.dtype == np.float32
     assert got.shape == (7, model.info.dimension)
     assert np.ptp(got, axis=0).max() > 1e-3
+
+
+@pytest.mark.parametrize("preprocessing", ["auto", "library"])
+@pytest.mark.parametrize("backend", ["pil", "torchvision"])
+def test_either_image_processor_of_the_library(
+    folder: Path, family: str, backend: str, preprocessing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow's is what an installation without torchvision has."""
+    auto = transformers.AutoImageProcessor
+    chosen = partial(auto.from_pretrained, backend=backend)
+    monkeypatch.setattr(auto, "from_pretrained", chosen)
+    model = load_model(f"hf:{folder}", device="cpu", preprocessing=preprocessing)
+    assert model.info.preprocessing["image_backend"] == backend
+    fast = preprocessing == "auto" and family != "siglip2"
+    assert model.info.preprocessing["prepared_by"] == ("equipoise 1" if fast else "library")
+    inputs = chosen(folder)([Image.fromarray(image) for image in images()], return_tensors="pt")
+    with torch.inference_mode():
+        expected = pooled(own(folder, family).get_image_features(**inputs))
+    got = model.embed_images(images())
+    if fast and backend == "pil":  # a grey level here and there
+        assert cosines(got, expected).min() >= 0.9999
+    else:
+        np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 def test_texts_are_embedded_as_the_library_does(model: Any, folder: Path, family: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import Classifier, ModelInfo, load_model
-from equipoise.models.runtimes import place
+from equipoise.models.runtimes import Placement, place
 
 
 @pytest.mark.parametrize("name", ["clip", "", "hf:", "keras:resnet", ":x"])
@@ -149,8 +149,29 @@ class TestPlacement:
         assert exhausted(torch.OutOfMemoryError("CUDA out of memory"))
         assert exhausted(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"))
         assert exhausted(MemoryError())
+        assert exhausted(RuntimeError("Exception from src/inference: std::bad_alloc"))
         assert not exhausted(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
         assert not exhausted(ValueError("out of memory"))
+
+    def test_tensors_go_where_the_model_is(self) -> None:
+        """A device that holds no numbers stands for the second of two GPUs."""
+        torch = pytest.importorskip("torch", reason="could not import torch")
+        given = {"pixels": torch.zeros(2, 3), "ids": torch.zeros(2, dtype=torch.int64), "n": [1]}
+        put = Placement("meta", "bfloat16", torch).put(given)
+        assert {put[name].device.type for name in ("pixels", "ids")} == {"meta"}
+        assert (put["pixels"].dtype, put["ids"].dtype) == (torch.bfloat16, torch.int64)
+        assert put["n"] == [1]
+
+    def test_batches_of_a_gpu(self) -> None:
+        torch = pytest.importorskip("torch", reason="could not import torch")
+        assert Placement("cuda:1", "bfloat16", torch).batches().size == 256
+        assert Placement("cuda:1", "bfloat16", torch).batches(16).size == 16
+        assert Placement("cpu", "float32", torch).batches().size == 32
+
+    def test_another_backend_is_given_float32(self) -> None:
+        torch = pytest.importorskip("torch", reason="could not import torch")
+        assert Placement("cpu", "bfloat16", torch).torch_dtype is torch.bfloat16
+        assert Placement("cpu", "bfloat16", torch, "openvino").torch_dtype is torch.float32
 
 
 OWN = """
@@ -199,6 +220,13 @@ def test_a_factory_of_ones_own() -> None:
     assert isinstance(model, Classifier)
     assert isinstance(model.info, ModelInfo)
     assert model.predict_proba([np.zeros((2, 2, 3), np.uint8)]).shape == (1, 2)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_factory_chooses_its_backend_itself() -> None:
+    said = r"^python:own_models:make is made by your own code, which chooses its backend itself; b"
+    with pytest.raises(ModelError, match=said):
+        load_model("python:own_models:make", device="cpu", backend="openvino")
 
 
 @pytest.mark.usefixtures("own")
