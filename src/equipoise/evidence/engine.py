@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # Daft and Ray tell their makers about each use unless these are set before they are imported.
 _SILENT = {"SCARF_NO_ANALYTICS": "1", "DO_NOT_TRACK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+# Seconds that a thread of Daft is given to put away what a stopped piece returned.
+_SETTLE = 0.2
 _STEP = "images through the model"
 
 
@@ -121,11 +124,18 @@ class Native:
             finally:
                 free.put(worker)
 
+        whole = False
         try:
             yield from planned(library, Here(work), pieces, most=len(self.models))
+            whole = True
         finally:
-            # Daft finishes what it has taken on; told to stop, each piece is given up at once.
+            # Interrupted, Daft does not wait for what is at work. That ends with its batch, and its
+            # thread must not meet the end of the interpreter, which it would abort.
             stop.set()
+            for _ in self.models:
+                free.get()
+            if not whole:
+                time.sleep(_SETTLE)
 
 
 def _native(settings: Settings, model: Any, request: Request) -> Native:

@@ -42,7 +42,7 @@ class Extraction:
     inputs : mapping
         The evidence as an input of an audit: `sha256`, `bytes`, `rows`.
     computed : int
-        Images the model gave something for now; 0 when all was there.
+        Images the model ran on now; 0 when all was there.
     """
 
     folder: Path

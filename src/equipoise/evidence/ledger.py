@@ -57,7 +57,9 @@ class Ledger:
         """
         path = self.path(outcome)
         if outcome.data is None:
-            return replace(outcome, failures=tuple(failures_of(path)))
+            failures = tuple(failures_of(path))
+            rows = self.size(outcome.number) - len(failures)
+            return replace(outcome, rows=rows, failures=failures)
         write(path, outcome.data)
         return replace(outcome, data=None)
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from equipoise.core.errors import RunError
 from equipoise.evidence.asking import COLUMNS, Asked
 from equipoise.evidence.pictures import Pictures
 
@@ -134,10 +135,23 @@ def is_sound(path: Path, images: int) -> bool:
 
 
 def read_rows(paths: Sequence[Path]) -> pa.Table:
-    """Return the rows of parts, in order."""
-    tables = [pq.read_table(path, memory_map=True) for path in paths]
+    """Return the rows of parts, in order.
+
+    Raises
+    ------
+    RunError
+        When one is damaged.
+    """
+    tables = [_read(path) for path in paths]
     held = [table for table in tables if table.num_rows] or tables[:1]
     return pa.concat_tables([table.replace_schema_metadata(None) for table in held])
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
 
 
 def failure_table(failures: Sequence[Failure]) -> pa.Table:

@@ -43,7 +43,7 @@ class Outcome:
     rows : int
         Images that have a row.
     computed : int
-        Images the model gave something for now; 0 where the part that lies there still holds.
+        Images the model ran on now; 0 where the part that lies there still holds.
     failures : tuple of Failure
     data : bytes or None
         The file; None where it need not be written.
@@ -114,6 +114,7 @@ class Worker:
 
     def _made(self, piece: Piece, pool: ThreadPoolExecutor) -> Outcome:
         contents: list[str] = []
+        computed = 0
         ids: list[str] = []
         values = [self.asked.empty()]
         failures: list[Failure] = []
@@ -124,6 +125,7 @@ class Worker:
             held = [seen for seen in batch if seen.image is not None]
             found, reasons = self._values([seen.image for seen in held])
             values.append(found)
+            computed += len(held)
             failures += [seen.failure for seen in batch if seen.failure is not None]
             for seen, reason in zip(held, reasons, strict=True):
                 if reason is None:
@@ -134,7 +136,7 @@ class Worker:
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
         data = part_bytes(self.asked, ids, self.asked.stacked(values), failures)
-        return Outcome(piece.number, digest, len(ids), len(ids), tuple(failures), data)
+        return Outcome(piece.number, digest, len(ids), computed, tuple(failures), data)
 
     def _batches(self, pictures: Pictures, pool: ThreadPoolExecutor) -> Iterator[list[_Seen]]:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""

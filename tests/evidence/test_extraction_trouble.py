@@ -1,0 +1,452 @@
+"""What must not happen: nothing lost, nothing doubled, and of all trouble a count and a reason."""
+
+import errno
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from equipoise.core.errors import DataError, ModelError, RunError
+from equipoise.evidence import (
+    ImageError,
+    decode,
+    extract_answers,
+    extract_embeddings,
+    pictures_in_folder,
+    pictures_of_table,
+)
+from equipoise.models.batching import Batches
+from picture_models import Means, means, write_pictures
+
+HERE = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    write_pictures(folder, 12)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def of_width(width: int, what: Any) -> Any:
+    """Return what a model does to images of one width: two of three have another."""
+
+    def act(image: NDArray[np.uint8], row: list[float]) -> list[float]:
+        if image.shape[1] != width:
+            return row
+        if isinstance(what, Exception):
+            raise what
+        return [what] * 4
+
+    return act
+
+
+def test_a_failure_has_a_stage_and_a_reason(photos: Path, store: Path) -> None:
+    (photos / "00002.png").write_bytes(b"no picture")
+    whole = (photos / "00005.png").read_bytes()
+    (photos / "00005.png").write_bytes(whole[:100])
+    names = [f"{k:05d}.png" for k in range(12)]
+    pictures = pictures_of_table(names, names, root=photos, name="t")
+    (photos / "00007.png").unlink()
+    found = extract_embeddings(
+        pictures, Means(act=of_width(9, np.nan)), store, part=5, max_failures=0.9
+    )
+    failures = {
+        row["image_id"]: (row["stage"], row["reason"]) for row in found.failures.to_pylist()
+    }
+    assert {name: stage for name, (stage, _) in failures.items()} == {
+        "00001.png": "model", "00002.png": "decode", "00004.png": "model", "00005.png": "decode",
+        "00007.png": "read", "00010.png": "model",
+    }  # fmt: skip
+    assert failures["00001.png"][1] == "it gave NaN or infinity"
+    assert failures["00002.png"][1].startswith("it is no picture of a known format")
+    assert failures["00005.png"][1] == "it is damaged: OSError: image file is truncated"
+    assert failures["00007.png"][1] == "No such file or directory"
+    kept = [f"{k:05d}.png" for k in (0, 3, 6, 8, 9, 11)]
+    assert found.table["image_id"].to_pylist() == kept
+    expected = [means(np.asarray(Image.open(photos / name))) for name in kept]
+    np.testing.assert_allclose(np.stack(found.table["embedding"].to_numpy()), expected, rtol=1e-6)
+    assert [*failures] == sorted(failures)
+
+
+def test_failures_are_kept_and_told_again(photos: Path, store: Path) -> None:
+    (photos / "00002.png").write_bytes(b"no picture")
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=5, max_failures=0.1)
+    again = extract_embeddings(pictures, Means(), store, part=5, max_failures=0.1)
+    assert again.computed == 0
+    assert again.failures.equals(first.failures)
+    assert again.failures.num_rows == 1
+
+
+def test_a_file_that_comes_back_is_read(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    aside = (photos / "00002.png").rename(photos.parent / "aside.png")
+    first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
+    assert first.failures["stage"].to_pylist() == ["read"]
+    aside.rename(photos / "00002.png")
+    again = extract_embeddings(pictures, Means(), store, part=4)
+    assert again.failures.num_rows == 0
+    assert again.computed == 4
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_none_is_a_failure_of_its_image(
+    wrong: float, photos: Path, store: Path
+) -> None:
+    pictures, model = pictures_in_folder(photos), Means(act=of_width(9, wrong))
+    found = extract_embeddings(pictures, model, store, max_failures=0.5)
+    assert {*found.failures["reason"].to_pylist()} == {"it gave NaN or infinity"}
+    assert (found.failures.num_rows, found.table.num_rows) == (4, 8)
+    assert np.isfinite(np.stack(found.table["embedding"].to_numpy())).all()
+
+
+def test_a_batch_that_fails_is_tried_image_by_image(photos: Path, store: Path) -> None:
+    model = Means(act=of_width(10, ValueError("too\nwide")))
+    found = extract_embeddings(pictures_in_folder(photos), model, store, max_failures=0.5)
+    assert model.seen == [12] + [1] * 12
+    assert found.failures["image_id"].to_pylist() == [f"{k:05d}.png" for k in (2, 5, 8, 11)]
+    assert {*found.failures["reason"].to_pylist()} == {"ValueError: too wide"}
+
+
+def test_an_answer_that_cannot_be_had_is_a_failure_of_its_image(photos: Path, store: Path) -> None:
+    class Shy(Means):
+        def answer(self, images: Sequence[Any], question: str) -> list[str]:
+            if any(image.shape[1] == 10 for image in images):
+                raise RuntimeError
+            return ["yes"] * len(images)
+
+    found = extract_answers(pictures_in_folder(photos), "?", Shy(), store, max_failures=0.5)
+    assert {*found.failures["reason"].to_pylist()} == {"RuntimeError"}
+    assert found.table["answer"].to_pylist() == ["yes"] * 8
+
+
+def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(
+    photos: Path, store: Path
+) -> None:
+    pictures = pictures_in_folder(photos)
+
+    def act(image: Any, row: Any) -> Any:
+        raise RuntimeError("CUDA error: device lost")
+
+    with pytest.raises(
+        ModelError,
+        match=r"^python:picture_models:means failed on each of \d+ images; the first is "
+        r"'00000.png': RuntimeError: CUDA error: device lost. To do: run the model on one of them",
+    ):
+        extract_embeddings(pictures, Means(act=act), store, part=4)
+    assert extract_embeddings(pictures, Means(), store, part=4).computed == 12
+
+
+def test_a_model_that_breaks_down_half_way_is_asked_again(photos: Path, store: Path) -> None:
+    pictures, calls = pictures_in_folder(photos), iter(range(99))
+
+    def act(image: Any, row: Any) -> Any:
+        if next(calls) >= 4:
+            raise RuntimeError("CUDA error: device lost")
+        return row
+
+    with pytest.raises(DataError, match=r"4 of 12 images failed, and max_failures allows 0; the "):
+        extract_embeddings(pictures, Means(act=act), store, part=4)
+    again = extract_embeddings(pictures, Means(), store, part=4)
+    assert again.computed == 8
+    assert again.failures.num_rows == 0
+
+
+def test_more_failures_than_allowed_stop_the_run_with_a_list(photos: Path, store: Path) -> None:
+    for name in ("00000.png", "00004.png"):
+        (photos / name).write_bytes(b"")
+    pictures = pictures_in_folder(photos)
+    with pytest.raises(DataError) as caught:
+        extract_embeddings(pictures, Means(), store, part=12, max_failures=0.1)
+    (folder,) = (store / "embeddings").iterdir()
+    assert str(caught.value) == (
+        f"{photos}: 2 of 12 images failed, and max_failures allows 1; the first is '00000.png': "
+        f"the file is empty. To do: see {folder / 'failures.parquet'}; repair these images or "
+        "leave them out, or raise max_failures."
+    )
+    listed = pq.read_table(folder / "failures.parquet")["image_id"].to_pylist()
+    assert listed == ["00000.png", "00004.png"]
+    assert json.loads((folder / "manifest.json").read_text())["whole"] is False
+    found = extract_embeddings(pictures, Means(), store, part=12, max_failures=2 / 12)
+    assert (found.computed, found.failures.num_rows) == (0, 2)
+
+
+def test_a_wrong_folder_is_noticed_before_all_of_it_is_tried(tmp_path: Path, store: Path) -> None:
+    names = [f"{k:05d}.png" for k in range(400)]
+    pictures = pictures_of_table(names, names, root=tmp_path / "wrong", name="images.csv")
+    with pytest.raises(DataError, match=r"^images.csv: 32 of 400 images failed, and max_failures "):
+        extract_embeddings(pictures, Means(), store, part=32)
+
+
+def test_no_image_left_is_an_error_however_many_may_fail(photos: Path, store: Path) -> None:
+    for path in photos.iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"12 of 12 images failed, and max_failures allows 12"):
+        extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=1.0)
+
+
+def test_a_part_without_a_row_keeps_its_place(photos: Path, store: Path) -> None:
+    for k in range(4):
+        (photos / f"{k:05d}.png").write_bytes(b"")
+    pictures = pictures_in_folder(photos)
+    for expected in (8, 0):
+        found = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.5)
+        assert found.computed == expected
+        assert found.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(4, 12)]
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2, 2), (1, 4), (3, 5)])
+def test_a_model_of_another_form_than_promised_is_refused(
+    shape: tuple[int, ...], photos: Path, store: Path
+) -> None:
+    class Odd(Means):
+        def embed_images(self, images: Sequence[Any]) -> Any:
+            return np.zeros(shape, np.float32)
+
+    pictures = pictures_in_folder(photos).take(range(3))
+    message = f"gave an array of shape {shape} for 3 images, expected (3, 4)."
+    with pytest.raises(ModelError, match=re.escape(message)):
+        extract_embeddings(pictures, Odd(), store)
+
+
+def test_too_few_answers_are_refused(photos: Path, store: Path) -> None:
+    class Terse(Means):
+        def answer(self, images: Sequence[Any], question: str) -> list[str]:
+            return ["yes"]
+
+    with pytest.raises(ModelError, match=r"^python:picture_models:means gave 1 answers for 12 ima"):
+        extract_answers(pictures_in_folder(photos), "?", Terse(), store)
+
+
+def test_memory_that_does_not_hold_a_batch_halves_it_inside_an_extraction(
+    photos: Path, store: Path
+) -> None:
+    class Large(Means):
+        batches = Batches(8, lambda error: isinstance(error, MemoryError))
+
+        def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
+            return np.concatenate(self.batches.map(self._some, images))
+
+        def _some(self, images: Sequence[Any]) -> NDArray[np.float32]:
+            if len(images) > 2:
+                raise MemoryError
+            return super().embed_images(images)
+
+    model = Large()
+    found = extract_embeddings(pictures_in_folder(photos), model, store)
+    assert model.seen == [2] * 6
+    assert (found.table.num_rows, found.failures.num_rows) == (12, 0)
+
+
+def test_another_process_is_kept_out(photos: Path, store: Path) -> None:
+    pictures, inside, go = pictures_in_folder(photos), threading.Event(), threading.Event()
+
+    def act(_: Any, row: Any) -> Any:
+        inside.set()
+        assert go.wait(30)
+        return row
+
+    first = threading.Thread(target=extract_embeddings, args=(pictures, Means(act=act), store))
+    first.start()
+    assert inside.wait(30)
+    program = (
+        "import sys; from pathlib import Path; from picture_models import Means\n"
+        "from equipoise.evidence import extract_embeddings, pictures_in_folder\n"
+        "extract_embeddings(pictures_in_folder(Path(sys.argv[1])), Means(), Path(sys.argv[2]))"
+    )
+    call = [sys.executable, "-c", program, photos, store]
+    second = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    go.set()
+    first.join()
+    (folder,) = (store / "embeddings").iterdir()
+    assert second.returncode == 1
+    assert second.stderr.strip().endswith(
+        f"RunError: {folder}: another process is writing it. To do: wait until it is done, or "
+        "choose another store"
+    )
+    assert extract_embeddings(pictures, Means(), store).computed == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.ENOSPC, "the disk is full. To do: free space and run again; finished parts stay"),
+        (errno.EROFS, "the disk is read-only. To do: choose another store"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_a_disk_that_is_full_stops_the_run_and_keeps_what_is_done(
+    number: int, message: str, photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = pictures_in_folder(photos)
+    real = Path.open
+
+    def full(path: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
+        file = real(path, mode, *args, **more)
+        if path.name.startswith("part-00001-") and "w" in mode:
+
+            def write(data: bytes) -> None:
+                io.FileIO.write(file.raw, data[:50])
+                raise OSError(number, os.strerror(number))
+
+            monkeypatch.setattr(file, "write", write, raising=False)
+        return file
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(RunError, match=re.escape(message)):
+        extract_embeddings(pictures, Means(), store, part=4)
+    (folder,) = (store / "embeddings").iterdir()
+    left = sorted(path.name[:10] for path in folder.iterdir())
+    assert left == ["lock", "manifest.j", "part-00000"]
+    monkeypatch.setattr(Path, "open", real)
+    model = Means()
+    assert extract_embeddings(pictures, model, store, part=4).computed == 8
+    assert model.seen == [4, 4]
+
+
+def test_a_store_that_cannot_be_made_is_refused(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+    with pytest.raises(RunError, match=r"a part of the path is a file. To do: choose another sto"):
+        extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
+
+
+def test_a_part_damaged_after_the_run_is_named(photos: Path, store: Path) -> None:
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store)
+    part = found.parts[0]
+    part.write_bytes(part.read_bytes()[:40])
+    message = f"{part}: it is damaged. To do: delete it and run again"
+    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+        _ = found.table
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+from pathlib import Path
+from picture_models import Means
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+
+def act(image, row):
+    time.sleep(0.02)
+    return row
+
+def tell(step, done, total):
+    if done >= 8:
+        os.kill(os.getpid(), signal.SIGINT)
+
+begun = time.monotonic()
+try:
+    pictures = pictures_in_folder(Path(sys.argv[1]))
+    extract_embeddings(pictures, Means(act=act), Path(sys.argv[2]), part=4, progress=tell)
+except KeyboardInterrupt:
+        print("interrupted")
+
+try:  # the handler of the signal is Python's own again
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("and again")
+
+"""
+
+
+def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos: Path, store: Path) -> None:
+    write_pictures(photos, 400)
+    call = [sys.executable, "-c", INTERRUPTED, photos, store]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    # Daft tells of it as well.
+    assert (done.returncode, done.stdout.splitlines()[-2:]) == (
+        0,
+        ["interrupted", "and again"],
+    )
+    (folder,) = (store / "embeddings").iterdir()
+    parts = {*folder.glob("part-*.parquet")}
+    assert 1 <= len(parts) < 20
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
+    assert found.computed == 400 - 4 * len(parts)
+    assert parts <= {*found.parts}
+
+
+def fuzzed(number: int, rng: np.random.Generator, whole: Sequence[bytes]) -> bytes:
+    """Return a file that may be no picture: flipped, cut off, text, empty, another's end."""
+    data = bytearray(whole[rng.integers(len(whole))])
+    kind = number % 6
+    if kind == 0:
+        return b""
+    if kind == 1:
+        return b"name,group\na,b\n" * int(rng.integers(1, 9))
+    if kind == 2:
+        return bytes(data[: rng.integers(len(data))])
+    if kind == 3:
+        return bytes(rng.integers(0, 256, rng.integers(1, 500), dtype=np.uint8))
+    if kind == 4:
+        other = whole[rng.integers(len(whole))]
+        return bytes(data[: len(data) // 2]) + other[len(other) // 2 :]
+    for place in rng.integers(0, len(data), rng.integers(1, 20)):
+        data[place] ^= 1 << rng.integers(8)
+    return bytes(data)
+
+
+def whole_files() -> list[bytes]:
+    """Pictures of every format, small, with metadata that may be damaged too."""
+    noise = np.random.default_rng(1).integers(0, 256, (24, 20, 3), dtype=np.uint8)
+    image, exif = Image.fromarray(noise), Image.Exif()
+    exif[0x0112] = 6
+    found = []
+    for kind in ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF"):
+        for mode in ("RGB", "L", "RGBA", "P", "CMYK"):
+            file = io.BytesIO()
+            more = {"exif": exif} if kind in ("JPEG", "PNG", "WEBP", "TIFF") else {}
+            try:
+                image.convert(mode).save(file, kind, **more)
+            except (OSError, ValueError):
+                continue
+            found.append(file.getvalue())
+    return found
+
+
+def test_a_thousand_fuzzed_files_crash_nothing_and_each_is_a_row_or_a_failure(
+    tmp_path: Path, store: Path
+) -> None:
+    rng, whole = np.random.default_rng(20), whole_files()
+    assert len(whole) > 20
+    folder = tmp_path / "fuzzed"
+    folder.mkdir()
+    for number in range(1000):
+        suffix = (".jpg", ".png", ".tif", ".gif")[rng.integers(4)]
+        (folder / f"{number:04d}{suffix}").write_bytes(fuzzed(number, rng, whole))
+    pictures = pictures_in_folder(folder)
+    found = extract_embeddings(pictures, Means(), store, max_failures=1.0)
+    sound, refused = [], {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in pictures.ids:
+            try:
+                decode((folder / name).read_bytes())
+                sound.append(name)
+            except ImageError as error:
+                refused[name] = error.reason
+    assert found.table["image_id"].to_pylist() == sound
+    told = {row["image_id"]: row["reason"] for row in found.failures.to_pylist()}
+    assert told == refused
+    assert {*found.failures["stage"].to_pylist()} == {"decode"}
+    assert all(name in told for name in pictures.ids if int(name[:4]) % 6 in (0, 1, 3))
+    assert 0 < len(sound) < 500
