@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from equipoise.core.errors import InputError
 from equipoise.metrics.diversity import exchange, sums
 from equipoise.metrics.diversity.exchange import exchanged
 from equipoise.metrics.diversity.iss import iss_cross, iss_intra
@@ -130,3 +131,8 @@ def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:
     tracemalloc.stop()
     # As float64 the rows would take 41 MB.
     assert peak < 10e6
+
+
+def test_more_sets_than_labels_tell_apart_are_refused() -> None:
+    with pytest.raises(InputError, match="^sets: 65537; expected at most 65,536 that exchange"):
+        exchanged([np.ones((1, 2))] * 65537, [1] * 65537, 1, 0)

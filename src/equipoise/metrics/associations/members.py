@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.associations.kernels import add_whole
-from equipoise.metrics.unit_rows import in_range, inverse_lengths, project
+from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -173,9 +173,11 @@ def _slices(rows: int, dimension: int) -> Iterator[slice]:
         yield slice(start, min(start + step, rows))
 
 
-def float_rows(rows: npt.NDArray[Any]) -> Floats:
+def float_rows(rows: Any) -> Floats:
     """Return rows as float64, as they lie in memory where they are."""
-    return np.require(rows, dtype=np.float64, requirements=["C", "A"])
+    halves = isinstance(rows, np.ndarray) and rows.dtype == np.float16 and rows.ndim == 2
+    given = widened(rows) if halves else rows
+    return np.require(given, dtype=np.float64, requirements=["C", "A"])
 
 
 def exact_mean(vectors: Floats) -> Floats:

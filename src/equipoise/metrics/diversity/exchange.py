@@ -7,14 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.errors import InputError
 from equipoise.metrics.diversity.kernels import scatter
 from equipoise.metrics.diversity.sums import Floats, Span, blocks
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 
-# Permutations that share a pass over the images, at most, and what may be held for them: labels
-# of images and numbers of sums.
-_TOGETHER, _LABELS, _CELLS = 64, 1 << 23, 1 << 22
+# Permutations that share a pass over the images: at most, where labels of images and numbers of
+# sums may be held for so many; and, so that time grows as the images do, at least.
+_TOGETHER, _LABELS, _CELLS, _LEAST = 64, 1 << 25, 1 << 22, 8
+# Sets that labels of 16 bits tell apart.
+_MOST = 1 << 16
 # Columns of a tile in the kernel.
 _WIDTH = 64
 
@@ -33,11 +36,18 @@ def exchanged(
     counts : sequence of int
         Rows of each set that are not zero: the sizes that stay.
     permutations, seed : int
+
+    Raises
+    ------
+    InputError
+        When there are more than 65,536 sets.
     """
+    if len(sets) > _MOST:
+        raise InputError(f"sets: {len(sets)}; expected at most {_MOST:,} that exchange images")
     streams = keys(seed, "exchange", many=permutations)
     tiles = -(-sets[0].shape[1] // _WIDTH)
-    held = min(_LABELS // sum(counts), _CELLS // (tiles * _WIDTH * len(sets)))
-    step = max(1, min(_TOGETHER, held))
+    labels = max(_LEAST, _LABELS // sum(counts))
+    step = max(1, min(_TOGETHER, labels, _CELLS // (tiles * _WIDTH * len(sets))))
     parts = [streams[start : start + step] for start in range(0, permutations, step)]
     return np.concatenate(each(lambda some: _crosses(_sums(sets, counts, some), counts), parts))
 
@@ -48,7 +58,7 @@ def _sums(
     streams: npt.NDArray[np.uint64],
 ) -> Floats:
     """Sum of unit vectors by set of each permutation, shape (permutations, sets, d)."""
-    owner = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    owner = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
     labels = np.tile(owner, (len(streams), 1))
     shuffle(streams, labels)
     d = sets[0].shape[1]

@@ -14,7 +14,7 @@ from equipoise.metrics.unit_rows import float_rows
 from equipoise.stats.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.uint32]
+Labels = npt.NDArray[np.uint16]
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[::1])"))
@@ -30,7 +30,7 @@ def add_scaled(rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
 
 @compiled(
     *float_rows(
-        "void(rows, float64[::1], int64[::1], uint32[:, ::1], int64, float64[:, :, :, ::1])"
+        "void(rows, float64[::1], int64[::1], uint16[:, ::1], int64, float64[:, :, :, ::1])"
     )
 )
 def scatter(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.diversity.kernels import add_scaled
-from equipoise.metrics.unit_rows import in_range, inverse_lengths, project
+from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
@@ -228,7 +228,9 @@ def _floats(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return rows as they are where kernels can read them, else a copy."""
     if rows.dtype in (np.float32, np.float64):
         return np.require(rows, requirements=["C", "A"])
-    return np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float16 else np.float64)
+    if rows.dtype == np.float16:
+        return widened(rows)
+    return np.ascontiguousarray(rows, dtype=np.float64)
 
 
 def _in_range(rows: npt.NDArray[Any], what: str, start: int) -> Floats:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.metrics.retrieval.kernels import inner
 from equipoise.metrics.retrieval.nearest import BLOCK, Floats, Indices, Search, Shorts
+from equipoise.metrics.unit_rows import widened
 from equipoise.stats.threads import each
 
 Found = tuple[Indices, Floats]
@@ -130,6 +131,8 @@ class CosineScores:
         """Return items as kernels take them: float32 or float64, without a copy where they are."""
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
         part = self.items[rows[0] : rows[-1] + 1] if run else self.items[rows]
+        if part.dtype == np.float16:
+            return widened(part)
         exact = self.items.dtype.kind == "f" and self.items.dtype.itemsize <= 4
         return np.ascontiguousarray(part, dtype=np.float32 if exact else np.float64)
 
