@@ -43,7 +43,7 @@ def open_parquet(path: Path, file: str) -> Iterator[pq.ParquetFile]:
     try:
         with pa.OSFile(str(path)) as source:
             # Pieces of a column are read as they are asked for; a map would count as memory held.
-            yield pq.ParquetFile(source, buffer_size=_BYTES_AT_ONCE)
+            yield pq.ParquetFile(source, buffer_size=_BYTES_AT_ONCE, pre_buffer=False)
     except (pa.ArrowException, OSError):
         raise DataError(
             "the file is truncated, damaged or no Parquet",
