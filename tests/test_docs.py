@@ -72,11 +72,16 @@ def model_at(*path: str | int) -> list[str]:
 KEYS = {
     "Top level": model_at(),
     "data": model_at("data"),
-    "models": [*model_at("models", "m"), *model_at("models", "m", "normalize")],
+    "models": [
+        *model_at("models", "m"),
+        *model_at("models", "m", "normalize"),
+        *model_at("models", "m", "vocabulary"),
+    ],
     "metrics": [
         *model_at("metrics"),
         *(key for name in model_at("metrics") for key in model_at("metrics", name)),
     ],
+    "extraction": model_at("extraction"),
     "resampling": model_at("resampling"),
     "testing": model_at("testing"),
     "gate": model_at("gate", 0),

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from equipoise.audits.running.prepared import Prepared
     from equipoise.audits.running.runner import Runner
 
-KINDS = ("predictions", "associations", "retrieval", "similarity", "concepts", "diversity")
+KINDS = (
+    "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
+)  # fmt: skip
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""

@@ -54,7 +54,9 @@ class Card:
     also: tuple[str, ...] = ()
 
 
-FAMILIES = ("predictions", "associations", "retrieval", "similarity", "concepts", "diversity")
+FAMILIES = (
+    "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
+)  # fmt: skip
 
 
 def _read() -> dict[str, Card]:

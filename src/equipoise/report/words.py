@@ -12,7 +12,8 @@ from equipoise.report.names import EFFECT_SIZES, band, title
 from equipoise.report.text import interval, number, p_value, percent
 from equipoise.report.voices import Harm, voice
 
-_PARITY = "demographic_parity"
+_GAPS = ("demographic_parity", "answer_gap")
+"""Metrics whose name says already that groups are compared."""
 
 # What a group's number says, by metric: the model's deed, and its object for a class {s}.
 _DEEDS = {
@@ -21,11 +22,15 @@ _DEEDS = {
     "accuracy_gap": ("is right on", "the images labelled"),
     "hit_rate": ("has a true class among its first answers on", "the images labelled"),
     "unanswered_rate": ("gives no answer on", "the images labelled"),
+    "unknown_rate": ("says that it does not know on", "the images labelled"),
+    "refused_rate": ("refuses an answer on", "the images labelled"),
+    "empty_rate": ("says nothing on", "the images labelled"),
 }
 _CLASS_DEEDS = {
     "accuracy": ("tells “{s}” from the rest rightly on", "the images labelled"),
     "demographic_parity": ("says “{s}” on", "the images labelled"),
     "selection_rate": ("says “{s}” on", "the images labelled"),
+    "answer_gap": ("answers “{s}” on", "the answered images labelled"),
     "true_positive_rate": ("recognises “{s}” on", "its images labelled"),
     "false_negative_rate": ("misses “{s}” on", "its images labelled"),
     "false_positive_rate": ("wrongly says “{s}” on", "the images of other classes labelled"),
@@ -76,7 +81,7 @@ _SUFFIXES = ("_difference", "_ratio", "_gap")
 
 def name_of(finding: Finding) -> str:
     """Return a finding's metric for display; the rates of a class are differences of groups."""
-    rate = finding.subject and finding.metric in _CLASS_DEEDS and finding.metric != _PARITY
+    rate = finding.subject and finding.metric in _CLASS_DEEDS and finding.metric not in _GAPS
     return f"{title(finding.metric)} difference" if rate else title(finding.metric)
 
 

@@ -16,6 +16,7 @@ from equipoise.metrics.counts import Counts, count
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
+    from equipoise.audits.predictions.config_inputs import ImagesConfig
     from equipoise.data import PredictionData, Predictions
 
 Rows = npt.NDArray[np.bool_]
@@ -108,17 +109,19 @@ def designs(config: Config, data: PredictionData) -> Iterator[Design]:
         rows = data.models[model].state != "unmatched"
         for version in data.models[model].versions:
             for attributes in config.data.groups:
-                yield Design(model, version, groups_of(config, data, attributes, rows), data, rows)
+                yield Design(
+                    model, version, groups_of(config.data, data, attributes, rows), data, rows
+                )
 
 
 def groups_of(
-    config: Config, data: PredictionData, attributes: tuple[str, ...], rows: Rows
+    images: ImagesConfig, data: PredictionData, attributes: tuple[str, ...], rows: Rows
 ) -> Groups:
     """Return the groups of some rows by one or several attributes."""
     labels: dict[str, Any] = {
         name: chosen(data.coded_attributes[name], rows) for name in attributes
     }
-    return Groups.of(labels, min_size=config.data.min_group_size)
+    return Groups.of(labels, min_size=images.min_group_size)
 
 
 def tests_of(design: Design) -> int:

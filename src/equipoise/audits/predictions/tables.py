@@ -42,10 +42,11 @@ def tables_of(
         "states": [*_all_states(data), *(row for one in measured for row in _states(one.design))],
     }
     found = {name: _table(name, some) for name, some in rows.items()}
+    every = np.ones(len(data.ids), dtype=bool)
     found["group_sizes"] = group_sizes.table(
         row
         for attributes in config.data.groups
-        for row in sizes_of(groups_of(config, data, attributes, np.ones(len(data.ids), dtype=bool)))
+        for row in sizes_of(groups_of(config.data, data, attributes, every))
     )
     sweeps = [sweep for one in measured if (sweep := _sweep(one, config)) is not None]
     if sweeps:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Harm = Literal["higher", "lower", "either"]
 Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
 
-KINDS = ("associations", "retrieval", "similarity", "concepts", "diversity")
+KINDS = ("associations", "retrieval", "similarity", "concepts", "diversity", "answers")
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 
 

@@ -1,0 +1,206 @@
+"""The configuration of an audit of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from equipoise.audits.associations.config_inputs import OutsideConfig
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    Group,
+    Label,
+    Labels,
+    Name,
+    Section,
+    Table,
+)
+from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.predictions.config_inputs import ImagesConfig, NormalizeConfig, given_keys
+from equipoise.audits.predictions.config_metrics import NoOptions, Switch
+from equipoise.audits.running.config import RunConfig
+
+_OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
+_OF_MODEL = ("question", "questions")
+
+
+class DataConfig(ImagesConfig):
+    """The images that were asked about, and the groups that they are in.
+
+    Attributes
+    ----------
+    target : str, optional
+        Column of the true answer, where one is known.
+    """
+
+    target: Name | None = None
+
+    @property
+    def truth(self) -> str | None:
+        """The column of the true answer, where there is one."""
+        return self.target
+
+    @model_validator(mode="after")
+    def _map_needs_a_target(self) -> DataConfig:
+        if self.map is not None and self.target is None:
+            raise ValueError("'map' is about true answers, and no 'target' is given")
+        return self
+
+
+class ModelConfig(RunConfig):
+    """One model: a table of its answers, or how to ask it.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image, or with `by_question` per image and question.
+    answer : str
+        Column of the answer.
+    by_question : str, optional
+        Column that says which question the row answers.
+    id : str, optional
+        Column that names the image; `data.id` unless given.
+    question : str
+        What a model to run is asked about each image.
+    questions : mapping of str to str
+        Several questions by name, in its place.
+    missing, unknown, refused : list of str
+        Answers that are none, "do not know", and a refusal; with `normalize`, in any form that
+        it makes the same.
+    normalize : mapping
+        How answers are brought to one form.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table | None = None
+    answer: Name | None = None
+    by_question: Name | None = None
+    id: Name | None = None
+    question: Name | None = None
+    questions: Annotated[Mapping[Name, Name], Field(min_length=1)] | None = None
+    missing: Labels = ("",)
+    unknown: Labels = ()
+    refused: Labels = ()
+    normalize: NormalizeConfig | None = NormalizeConfig()
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """Questions by name, for a model that is run."""
+        return self.questions or {"": self.question or ""}
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        self.excludes(given_keys(self, _OF_TABLE))
+        self.needs_model(_OF_MODEL)
+        if self.model is None and (self.table is None or self.answer is None):
+            lacks = "table" if self.table is None else "answer"
+            raise ValueError(
+                f"{lacks!r} is missing. To do: name the table of its answers and their column "
+                "under 'answer', or under 'model' what to ask"
+            )
+        if self.model is not None and bool(self.question) == bool(self.questions):
+            given = "both are" if self.question else "neither is"
+            raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_state(self) -> ModelConfig:
+        texts = [*self.missing, *self.unknown, *self.refused]
+        twice = sorted({text for text in texts if texts.count(text) > 1})
+        if twice:
+            raise ValueError(
+                f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
+                "'unknown' and 'refused'"
+            )
+        return self
+
+
+class FigureConfig(OutsideConfig):
+    """Figures from outside by answer, such as the share of women in an occupation.
+
+    Attributes
+    ----------
+    first : str
+        The group that an answer leans to when it rises with the figure.
+    groups : str or list of str, optional
+        The entry of `data.groups` that has the group; the first unless given.
+    """
+
+    first: Label
+    groups: Group | None = None
+
+
+class AnswersOptions(Section):
+    """Options of the comparison answer by answer.
+
+    Attributes
+    ----------
+    least : int
+        Answers given less often, all groups together, are pooled.
+    most : int
+        Most answers compared by themselves, the most frequent first.
+    """
+
+    least: Annotated[int, Field(ge=1)] = 10
+    most: Annotated[int, Field(ge=1, le=1000)] = 50
+
+
+class DistributionOptions(Section):
+    """Options of Cramér's V of groups by answers: the smallest expected count kept, 0 for all."""
+
+    min_expected: Annotated[float, Field(ge=0)] = 5.0
+
+
+class ConcentrationOptions(Section):
+    """Options of the label concentration: how many of a group's most frequent answers."""
+
+    k: Annotated[int, Field(ge=1)] = 10
+
+
+class MetricsConfig(Section):
+    """Options per metric; `false` switches one off."""
+
+    unanswered_rate: Switch[NoOptions] = NoOptions()
+    answer_gap: Switch[AnswersOptions] = AnswersOptions()
+    cramers_v: Switch[DistributionOptions] = DistributionOptions()
+    label_concentration: Switch[ConcentrationOptions] = ConcentrationOptions()
+    accuracy: Switch[NoOptions] = NoOptions()
+
+
+class Config(AuditConfig):
+    """The configuration of an audit of answers; see docs/audits/answers.md for every key."""
+
+    audit: Literal["answers"]
+    data: DataConfig
+    models: Annotated[
+        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
+    ]
+    figures: Mapping[Name, FigureConfig] = Field(default_factory=dict)
+    metrics: MetricsConfig = MetricsConfig()
+
+    @model_validator(mode="after")
+    def _one_true_answer(self) -> Config:
+        several = [name for name, one in self.models.items() if one.by_question or one.questions]
+        if self.data.target is not None and several:
+            raise ValueError(
+                f"data.target is the true answer to one question, and models.{several[0]} is "
+                "asked several. To do: leave it out, or audit one question"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Config:
+        file_names(self.models)
+        groups = [group_name(group) for group in self.data.groups]
+        for name, figure in self.figures.items():
+            among(f"figures.{name}.groups", group_name(figure.groups or ()) or None, groups)
+        for index, rule in enumerate(self.gate):
+            among(f"gate[{index}].model", rule.model, [*self.models])
+            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+        return self

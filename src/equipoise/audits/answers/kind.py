@@ -1,0 +1,224 @@
+"""The audit of answers in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.audits.answers import loading
+from equipoise.audits.answers.config import AnswersOptions
+from equipoise.audits.answers.designs import (
+    NONE_GIVEN,
+    AnswersDesign,
+    designs,
+    frequent_answers,
+    tests_of,
+)
+from equipoise.audits.answers.measuring import measure_design
+from equipoise.audits.answers.outside import Related, lost_answers, related
+from equipoise.audits.answers.tables import tables_of
+from equipoise.audits.findings import Draft
+from equipoise.audits.group_sizes import listed
+from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
+from equipoise.core.errors import DataError
+from equipoise.stats.power import minimum_difference
+
+if TYPE_CHECKING:
+    from equipoise.audits.answers.config import Config
+    from equipoise.audits.answers.loading import AnswersData
+
+# Seconds for a design and for a cell of a resampled table: rough guides, from the example.
+_SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.15, 2e-7
+
+
+def load(config: Config, *, base: Path) -> AnswersData:
+    """Read the images and what was answered, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def measure(config: Config, data: AnswersData, progress: Progress | None) -> Measured:
+    """Measure every model and question on every choice of groups.
+
+    Raises
+    ------
+    DataError
+        When nothing is left to compare.
+    ConfigError
+        When a figure names a group that there is none of.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    options = _options(config)
+    tests = _tests(every, config)
+    drafts: list[Draft] = []
+    found: list[Related] = []
+    for one in told(every, progress, "measuring"):
+        drafts += measure_design(one, config, tests)
+        new = related(one, config, data, options)
+        drafts += [draft for some in new for draft in some.drafts]
+        found += new
+    notes = tuple(dict.fromkeys(_notes(every, config, data, found)))
+    return Measured(tuple(drafts), tables_of(config, data, every, found, options), notes)
+
+
+def _options(config: Config) -> AnswersOptions:
+    return config.metrics.answer_gap or AnswersOptions()
+
+
+def _tests(every: Sequence[AnswersDesign], config: Config) -> int:
+    return sum(tests_of(one, config.metrics.answer_gap) for one in every) + len(config.figures)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit of answers would do.
+
+    Attributes
+    ----------
+    rows : int
+    models : list of dict
+        Per model and question: rows answered and not, without a partner, different answers, and
+        those compared by themselves.
+    groups : list of dict
+        Per group: rows, and whether it is large enough to be compared.
+    detectable : list of dict
+        Per model, question and groups: the smallest difference in the share of an answer of 10 %
+        that the two smallest groups would show with a power of 80 %.
+    tests : int
+    seconds : float
+        A rough guide.
+    """
+
+    rows: int
+    models: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
+    detectable: list[dict[str, Any]]
+    tests: int
+    seconds: float
+
+
+def plan(config: Config, data: AnswersData) -> Plan:
+    """Say what the audit would do and could find; nothing is measured."""
+    every = [*designs(config, data)]
+    leading = [one for one in every if one.leads]
+    tests = _tests(every, config)
+    by_groups = {one.groups: one.design.groups for one in every}
+    return Plan(
+        rows=len(data.rows.ids),
+        models=[_model(one, config) for one in leading if one.groups == every[0].groups],
+        groups=[
+            {"groups": name, "group": group, "rows": n, "compared": bool(usable)}
+            for name, groups in by_groups.items()
+            for group, n, usable in zip(
+                groups.names, groups.counts.tolist(), groups.usable, strict=True
+            )
+        ],
+        detectable=[_detectable(one, config, tests) for one in leading],
+        tests=tests,
+        seconds=estimated_seconds(sum(_seconds(one, config) for one in every)),
+    )
+
+
+def _model(one: AnswersDesign, config: Config) -> dict[str, Any]:
+    answered = int((one.states == "answered").sum())
+    return {
+        "model": one.asked.model,
+        "question": one.asked.question,
+        "answered": answered,
+        "unanswered": len(one.states) - answered,
+        "without_answers": len(one.design.rows) - len(one.states),
+        "different_answers": int((one.label.counts > 0).sum()),
+        "compared": len([*frequent_answers(one.label, _options(config))]),
+    }
+
+
+def _detectable(one: AnswersDesign, config: Config, tests: int) -> dict[str, Any]:
+    groups = one.design.groups
+    alpha, least = config.testing.alpha, None
+    if groups.usable.sum() > 1:
+        first, second, *_ = np.sort(groups.counts[groups.usable]).tolist()
+        least = minimum_difference(first, second, 0.1, alpha=alpha, tests=max(tests, 1))
+    place = {"model": one.asked.model, "question": one.asked.question, "groups": one.groups}
+    return place | {"share_difference": least}
+
+
+def _seconds(one: AnswersDesign, config: Config) -> float:
+    draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
+    cells = int((one.label.counts > 0).sum()) * len(one.design.groups)
+    return _SECONDS_PER_DESIGN + cells * draws * _SECONDS_PER_CELL
+
+
+def _check(every: Sequence[AnswersDesign], data: AnswersData) -> None:
+    """Refuse groups of which fewer than two can be compared."""
+    for one in every:
+        groups = one.design.groups
+        if groups.usable.sum() < 2:
+            raise DataError(
+                f"groups {groups.name}: fewer than two groups have {groups.min_size} rows "
+                f"({listed(groups)})",
+                file=next(iter(data.rows.inputs)),
+                expected="at least two groups of that size",
+                fix="choose other groups, or lower data.min_group_size",
+            )
+
+
+_SAID = {
+    "unmatched": "have no row of answers and are not used",
+    "missing": "have an empty answer",
+    "unknown": "were answered with “do not know”",
+    "refused": "were refused",
+}
+
+
+def _notes(
+    every: Sequence[AnswersDesign], config: Config, data: AnswersData, found: Sequence[Related]
+) -> Iterator[str]:
+    yield PERCEIVED
+    yield (
+        "Shares of an answer are of the rows that have one; rows without an answer are compared "
+        "by themselves."
+    )
+    for asked in data.asked:
+        model = data.rows.models[asked.key]
+        for state in ("unmatched", *NONE_GIVEN):
+            n = int((model.state == state).sum())
+            if n:
+                yield f"{asked.key}: {n} rows {_SAID[state]}."
+        if model.without_label:
+            yield f"{asked.key}: {model.without_label} answers are about no image of the table."
+    for one in every:
+        yield from _of_design(one, config)
+    yield from filter(None, map(lost_answers, found))
+
+
+def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
+    groups = one.design.groups
+    few = [
+        f"{name} ({n})"
+        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+        if not usable
+    ]
+    if few:
+        more = ", …" if len(few) > 10 else ""
+        yield (
+            f"{groups.name}: fewer than {groups.min_size} rows, not compared: "
+            f"{', '.join(few[:10])}{more}."
+        )
+    if groups.n_missing:
+        yield f"{groups.name}: {groups.n_missing} rows lack an attribute and are in no group."
+    different, options = int((one.label.counts > 0).sum()), config.metrics.label_concentration
+    if one.leads and options is not None and different <= options.k:
+        yield (
+            f"{one.asked.key}: no label concentration: there are {different} different answers, "
+            f"and the {options.k} most frequent are all of them."
+        )
+    apart = len([*frequent_answers(one.label, _options(config))])
+    if one.leads and apart < different:
+        yield (
+            f"{one.asked.key}: {different - apart} of {different} different answers are given "
+            "too seldom to be compared by themselves, and are pooled."
+        )

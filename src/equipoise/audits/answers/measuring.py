@@ -1,0 +1,199 @@
+"""The audit of answers: every metric that the input allows, on every design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.audits.answers.designs import NONE_GIVEN, RARER, AnswersDesign
+from equipoise.audits.drawing import resampling_of
+from equipoise.audits.findings import Draft, Place, direction, parts, whole, without_verdict
+from equipoise.core.finding import Family
+from equipoise.core.parts import Part
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.associations.labels import label_concentration
+from equipoise.metrics.associations.predicted import UNEVEN, spread
+from equipoise.metrics.counts import count
+from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.measure import measure
+from equipoise.metrics.parity import DemographicParity
+
+if TYPE_CHECKING:
+    from equipoise.audits.answers.config import Config
+    from equipoise.stats.resampling import Resampling
+
+AUDIT = "answers"
+
+_RATES = {"unknown": "unknown_rate", "refused": "refused_rate", "missing": "empty_rate"}
+_RAW = "raw texts, shown beside their normalised form, which is tested"
+_POOLED = "many different answers together"
+
+
+def measure_design(one: AnswersDesign, config: Config, tests: int) -> list[Draft]:
+    """Measure one design with everything that the configuration asks for.
+
+    Parameters
+    ----------
+    one : AnswersDesign
+    config : Config
+    tests : int
+        How many tests the audit will make, so that p-values are drawn finely enough.
+    """
+    place = Place(AUDIT, one.asked.model, one.groups, one.version, config.resampling.level)
+    resampling = resampling_of(config, tests)
+    gaps = [*_gaps(one, config, place, resampling)]
+    found = [*_distribution(one, config, place, resampling, gaps), *gaps]
+    found += _concentration(one, config, place, resampling)
+    found += _right(one, config, place, resampling)
+    if not one.leads:
+        return [without_verdict(draft, _RAW) for draft in found if not draft.finding.subject]
+    asked = replace(place, version=one.asked.question or "default")
+    return [*_unanswered(one, config, asked, resampling), *found]
+
+
+def _unanswered(
+    one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[Draft]:
+    """Whether one group is left without an answer more often than another, and in which way."""
+    if config.metrics.unanswered_rate is None:
+        return
+    states = one.states
+    kinds = [state for state in NONE_GIVEN if (states == state).any()]
+    if not kinds:
+        return
+    answered = np.where(states == "answered", "answered", "unanswered")
+    yield _rate(one, config, place, resampling, answered, "unanswered", "unanswered_rate")
+    for state in kinds:
+        draft = _rate(one, config, place, resampling, states, state, _RATES[state])
+        same = "the same rows as unanswered_rate, which is tested"
+        yield draft if len(kinds) > 1 else without_verdict(draft, same)
+
+
+def _rate(
+    one: AnswersDesign,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
+    states: np.ndarray[tuple[int], np.dtype[np.object_]],
+    state: str,
+    metric: str,
+) -> Draft:
+    labels = np.where(states == state, state, "other")
+    counts = count(labels, labels, one.design.groups, units=one.design.units)
+    estimate = measure(counts, [DemographicParity()], resampling, config.resampling.seed)[0]
+    draft = next(
+        draft for draft in parts(estimate, place, metric=metric) if draft.finding.subject == state
+    )
+    about = direction(metric, "", draft.finding.by_group)
+    finding = replace(draft.finding, subject="", family=Family.COMPOSITE, direction=about)
+    return replace(draft, finding=finding)
+
+
+def _gaps(
+    one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[Draft]:
+    """How often each answer is given to each group."""
+    options = config.metrics.answer_gap
+    if options is None:
+        return
+    counts = one.pooled(options)
+    estimate = measure(counts, [DemographicParity()], resampling, config.resampling.seed)[0]
+    own = [part for part in estimate.parts if part.subject != RARER]
+    if not own:
+        return
+    widest = max(own, key=_size)
+    yield whole(
+        estimate,
+        place,
+        Family.COMPOSITE,
+        metric="answer_gap",
+        by_group=widest.by_group,
+        about=f"“{widest.subject}”",
+        shows="share of answers",
+    )
+    for draft in parts(estimate, place, metric="answer_gap"):
+        named = _told(draft)
+        if draft.finding.subject == RARER:
+            yield without_verdict(named, _POOLED)
+        elif len(own) == 2 and len(counts.classes) == 2 and draft.finding.subject == own[1].subject:
+            yield without_verdict(named, f"the same gap as of {own[0].subject}, which is tested")
+        else:
+            yield named
+
+
+def _size(part: Part) -> float:
+    return -1.0 if np.isnan(part.value) else part.value
+
+
+def _told(draft: Draft) -> Draft:
+    finding = draft.finding
+    about = direction("share of answers", f"“{finding.subject}”", finding.by_group)
+    return replace(draft, finding=replace(finding, direction=about))
+
+
+def _distribution(
+    one: AnswersDesign,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
+    gaps: list[Draft],
+) -> Iterator[Draft]:
+    """How strongly the answer depends on the group, all answers together."""
+    options = config.metrics.cramers_v
+    if options is None:
+        return
+    effect = EffectSizes("cramers_v", options.min_expected, False, "independence")
+    estimate = measure(one.counts, [effect], resampling, config.resampling.seed)[0]
+    draft = whole(estimate, place, Family.COMPOSITE, metric="cramers_v")
+    about = gaps[0].finding.direction if gaps else ""
+    dropped = [excluded for part in estimate.parts for excluded in part.excluded]
+    excluded = (*draft.finding.excluded, *dropped)
+    yield replace(draft, finding=replace(draft.finding, direction=about, excluded=excluded))
+
+
+def _concentration(
+    one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[Draft]:
+    """How far the answers of each group pile up on a few."""
+    options = config.metrics.label_concentration
+    if options is None or int((one.label.counts > 0).sum()) <= options.k:
+        return
+    units = one.design.units
+    estimate = label_concentration(
+        one.label.values,
+        one.design.groups,
+        k=options.k,
+        units=None if units is None else units.values,
+        resampling=resampling,
+        rng=config.resampling.seed,
+    )
+    share, skewness, *_ = estimate.parts
+    yield whole(
+        estimate,
+        place,
+        Family.COMPOSITE,
+        by_group=share.by_group,
+        shows=f"share of the {options.k} most frequent answers",
+    )
+    for draft in parts(estimate, place):
+        if one.leads and draft.finding.metric == skewness.metric:
+            told = replace(draft.finding, method=spread(draft.finding.method, UNEVEN))
+            shape = replace(draft, finding=told)
+            yield without_verdict(shape, "a shape of counts, without a chance level")
+
+
+def _right(
+    one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[Draft]:
+    """How often answers are the true one, where that is known."""
+    if config.metrics.accuracy is None or config.data.target is None:
+        return
+    seed = config.resampling.seed
+    everything = measure(one.design.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
+    by_group = measure(one.design.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
+    rates = by_group.parts[0].by_group
+    yield whole(everything, place, Family.DESCRIPTIVE, by_group=rates)
+    yield whole(by_group, place, Family.COMPOSITE, by_group=rates)
