@@ -171,12 +171,12 @@ def test_a_file_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none: there is no such file or folder\.$"):
+    with pytest.raises(DataError, match=r"none: there is no such file or folder. Expected: a Parq"):
         pictures_on_disk(tmp_path / "none")
-    with pytest.raises(DataError, match=r"it holds no data set. Expected: Parquet files, or what"):
+    with pytest.raises(DataError, match=r"there is no Parquet file and no state.json in this"):
         pictures_on_disk(tmp_path)
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(DataError, match=r"it holds several splits: train, test. To do: name the f"):
+    with pytest.raises(DataError, match=r"the folder holds the splits train, test. Expected: the"):
         pictures_on_disk(tmp_path)
     (tmp_path / "broken.parquet").write_text("no Parquet")
     with pytest.raises(DataError, match=r"broken.parquet: it cannot be read: "):

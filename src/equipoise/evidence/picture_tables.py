@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,10 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
+from equipoise.data.formats.huggingface import data_files
 from equipoise.evidence.pictures import Pictures, sorted_by_id
-
-_SPLITS = "dataset_dict.json"
-_STATE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def pictures_on_disk(
     """
     name = str(folder_or_parquet)
     try:
-        files = [_stamped(path) for path in _files(folder_or_parquet)]
+        files = [_stamped(path) for path in data_files(folder_or_parquet)]
         starts, stretches, n = [], [], 0
         for number, file in enumerate(files):
             _check(file, image, name)
@@ -113,31 +110,6 @@ def pictures_on_disk(
         raise DataError(f"it cannot be read: {told}", file=name) from error
     source = Rows(tuple(files), tuple(starts), tuple(stretches), image, tuple(range(n)))
     return sorted_by_id(name, ids, source, None)
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    if not path.is_dir():
-        raise DataError("there is no such file or folder", file=str(path))
-    if (path / _SPLITS).is_file():
-        splits = json.loads((path / _SPLITS).read_text(encoding="utf-8")).get("splits", [])
-        raise DataError(
-            f"it holds several splits: {', '.join(splits)}",
-            file=str(path),
-            fix="name the folder of one of them",
-        )
-    if (path / _STATE).is_file():
-        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-        return [path / entry["filename"] for entry in state["_data_files"]]
-    files = sorted(path.rglob("*.parquet"))
-    if not files:
-        raise DataError(
-            "it holds no data set",
-            file=str(path),
-            expected="Parquet files, or what save_to_disk writes",
-        )
-    return files
 
 
 def _stamped(path: Path) -> TableFile:

@@ -412,9 +412,9 @@ def test_splits_of_hugging_face_are_named(tmp_path: Path) -> None:
         (tmp_path / "set" / split).mkdir(parents=True)
         write_json(tmp_path / "set" / split / "state.json", {})
     write_json(tmp_path / "set" / "dataset_dict.json", {"splits": ["train", "test"]})
-    with pytest.raises(DataError, match=r"the folder holds the splits test, train"):
+    with pytest.raises(DataError, match=r"the folder holds the splits train, test"):
         known(section(format="huggingface", files="set"), tmp_path)
-    with pytest.raises(DataError, match=r"the file does not list the files of the data set"):
+    with pytest.raises(DataError, match=r"the file has no list '_data_files'"):
         known(section(format="huggingface", files="set/test"), tmp_path)
 
 

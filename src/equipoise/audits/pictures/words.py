@@ -28,6 +28,6 @@ def _counts(counts: Mapping[str, Any]) -> str:
         if isinstance(value, Mapping):
             listed = ", ".join(f"{key} {number:,}" for key, number in value.items() if number)
             parts.append(f"{shown}: {listed or 'none'}")
-        elif isinstance(value, int):
+        elif isinstance(value, int) and value:
             parts.append(f"{shown} {value:,}")
-    return "; ".join(parts) or "nothing to count"
+    return "; ".join(parts) or "left nothing out"

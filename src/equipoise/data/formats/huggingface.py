@@ -38,20 +38,27 @@ def data_files(path: Path) -> list[Path]:
     DataError
         When there are none, or the folder holds several splits.
     """
+    if not path.exists():
+        raise DataError(
+            "there is no such file or folder",
+            file=str(path),
+            expected=_FOLDER,
+            fix="check the path; in a configuration it is relative to its file",
+        )
     if not path.is_dir():
         return [path]
     splits = path / "dataset_dict.json"
     if splits.exists():
-        names = [one.name for one in sorted(path.iterdir()) if (one / "state.json").exists()]
+        names = [str(one) for one in _listed(splits, "splits")]
         raise DataError(
             f"the folder holds the splits {', '.join(names)}",
             file=str(path),
             expected="the folder of one split",
-            fix=f"name {path / (names[0] if names else '…')}",
+            fix=f"name one of them, such as {path / names[0]}" if names else "name one of them",
         )
     state = path / "state.json"
     if state.exists():
-        return [path / name for name in _arrow_files(state)]
+        return [path / str(one.get("filename")) for one in _listed(state, "_data_files", dict)]
     files = sorted(path.rglob("*.parquet"))
     if not files:
         raise DataError(
@@ -63,17 +70,20 @@ def data_files(path: Path) -> list[Path]:
     return files
 
 
-def _arrow_files(state: Path) -> list[str]:
+def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
+    """Return a list that a JSON file of save_to_disk has."""
     try:
-        listed = json.loads(state.read_text(encoding="utf-8"))["_data_files"]
-        return [str(one["filename"]) for one in listed]
+        found = json.loads(file.read_text(encoding="utf-8"))[key]
+        if isinstance(found, list) and all(isinstance(one, kind) for one in found):
+            return found
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(
-            "the file does not list the files of the data set",
-            file=str(state),
-            expected="`_data_files` with the name of each file",
-            fix="save the data set again with save_to_disk",
-        ) from None
+        pass
+    raise DataError(
+        f"the file has no list {key!r}",
+        file=str(file),
+        expected="what save_to_disk writes",
+        fix="save the data set again with save_to_disk",
+    )
 
 
 def read_huggingface(
