@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from equipoise.data import (
     ImageSet,
@@ -20,6 +22,7 @@ from equipoise.data import (
     read_coco_instances,
     read_dollar_street,
     read_fairface,
+    read_huggingface,
     read_pata,
     read_plain,
     read_social_counterfactuals,
@@ -196,6 +199,27 @@ def pata(folder: Path, lines: list[str]) -> Path:
     return path
 
 
+def hugging_face(path: Path, seed: int | None = None) -> Path:
+    """Write a table of faces as the library writes it, as Parquet or as an Arrow stream."""
+    rows = _mixed(FAIRFACE, seed, 1)
+    columns = {name: [row[place] for row in rows[1:]] for place, name in enumerate(rows[0])}
+    genders = ["Female", "Male"]
+    features = {"gender": {"names": genders, "_type": "ClassLabel"}}
+    table = pa.table(
+        {
+            **columns,
+            "gender": pa.array([genders.index(one) for one in columns["gender"]], pa.int64()),
+            "image": [{"bytes": b"\xff\xd8", "path": one} for one in columns["file"]],
+        }
+    ).replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+        return path
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
 @dataclass(frozen=True)
 class Format:
     """How a format is written in some order of its records, and read."""
@@ -235,6 +259,9 @@ FORMATS = [
         lambda f, s: read_visogender(write_csv(f / "v.tsv", _mixed(VISOGENDER, s, 1), "\t")),
     ),
     Format("PATA", lambda f, s: read_pata(pata(f, _mixed(PATA, s)))),
+    Format(
+        "Hugging Face", lambda f, s: read_huggingface(hugging_face(f / "h.parquet", s), id="file")
+    ),
     Format("CelebA", lambda f, s: read_celeba(celeba(f, _mixed(CELEBA, s)))),
     Format(
         "plain table",

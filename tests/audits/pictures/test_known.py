@@ -398,7 +398,10 @@ def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path: Path) -> No
         found = known(section(format="huggingface", files=files), tmp_path, columns=("label",))
         assert frame(found)["image_id"].to_list()[:2] == ["00", "01"]
         assert frame(found)["label"].to_list()[:3] == ["cat", "dog", None]
-        assert found.counts["read"] == {"images": 12, "columns_left_out": ["tags"]}
+        missing = {"label": 4, "name": 0}
+        assert found.counts["read"] == {
+            "images": 12, "missing": missing, "columns_left_out": ["tags"]
+        }  # fmt: skip
         assert found.pictures is not None
         assert found.pictures.read(11) == png(11)
         named = known(section(format="huggingface", files=files, id="name"), tmp_path)

@@ -16,6 +16,7 @@ from equipoise.data import (
     read_coco_instances,
     read_dollar_street,
     read_fairface,
+    read_huggingface,
     read_pata,
     read_social_counterfactuals,
     read_visogender,
@@ -32,6 +33,7 @@ from image_files import (
     VG_OBJECTS,
     VISOGENDER,
     celeba,
+    hugging_face,
     pata,
     write_csv,
     write_json,
@@ -46,6 +48,8 @@ READERS: dict[str, tuple[Callable[[Path], ImageSet], Callable[[Path], Path]]] = 
     "social": (read_social_counterfactuals, lambda f: write_csv(f / "m.csv", SOCIAL)),
     "visogender": (read_visogender, lambda f: write_csv(f / "v.tsv", VISOGENDER, "\t")),
     "pata": (read_pata, lambda f: pata(f, PATA)),
+    "parquet": (read_huggingface, lambda f: hugging_face(f / "h.parquet")),
+    "arrow": (read_huggingface, lambda f: hugging_face(f / "h.arrow")),
     "celeba": (read_celeba, lambda f: celeba(f, CELEBA)),
 }
 OTHER: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"id": 1}, 10**400, "\ud800"]

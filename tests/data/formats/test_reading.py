@@ -1,11 +1,16 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from equipoise.core import DataError
 from equipoise.data import (
     CollapseRows,
     DollarStreetColumns,
@@ -15,6 +20,7 @@ from equipoise.data import (
     read_coco_instances,
     read_dollar_street,
     read_fairface,
+    read_huggingface,
     read_pata_captions,
     read_plain,
     read_visogender,
@@ -28,6 +34,7 @@ from image_files import (
     VG_IMAGES,
     VG_OBJECTS,
     Format,
+    hugging_face,
     write_csv,
     write_json,
 )
@@ -75,6 +82,34 @@ def test_instances_of_coco(tmp_path: Path) -> None:
         "images": 4, "instances": 5, "crowds": 1, "pairs": 4, "categories": 4,
         "categories_without_images": ["toothbrush"], "images_without_labels": 1,
     }  # fmt: skip
+
+
+def test_hugging_face_without_a_column_of_ids(tmp_path: Path) -> None:
+    images = read_huggingface(hugging_face(tmp_path / "h.arrow"))
+    assert images.ids.tolist() == ["0", "1", "2"]
+    assert columns(images)["gender"] == ["Male", "Female", "Male"]
+    assert columns(images)["race"] == ["East Asian", "Latino_Hispanic", None]
+    assert images.counts["missing"]["race"] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "said"),
+    [
+        ({"label": [7]}, {}, r"column 'label', row 1: the number 7 is no class. Expected: 0 to 1"),
+        ({"id": [""]}, {"id": "id"}, r"column 'id', row 1: 1 empty id"),
+        ({}, {"id": "name"}, r"column 'name': "),
+        ({}, {"image": "photo"}, r"column 'photo': "),
+    ],
+)
+def test_what_is_wrong_in_a_table_of_hugging_face(
+    tmp_path: Path, columns: dict[str, Any], given: dict[str, str], said: str
+) -> None:
+    features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
+    told = {"huggingface": json.dumps({"info": {"features": features}})}
+    table = pa.table({"image": [b"x"], **columns}).replace_schema_metadata(told)
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=said):
+        read_huggingface(tmp_path / "t.parquet", **given)
 
 
 def test_coco_without_sizes_or_file_names(tmp_path: Path) -> None:

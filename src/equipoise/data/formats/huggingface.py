@@ -107,7 +107,8 @@ def read_huggingface(
     -------
     ImageSet
         With every other column of texts, numbers or truth values as text; numbers of a ClassLabel
-        as their names. Counts: "images", and "columns_left_out", which hold lists or structures.
+        as their names. Counts: "images", "missing": images by column where it is empty, and
+        "columns_left_out", which hold lists or structures.
 
     Raises
     ------
@@ -131,13 +132,22 @@ def read_huggingface(
     ids = columns.pop(id).to_list() if id else [*numbers]
     # The column that names the images here has this name already.
     kept = {f"{one} (data)" if one == ID else one: cells for one, cells in columns.items()}
-    gathered = Gathered(ids, {one: cells.to_list() for one, cells in kept.items()})
+    gathered = Gathered(ids, {one: _filled(cells) for one, cells in kept.items()})
     inputs = {
         str(file): {**hash_file(file, _FORMATS), "rows": len(table)}
         for file, table in zip(files, tables, strict=True)
     }
-    counts = {"images": len(ids), "columns_left_out": [one for one in read[0][2] if one != image]}
+    counts = {
+        "images": len(ids),
+        "missing": {one: cells.count(None) for one, cells in gathered.columns.items()},
+        "columns_left_out": [one for one in read[0][2] if one != image],
+    }
     return image_set(gathered, name=name, format="Hugging Face", inputs=inputs, counts=counts)
+
+
+def _filled(cells: pl.Series) -> list[str | None]:
+    """Return texts with None where there is none: such data sets have no other empty cell."""
+    return [one if one is not None and one.strip() else None for one in cells.to_list()]
 
 
 @contextmanager
