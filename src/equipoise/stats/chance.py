@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -56,13 +57,16 @@ def band(
     draws, mass = _draws(null_draws, weights)
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
+    if mass is None:
+        draws = np.sort(draws)
+        low, high = (draws[place] for place in _edges_of(len(draws)))
+        return Chance(float((draws * (1.0 / len(draws))).sum()), float(low), float(high), method)
     if (mass == mass[0]).all():
         draws, share = np.sort(draws), mass / mass.sum()
     else:
         order = np.argsort(draws, kind="stable")
         draws, share = draws[order], mass[order] / mass.sum()
-    reached = np.cumsum(share) + _TIE
-    low, high = (draws[np.searchsorted(reached, edge)] for edge in (0.025, 0.975))
+    low, high = (draws[place] for place in _edges(share))
     return Chance(float((draws * share).sum()), float(low), float(high), method)
 
 
@@ -112,11 +116,13 @@ def p_value(
     if scale is None:
         finite = np.abs(np.append(draws, observed))
         scale = float(finite[np.isfinite(finite)].max(initial=0.0))
+    beyond = [sign * draws >= sign * observed - _TIE * scale for sign in signs]
     extreme = min(
-        float(mass[sign * draws >= sign * observed - _TIE * scale].sum()) for sign in signs
+        float(np.count_nonzero(one) if mass is None else mass[one].sum()) for one in beyond
     )
     if weights is not None:
-        return PValue(min(1.0, len(signs) * extreme / float(mass.sum())), "exact")
+        every = float(len(draws) if mass is None else mass.sum())
+        return PValue(min(1.0, len(signs) * extreme / every), "exact")
     plain = (1.0 + extreme) / (1.0 + len(draws))
     if extreme < _ENOUGH and 1.0 / (1.0 + len(draws)) > resolution > 0.0:
         fitted = min((tail(sign * draws, sign * observed) for sign in signs), key=_value)
@@ -204,12 +210,33 @@ def _value(p: PValue) -> float:
     return p.value if not np.isnan(p.value) else np.inf
 
 
-def _draws(null_draws: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Floats]:
+def _edges(share: Floats) -> tuple[int, int]:
+    """Return where the band of sorted draws begins and ends."""
+    reached = np.cumsum(share) + _TIE
+    low, high = np.searchsorted(reached, (0.025, 0.975)).tolist()
+    return low, high
+
+
+@lru_cache(maxsize=64)
+def _edges_of(many: int) -> tuple[int, int]:
+    """Return them for that many draws of equal weight: a study has few numbers of draws."""
+    return _edges(np.full(many, 1.0 / many))
+
+
+def _draws(
+    null_draws: npt.ArrayLike, weights: npt.ArrayLike | None
+) -> tuple[Floats, Floats | None]:
+    """Return the draws that are numbers, and their weights; None where all are 1."""
     draws = np.asarray(null_draws, np.float64)
     if draws.ndim != 1:
         raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")
-    mass = np.ones(len(draws)) if weights is None else np.asarray(weights, np.float64)
+    known = ~np.isnan(draws)
+    if weights is None:
+        return (draws if known.all() else draws[known]), None
+    mass = np.asarray(weights, np.float64)
     if mass.shape != draws.shape:
         raise InputError(f"weights: shape {mass.shape}; expected {draws.shape}, as null_draws")
-    known = ~np.isnan(draws) & (mass > 0)
-    return (draws, mass) if known.all() else (draws[known], mass[known])
+    known &= mass > 0
+    if not known.all():
+        draws, mass = draws[known], mass[known]
+    return draws, None if (mass == 1.0).all() else mass

@@ -72,8 +72,8 @@ def against(
     if tested is None or np.isnan(value):
         return NOTHING
     text = f"{null}; {tested.text}"
-    weights = np.ones(len(tested.null)) if tested.enumerated else None
-    chance = band(tested.null[:, 0] * factor, method=text, weights=weights)
+    # Of partitions that are enumerated, each counts once, as one that is drawn does.
+    chance = band(tested.null[:, 0] * factor, method=text)
     p = tested.p_value(harm)
     return Against(chance, p.value, f"{text}; {p.method}")
 
@@ -146,7 +146,7 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
     *,
     held: Against,
     harm: Harm,
-    parts: Sequence[Part],
+    parts: Sequence[Part] | Callable[[], Sequence[Part]],
     method: str,
     ends: Ends,
     reference: str,
@@ -154,7 +154,7 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
     reason: str = "",
     no_chance: str = "no resampling was asked for, or there is no value",
 ) -> Estimate:
-    """Return the estimate of a number of sets."""
+    """Return the estimate of a number of sets; parts may be made when they are first read."""
     return Estimate(
         metric=metric,
         value=value,
@@ -167,7 +167,7 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
         p_value=held.p_value,
         null=held.null,
         harm=harm,
-        by=parts_to_table(parts),
+        by=lambda: parts_to_table(parts() if callable(parts) else parts),
         excluded=dropped_of(sets),
         unit="row" if all(one.units is None for one in sets.values()) else "unit",
         reason=reason,

@@ -36,7 +36,7 @@ class TwoSets:
         found = float(pooled.std(ddof=self.ddof))
         return found if found > _ROUNDING * float(np.abs(pooled).max()) else 0.0
 
-    @property
+    @cached_property
     def effect_size(self) -> float:
         """Difference in means in standard deviations; NaN where these are 0."""
         first, second = self.means

@@ -22,13 +22,13 @@ def add_whole(values: Floats, first: float, second: float, total: Whole) -> None
 
 @compiled("void(int64[:, ::1], int64, int64[:, ::1])")
 def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
-    """Write the sums of all subsets of `size` >= 1 members (n, k), in lexicographic order.
+    """Write the sums of all subsets of `size` >= 2 members (n, k), in lexicographic order.
 
     Sums of the first members of a subset are kept: the next subset shares most of them. The last
-    member runs through all that can follow.
+    two members run through all that can follow.
     """
     n, k = values.shape
-    body = size - 1
+    body = size - 2
     chosen = np.arange(body)
     partial = np.zeros((body + 1, k), np.int64)
     place, line = 0, 0
@@ -36,11 +36,12 @@ def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
         for i in range(place, body):
             for column in range(k):
                 partial[i + 1, column] = partial[i, column] + values[chosen[i], column]
-        first = chosen[body - 1] + 1 if body else 0
-        for last in range(first, n):
+        for last_but_one in range(chosen[body - 1] + 1 if body else 0, n - 1):
             for column in range(k):
-                found[line + last - first, column] = partial[body, column] + values[last, column]
-        line += n - first
+                base = partial[body, column] + values[last_but_one, column]
+                for last in range(last_but_one + 1, n):
+                    found[line + last - last_but_one - 1, column] = base + values[last, column]
+            line += n - 1 - last_but_one
         place = body - 1
         while place > 0 and chosen[place] == n - size + place:
             place -= 1

@@ -175,8 +175,12 @@ def _slices(rows: int, dimension: int) -> Iterator[slice]:
 
 def float_rows(rows: Any) -> Floats:
     """Return rows as float64, as they lie in memory where they are."""
-    halves = isinstance(rows, np.ndarray) and rows.dtype == np.float16 and rows.ndim == 2
-    given = widened(rows) if halves else rows
+    given = rows
+    if isinstance(rows, np.ndarray):
+        if rows.dtype == np.float64 and rows.flags.c_contiguous and rows.flags.aligned:
+            return rows  # Which `np.require` takes longer to see than small sets take.
+        if rows.dtype == np.float16 and rows.ndim == 2:
+            given = widened(rows)
     return np.require(given, dtype=np.float64, requirements=["C", "A"])
 
 

@@ -160,16 +160,10 @@ def exchange(
         draws = permutations(sum(sizes), resampling)
         sums = _drawn(ordered, sizes, draws, seed, name)
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
-    found = _of_sums(whole, sums, sizes, bits)
+    observed, null, scale = _of_sums(whole, sums, sizes, bits)
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
-    return replace(
-        found,
-        enumerated=partitions <= limit,
-        partitions=partitions,
-        text=text,
-        halves=halves,
-        resolution=finest,
-    )
+    enumerated = partitions <= limit
+    return Exchanged(observed, null, enumerated, partitions, text, scale, halves, finest)
 
 
 def permutations(members: int, resampling: Resampling) -> int:
@@ -195,7 +189,10 @@ def _drawn(ordered: Whole, sizes: tuple[int, int], draws: int, seed: int, name: 
     return sums if sizes[0] == smaller else ordered.sum(axis=0) - sums
 
 
-def _of_sums(whole: Whole, sums: Whole, sizes: tuple[int, int], bits: int) -> Exchanged:
+def _of_sums(
+    whole: Whole, sums: Whole, sizes: tuple[int, int], bits: int
+) -> tuple[Floats, Floats, float]:
+    """Return the observed difference in means, the exchanged ones, and the scale of ties."""
     total = whole.sum(axis=0)
 
     # In two steps, for 2^-bits may be no float.
@@ -203,11 +200,16 @@ def _of_sums(whole: Whole, sums: Whole, sizes: tuple[int, int], bits: int) -> Ex
 
     def difference(first: Whole) -> Floats:
         low, high = first.astype(np.float64), (total - first).astype(np.float64)
-        return np.asarray((low / sizes[0] - high / sizes[1]) * steps[0] * steps[1])
+        low /= sizes[0]
+        high /= sizes[1]
+        low -= high
+        low *= steps[0]
+        low *= steps[1]
+        return low
 
     observed = difference(whole[: sizes[0]].sum(axis=0))
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes)
-    return Exchanged(observed, difference(sums), False, 0, "", scale)
+    return observed, difference(sums), scale
 
 
 def _exchange_units(

@@ -114,6 +114,8 @@ def shared_members(first: Members, second: Members) -> int:
         np.concatenate([np.round(rows[:, 0], 12) for _, rows in one.blocks()])
         for one in (first, second)
     ]
+    if set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
+        return 0
     both = np.intersect1d(heads[0], heads[1])
     known, others = (
         np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0

@@ -33,6 +33,8 @@ def all_sums(values: Whole, size: int) -> Whole:
     -------
     ndarray of int64, shape (subsets, k)
     """
+    if size == 1:
+        return values.copy()
     found = np.zeros((math.comb(len(values), size), values.shape[1]), dtype=np.int64)
     if size:
         enumerate_sums(np.ascontiguousarray(values), size, found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
         sets,
         held=held,
         harm=HARM[alternative],
-        parts=_parts(sets, scores, boot, held, level_of(resampling)),
+        parts=partial(_parts, sets, scores, boot, held, level_of(resampling)),
         method=method_of(sets, fixed, boot, resampling),
         ends=ends_of(boot, 0),
         reference=_REFERENCE,
