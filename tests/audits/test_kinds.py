@@ -14,6 +14,7 @@ from equipoise import audits, report
 from equipoise.audits.config_sections import AuditConfig
 from equipoise.audits.kinds import KINDS, estimated_seconds, schema
 from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import app
 from equipoise.core import Verdict
 from equipoise.report.voices import voice
@@ -55,9 +56,10 @@ def test_the_template_is_a_valid_configuration(kind: str, tmp_path: Path) -> Non
 def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
     own = keys_of(schema(kind)) - keys_of(AuditConfig)
     page = ROOT / "docs" / "audits" / f"{kind}.md"
-    shared = set()
-    if "](../images.md)" in page.read_text(encoding="utf-8"):
-        shared = keys_of(PicturesConfig) & documented(ROOT / "docs" / "images.md")
+    text, shared = page.read_text(encoding="utf-8"), set()
+    for section, elsewhere in ((PicturesConfig, "images.md"), (RunConfig, "running.md")):
+        if f"](../{elsewhere})" in text:
+            shared |= keys_of(section) & documented(ROOT / "docs" / elsewhere)
     assert own <= documented(page) | shared
 
 

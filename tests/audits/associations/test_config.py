@@ -146,7 +146,7 @@ def test_sets_and_models_name_tables() -> None:
 
 
 def test_a_model_compares_in_one_way() -> None:
-    expected = "; expected one of them, for a model compares in one way"
+    expected = "; expected one of them, for a model compares in one way; or 'model', to run it"
     assert message(SCORE, models={"m": {}}) == (
         f"models.m: 'embeddings' or 'pairs': neither is given{expected}"
     )

@@ -337,13 +337,13 @@ def test_bias_at_k_of_two_named_groups() -> None:
     [
         (
             {"models": {"m": {"images": {"file": "f.npy"}}}},
-            "configuration: models.m: what is ranked is not clear; give 'images' and 'queries', or "
-            "'scores' alone",
+            "configuration: models.m: what is ranked is not clear; give 'model', 'images' and "
+            "'queries', or 'scores' alone",
         ),
         (
             {"models": {"m": {"scores": {"file": "f"}, "queries": {"file": "g"}}}},
-            "configuration: models.m: what is ranked is not clear; give 'images' and 'queries', or "
-            "'scores' alone",
+            "configuration: models.m: what is ranked is not clear; give 'model', 'images' and "
+            "'queries', or 'scores' alone",
         ),
         (
             {"queries": None},

@@ -1,7 +1,7 @@
 """From pictures and a model to a report, in one configuration and through the real command."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def audit(world: Path) -> Audit:
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that are loaded."""
     found: list[str] = []
     load = remembered.RunOptions.load
@@ -44,7 +44,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return load(options, name)
 
     monkeypatch.setattr(remembered.RunOptions, "load", counted)
-    yield found
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from equipoise.audits.config_arrays import ItemsConfig
-from equipoise.audits.config_fields import Name, Section, Share
+from equipoise.audits.config_fields import Name, Section, Share, distinct
 from equipoise.audits.config_problems import nearest
+from equipoise.data import TEMPLATES
 
 PREFIXES = ("hf", "open_clip", "timm", "onnx", "python")
 """What the name of a model begins with: the library that loads it."""
 
-_DEVICE = r"auto|cpu|cuda(:\d+)?"
 
-Device = Annotated[str, Field(pattern=rf"^({_DEVICE})$")]
+def _device(value: str) -> str:
+    if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        return value
+    raise ValueError("expected auto, cpu, cuda or cuda:1")
+
+
+def _templates(value: object) -> str | tuple[str, ...]:
+    """Take the name of a list of templates, or templates."""
+    if isinstance(value, str) and "{}" not in value:
+        if value in TEMPLATES:
+            return value
+        raise ValueError(
+            f"no list of templates is called {value!r}. Allowed: {', '.join(TEMPLATES)}, or texts "
+            f"with one '{{}}' each{nearest(value, TEMPLATES)}"
+        )
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not given:
+        raise ValueError("expected the name of a list of templates, or a list of texts")
+    for one in given:
+        if not isinstance(one, str) or not one.count("{}") == one.count("{") == one.count("}") == 1:
+            raise ValueError(
+                f"expected texts with one '{{}}' each, where the word goes, not {one!r}"
+            )
+    return distinct(tuple(given))
+
+
+Device = Annotated[str, AfterValidator(_device)]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -38,17 +72,16 @@ def _model_as_text(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else f"(loaded) {value.info.name}"
 
 
-def _templates(value: object) -> object:
-    return (value,) if isinstance(value, str) and "{}" in value else value
-
-
 Model = Annotated[Any, BeforeValidator(_model), PlainSerializer(_model_as_text)]
 """Name of a model, or a model."""
 
-Template = Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$")]
+
+def _templates_as_json(value: str | tuple[str, ...]) -> str | list[str]:
+    return value if isinstance(value, str) else [*value]
+
+
 Templates = Annotated[
-    Name | Annotated[tuple[Template, ...], Field(strict=False, min_length=1)],
-    BeforeValidator(_templates),
+    str | tuple[str, ...], PlainValidator(_templates), PlainSerializer(_templates_as_json)
 ]
 """Name of a list of templates, or templates: texts in which "{}" stands for the name."""
 
