@@ -1,0 +1,99 @@
+"""Answers of a model that is asked: the same findings as from a table of what it says."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from audits.predictions.models import NAMES, Classifier, info, painted, seen
+from equipoise import audits
+from equipoise.core import ConfigError
+
+COLOUR, PLACE = "Which colour is it?", "Where is it?"
+NUMBERS = ("metric", "subject", "value", "ci_low", "ci_high", "chance", "q_value", "verdict")
+
+
+class Assistant:
+    """Says the colour of a picture, and not where it is."""
+
+    info = info("assistant")
+
+    def answer(self, images: Any, question: str) -> list[str]:
+        if question == PLACE:
+            return ["nowhere"] * len(images)
+        return [f"It is {NAMES[place]}." for place in seen(images).argmax(axis=1)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("colours")
+    painted(folder)
+    return folder
+
+
+def config(**model: Any) -> Any:
+    images = {"table": "images.csv", "id": "id", "path": "file", "root": "pictures"}
+    return audits.parse_config(
+        {
+            "audit": "answers",
+            "data": {"images": images, "groups": ["group"]},
+            "models": {"m": model},
+            "resampling": {"replicates": 20, "permutations": 199},
+        }
+    )
+
+
+def numbers(result: Any) -> list[str]:
+    kept = [one for one in result.findings if not one.version.endswith("raw")]
+    return [repr([getattr(one, name) for name in NUMBERS]) for one in kept]
+
+
+def test_the_findings_are_those_of_a_table_of_what_the_model_says(folder: Path) -> None:
+    asked = audits.run(config(model=Assistant(), question=COLOUR), base=folder)
+    table = pl.read_csv(folder / "images.csv").rename({"shown": "said"})
+    told = audits.run(config(table=table, answer="said"), base=folder)
+    assert numbers(asked) == numbers(told)
+    green = next(one for one in asked.findings if (one.metric, one.subject)
+                 == ("answer_gap", "green"))  # fmt: skip
+    assert green.value > 0.1
+    assert asked.manifest.models["m"]["name"] == "python:fake:assistant"
+
+
+def test_several_questions_are_asked(folder: Path) -> None:
+    questions = {"colour": COLOUR, "place": PLACE}
+    result = audits.run(config(model=Assistant(), questions=questions), base=folder)
+    shown = pl.read_csv(folder / "images.csv")["shown"].to_list()
+    counts = {
+        (row["version"], row["answer"]): row["count"]
+        for row in result.tables["answers"].to_pylist()
+        if row["group"] == "a"
+    }
+    assert counts["place, normalised", "nowhere"] == 60
+    assert counts["colour, normalised", "blue"] == shown[::2].count("blue")
+
+
+def test_a_picture_that_fails_is_an_empty_answer(tmp_path: Path) -> None:
+    painted(tmp_path)
+    for name in ("p001", "p003"):
+        (tmp_path / "pictures" / f"{name}.png").write_bytes(b"no picture")
+    result = audits.run(config(model=Assistant(), question=COLOUR), base=tmp_path)
+    empty = next(one for one in result.findings if one.metric == "empty_rate")
+    assert {one.group: one.value for one in empty.by_group} == {
+        "a": 0.0,
+        "b": pytest.approx(2 / 60),
+    }
+    assert result.tables["failures"].num_rows > 0
+
+
+def test_a_plan_asks_nothing(folder: Path) -> None:
+    planned = audits.plan(config(model="python:nowhere:model", question=COLOUR), base=folder)
+    assert planned.audit.rows == 120
+    assert planned.runs
+
+
+def test_a_model_that_answers_nothing_is_refused(folder: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"models\.m\.model: Classifier is a classifier; an audit"
+    ):
+        audits.run(config(model=Classifier(), question=COLOUR), base=folder)

@@ -1,0 +1,53 @@
+"""Small tables of images and answers whose numbers are known beforehand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from equipoise import audits
+from equipoise.core import AuditResult, Finding
+
+N = 100
+
+
+def images(n: int = N, **columns: Sequence[Any]) -> pl.DataFrame:
+    """Half of the images are of group a, half of group b."""
+    ids = [f"i{index:04d}" for index in range(2 * n)]
+    return pl.DataFrame({"id": ids, "group": ["a"] * n + ["b"] * n, **columns})
+
+
+def answers(a: dict[str, int], b: dict[str, int]) -> pl.DataFrame:
+    """Return answers by group, as often as the numbers say."""
+    texts = [text for counts in (a, b) for text, count in counts.items() for _ in range(count)]
+    return pl.DataFrame({"id": [f"i{index:04d}" for index in range(len(texts))], "said": texts})
+
+
+def config(table: Any, *, frame: pl.DataFrame | None = None, **changes: Any) -> Any:
+    values: dict[str, Any] = {
+        "audit": "answers",
+        "data": {"table": images() if frame is None else frame, "id": "id", "groups": ["group"]},
+        "models": {"m": {"table": table, "answer": "said", **changes.pop("model", {})}},
+        "resampling": {"replicates": 100, "seed": 1},
+    }
+    for key, value in changes.items():
+        values[key] = values.get(key, {}) | value if isinstance(value, dict) else value
+    return audits.parse_config(values)
+
+
+def run(table: Any, **changes: Any) -> AuditResult:
+    return audits.run(config(table, **changes))
+
+
+def pick(
+    result: AuditResult, metric: str, subject: str = "", version: str | None = None
+) -> Finding:
+    """The one finding of a metric; of normalised answers unless told otherwise."""
+    found = [
+        one
+        for one in result.findings
+        if (one.metric, one.subject) == (metric, subject)
+        and (one.version == version if version else not one.version.endswith("raw"))
+    ]
+    assert len(found) == 1, [(one.metric, one.subject, one.version) for one in result.findings]
+    return found[0]
