@@ -8,7 +8,8 @@ import pytest
 
 from equipoise.audits.pictures.config import CropConfig, PicturesConfig
 from equipoise.audits.pictures.config_formats import FACTS, OptionsConfig
-from equipoise.audits.pictures.config_rules import BoxSizeConfig, RuleConfig
+from equipoise.audits.pictures.config_rules import RuleConfig
+from equipoise.audits.pictures.config_terms import BoxSizeConfig
 
 PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
 RULES = {

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from equipoise.audits.config_fields import FilePath, Label, Labels, Name, Section, Share, distinct
-from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_fields import FilePath, Label, Labels, Name, Section
+from equipoise.audits.pictures.config_terms import (
+    EVERY_SIZE,
+    NeutralMeans,
+    Several,
+    Size,
+    Terms,
+)
 from equipoise.audits.pictures.rule_files import (
     class_mapping,
     leave_out_images,
@@ -17,12 +23,8 @@ from equipoise.audits.pictures.rule_files import (
     leave_out_visual_genome_of,
 )
 from equipoise.data import (
-    ALL_BOXES,
-    AT_LEAST_600_PIXELS,
-    LARGE_BOXES,
     BandGroups,
     BoxGroups,
-    BoxSize,
     CaptionGroups,
     CollapseRows,
     IdsFrom,
@@ -34,72 +36,6 @@ from equipoise.data import (
     hall_captions,
     income_bands,
 )
-
-SIZES: Mapping[str, BoxSize] = {
-    size.name: size for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES)
-}
-
-
-def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str | int) and not isinstance(value, bool) else value
-
-
-def _named_size(value: object) -> object:
-    """Take the name of a size for its numbers."""
-    if not isinstance(value, str):
-        return value
-    if value not in SIZES:
-        raise ValueError(
-            f"no size is called {value!r}. Allowed: {', '.join(SIZES)}, or a mapping with name, "
-            f"pixels, ignored and needed{nearest(value, SIZES)}"
-        )
-    size = SIZES[value]
-    return {name: getattr(size, name) for name in ("name", "pixels", "ignored", "needed")}
-
-
-Several = Annotated[
-    tuple[Label, ...],
-    Field(strict=False, min_length=1),
-    BeforeValidator(_listed),
-    AfterValidator(distinct),
-]
-"""Texts, or a single one."""
-
-Terms = Annotated[Mapping[Name, Several], Field(min_length=1)]
-"""Group to what makes an image one of it."""
-
-NeutralMeans = Literal["nothing", "no group"]
-
-
-class BoxSizeConfig(Section):
-    """How large a box has to be.
-
-    Attributes
-    ----------
-    name : str
-    pixels : float
-        Smaller boxes, in square pixels, are ignored.
-    ignored, needed : float
-        Shares of the image: smaller boxes are ignored; a group needs a box of at least this.
-    """
-
-    name: Name
-    pixels: Annotated[float, Field(ge=0)] = 0.0
-    ignored: Share = 0.0
-    needed: Share = 0.0
-
-    @model_validator(mode="after")
-    def _fits(self) -> BoxSizeConfig:
-        self.size()
-        return self
-
-    def size(self) -> BoxSize:
-        """Return the size."""
-        return BoxSize(self.name, self.pixels, self.ignored, self.needed)
-
-
-Size = Annotated[BoxSizeConfig, BeforeValidator(_named_size)]
-_EVERY = BoxSizeConfig(name=ALL_BOXES.name)
 
 
 class RuleSection(Section):
@@ -166,7 +102,7 @@ class BoxGroupsRule(_Declared):
     rule: Literal["box_groups"]
     attribute: Name
     groups: Terms
-    size: Size = _EVERY
+    size: Size = EVERY_SIZE
     source: str = ""
     version: str = ""
 
@@ -176,7 +112,7 @@ class HallBoxesRule(_Declared):
 
     makes = hall_boxes
     rule: Literal["hall_boxes"]
-    size: Size = _EVERY
+    size: Size = EVERY_SIZE
     parents_and_children: bool = True
     version: str = ""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import polars as pl
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.pictures.config import CORNERS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"coco": "file_name", "dollar_street": "file", "pata": "url"}
 """Column that names the file, by format; the others have ids that do."""
+_ROW = "\x1frow"
 _BY_STEM = ("visual_genome", "visogender")
 
 
@@ -149,27 +151,38 @@ def located_of_table(given: PicturesConfig, base: Path) -> Located | None:
         located(given.table, base), texts=(given.id, given.path, *names), role="images",
         encoding=given.encoding, delimiter=given.delimiter,
     )  # fmt: skip
-    ids, *rest = (table.texts[name].to_list() for name in (given.id, given.path, *names))
-    first: dict[str, int] = {}
-    for row, one in enumerate(ids):
-        start = first.setdefault(one, row)
-        if any(cells[row] != cells[start] for cells in rest):
-            raise DataError(
-                f"rows {start + 1} and {row + 1} are of one image and differ in its file",
-                file=table.name,
-                column=given.path,
-                expected="one path for each image",
-                fix="correct one of them, or give the rows different ids",
-            )
-    keys, *cells = ([column[row] for row in first.values()] for column in rest)
+    frame = pl.DataFrame(
+        [table.texts[one] for one in dict.fromkeys((given.id, given.path, *names))]
+    )
+    first = frame.unique(subset=given.id, keep="first", maintain_order=True)
+    if frame.n_unique() > len(first):
+        raise _several_files(frame, given.id, given.path, table.name)
+    keys = first[given.path].to_list()
+    cells = [first[name].to_list() for name in names]
     corners = _corners(cells, names, table.name) if names else None
     missing = {"", *given.missing}
     return Located(
-        [*first],
+        first[given.id].to_list(),
         [None if key in missing else key for key in keys],
         corners,
         InFolder(base / (given.root or ""), table.name),
         table.name,
+    )
+
+
+def _several_files(frame: pl.DataFrame, name: str, path: str, file: str) -> DataError:
+    """Return the error of the first two rows of one image that differ in its file or crop."""
+    rows = frame.with_row_index(_ROW).unique(
+        subset=frame.columns, keep="first", maintain_order=True
+    )
+    second = rows.filter(~rows[name].is_first_distinct()).row(0, named=True)
+    first = rows.filter(rows[name].eq_missing(second[name])).row(0, named=True)
+    return DataError(
+        f"rows {first[_ROW] + 1} and {second[_ROW] + 1} are of one image and differ in its file",
+        file=file,
+        column=path,
+        expected="one path for each image",
+        fix="correct one of them, or give the rows different ids",
     )
 
 
