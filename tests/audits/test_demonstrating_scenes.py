@@ -12,6 +12,7 @@ from equipoise.audits import demonstrating_scenes
 from equipoise.core import AuditResult, Verdict
 from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.measure import PREFIXES, THRESHOLD
+from equipoise.planted.scenes.variants import BIASED
 from equipoise.report import write
 
 
@@ -66,6 +67,51 @@ def test_retrieval_finds_more_where_it_was_planted(results: dict[str, AuditResul
         if (one.metric, one.groups, one.subject) == ("ndkl", "frame", "")
     }
     assert values["biased"] > 2 * values["null"]
+
+
+def test_similarity_follows_what_was_planted_and_only_that(
+    results: dict[str, AuditResult],
+) -> None:
+    found = results["similarity"].findings
+    whole = {(f.model, f.groups, f.metric): f for f in found if f.version == "default"}
+    for attribute in ("hue", "frame"):
+        # Strength planted and gap in logits rank alike.
+        assert whole["biased", attribute, "alignment"].value >= 0.9
+        assert whole["biased", attribute, "favourite_gap"].verdict == Verdict.DISPARITY
+        quiet = whole["null", attribute, "favourite_gap"]
+        assert quiet.p_value > 0.05
+        assert quiet.verdict == Verdict.BELOW_THRESHOLD
+    gaps = [f for f in found if f.metric == "logit_gap" and f.version == "default"]
+    verdicts = {
+        model: [f.verdict for f in gaps if f.model == model and f.subject]
+        for model in ("biased", "null")
+    }
+    assert verdicts["biased"].count(Verdict.DISPARITY) >= 24
+    assert Verdict.DISPARITY not in verdicts["null"]
+    assert all(f.excess < THRESHOLD for f in gaps if f.model == "null")
+    # Its own preferences are there all the same, and told.
+    own = [f for f in gaps if f.model == "null" and f.q_value < 0.05]
+    assert own
+
+
+def test_the_strongest_ties_name_their_favourite(results: dict[str, AuditResult]) -> None:
+    gaps = {
+        f.subject: f
+        for f in results["similarity"].findings
+        if (f.model, f.groups, f.metric) == ("biased", "hue", "logit_gap") and f.subject
+    }
+    for one in BIASED.favourites:
+        if one.hue_strength >= 0.5:
+            assert gaps[one.subject].direction.startswith(f"“{one.hue}” is favoured over")
+
+
+def test_the_table_over_subjects_is_that_of_the_findings(results: dict[str, AuditResult]) -> None:
+    rows = results["retrieval"].tables["planted_over_subjects"].to_pylist()
+    by = {(row["model"], row["attribute"]): row for row in rows}
+    assert by["biased", "hue"]["rank_gap"] >= 0.9
+    assert by["biased", "hue"]["rank_ndkl"] >= 0.7
+    assert by["null", "hue"]["p_value"] > 0.05
+    assert by["null", "frame"]["largest_gap"] < by["biased", "frame"]["largest_gap"] / 5
 
 
 def test_the_report_is_honest_about_the_null_model(

@@ -242,8 +242,17 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
             for subject, strength in (("solid star", 0.1), ("hollow moon", 0.8))
         ]  # fmt: skip
         one = result(load_config("c.yaml"))
-        tables = {"planted_scenes": pa.Table.from_pylist(rows)}
-        return {kind: replace(one, tables=tables) for kind in ("retrieval", "associations")}
+        over = [
+            {"model": "null", "attribute": "hue", "favourite_gap": -0.011, "p_value": 0.78,
+             "rank_gap": 0.02, "rank_ndkl": 0.1, "largest_gap": 0.3}
+        ]  # fmt: skip
+        tables = {
+            "planted_scenes": pa.Table.from_pylist(rows),
+            "planted_over_subjects": pa.Table.from_pylist(over),
+        }
+        return {kind: replace(one, tables=tables) for kind in kinds}
+
+    kinds = ("retrieval", "associations", "similarity")
 
     monkeypatch.setattr(audits, "demo_scenes", shown)
     monkeypatch.setattr("equipoise.report.write", _write_little)
@@ -252,12 +261,16 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     lines = [line for line in out.splitlines() if "hollow moon" in line or "solid star" in line]
     assert lines[0].split() == ["biased", "hue", "hollow", "moon", "red", "0.800", "1.600", "0.100"]
     assert "solid star" in lines[1]
-    for kind in ("retrieval", "associations"):
+    assert ["null", "hue", "−0.011", "0.78", "0.020", "0.100", "0.300"] in [
+        line.split() for line in out.splitlines()
+    ]
+    for kind in kinds:
         assert f"report: runs/demo-scenes/{kind}/report.html" in out
         assert (project / "runs" / "demo-scenes" / kind / "manifest.json").exists()
     told = json.loads(command("demo", "--world", "scenes", "--json")[1])
     assert told["associations"]["run"] == "runs/demo-scenes/associations"
     assert len(told["planted"]) == 4
+    assert told["over_subjects"][0]["p_value"] == 0.78
     assert command("demo", "--world", "scenes", "--out", "runs/demo-scenes")[0] == 2
     code, _, err = command("demo", "--world", "stars")
     assert code == 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,11 @@ from equipoise.audits.associations.config import Config as AssociationsConfig
 from equipoise.audits.auditing import run
 from equipoise.audits.kinds import Progress, told
 from equipoise.audits.retrieval.config import Config as RetrievalConfig
+from equipoise.audits.similarity.config import Config as SimilarityConfig
 from equipoise.planted.scenes.captions import neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutral_queries
 from equipoise.planted.scenes.measure import (
+    ATTRIBUTES,
     PREFIXES,
     THRESHOLD,
     AttributeFound,
@@ -29,6 +31,7 @@ from equipoise.planted.scenes.variants import BIASED
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
+    from equipoise.core.finding import Finding
     from equipoise.core.result import AuditResult
 
 SETS_PER_SUBJECT = 20
@@ -46,11 +49,14 @@ class Embedded:
     ----------
     images : ndarray of float32, shape (images, dimension)
     queries : ndarray of float32, shape (subjects, dimension)
+    scale : float
+        What makes a logit of a cosine.
     found : tuple of AttributeFound
     """
 
     images: npt.NDArray[np.float32]
     queries: npt.NDArray[np.float32]
+    scale: float
     found: tuple[AttributeFound, ...]
 
 
@@ -60,8 +66,9 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     Returns
     -------
     dict of str to AuditResult
-        By kind of audit: retrieval and associations. Each has the table `planted_scenes`: what
-        was planted for each subject and attribute, and the similarity gap and NDKL found.
+        By kind of audit: retrieval, associations and similarity. Each has the tables
+        `planted_scenes` (what was planted for each subject and attribute, and the similarity gap
+        and NDKL found) and `planted_over_subjects` (whether the two go together).
 
     Raises
     ------
@@ -72,24 +79,36 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     embedded: dict[str, Embedded] = {}
     for name in told(CLIPS, progress, "running the models"):
         embedded[name] = _embed(name, scenes)
-    planted = pa.Table.from_pylist([*_planted(embedded)], PLANTED)
-    notes = tuple(_notes(embedded))
-    return {
-        config.audit: _with(run(config, progress=progress), planted, notes)
-        for config in (_retrieval(scenes, embedded), _associations(scenes, embedded))
+    audited = [
+        run(config, progress=progress)
+        for config in (
+            _retrieval(scenes, embedded),
+            _associations(scenes, embedded),
+            _similarity(scenes, embedded),
+        )
+    ]
+    tables = {
+        "planted_scenes": pa.Table.from_pylist([*_planted(embedded)], PLANTED),
+        "planted_over_subjects": pa.Table.from_pylist(
+            [*_over_subjects(embedded, audited[-1].findings)], OVER_SUBJECTS
+        ),
     }
+    notes = tuple(_notes(embedded))
+    return {one.findings[0].audit: _with(one, tables, notes) for one in audited}
 
 
 def _embed(name: str, scenes: Scenes) -> Embedded:
     clip = load_clip(name)
     images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    return Embedded(images, queries, find_preferences(clip, BIASED, scenes))
+    found = find_preferences(clip, BIASED, scenes)
+    return Embedded(images, queries, clip.info.scale or 1.0, found)
 
 
-def _with(result: AuditResult, planted: pa.Table, notes: tuple[str, ...]) -> AuditResult:
+def _with(
+    result: AuditResult, tables: Mapping[str, pa.Table], notes: tuple[str, ...]
+) -> AuditResult:
     manifest = replace(result.manifest, notes=(*notes, *result.manifest.notes))
-    tables = {**result.tables, "planted_scenes": planted}
-    return replace(result, manifest=manifest, tables=tables)
+    return replace(result, manifest=manifest, tables={**result.tables, **tables})
 
 
 def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
@@ -150,6 +169,47 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConf
     )
 
 
+def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
+    table = scenes.table()
+    images = pa.table(
+        {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
+    )
+    planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
+    expected = [
+        {
+            "table": planted,
+            "concept": "subject",
+            "favours": attribute,
+            "value": f"{attribute}_strength",
+            "groups": attribute,
+        }
+        for attribute in ATTRIBUTES
+    ]
+    return SimilarityConfig.model_validate(
+        {
+            "audit": "similarity",
+            "data": {
+                "images": {"table": images, "id": "image_id"},
+                "groups": [*ATTRIBUTES],
+                "subject": "subject",
+                "sets": "set",
+            },
+            "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
+            "models": {
+                name: {
+                    "images": {"file": one.images},
+                    "queries": {"file": one.queries},
+                    "scale": one.scale,
+                }
+                for name, one in embedded.items()
+            },
+            "hypotheses": expected,
+            "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
+            "report": {"title": "The planted scenes: what neutral prompts are similar to"},
+        }
+    )
+
+
 def _queries() -> pa.Table:
     prompts = [neutral_prompts(subject)[0] for subject in SUBJECTS]
     return pa.table({"prompt": prompts, "subject": [*SUBJECTS]})
@@ -174,6 +234,35 @@ def _planted(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]]:
                     "gap": float(found.gap[place]),
                     "ndkl": float(found.ndkl[place]),
                 }
+
+
+OVER_SUBJECTS = pa.schema(
+    [(name, pa.string()) for name in ("model", "attribute")]
+    + [
+        (name, pa.float64())
+        for name in ("favourite_gap", "p_value", "rank_gap", "rank_ndkl", "largest_gap")
+    ]
+)
+
+
+def _over_subjects(
+    embedded: Mapping[str, Embedded], findings: Sequence[Finding]
+) -> Iterator[dict[str, Any]]:
+    """Yield what the audit of similarity found over subjects, with the largest gap of all."""
+    for name, one in embedded.items():
+        for found in one.found:
+            own = [f for f in findings if (f.model, f.groups) == (name, found.attribute)]
+            by_metric = {f.metric: f for f in own if f.metric in ("favourite_gap", "alignment")}
+            favourites = by_metric["favourite_gap"]
+            yield {
+                "model": name,
+                "attribute": found.attribute,
+                "favourite_gap": favourites.value,
+                "p_value": favourites.p_value,
+                "rank_gap": by_metric["alignment"].value,
+                "rank_ndkl": found.rank_correlation_ndkl,
+                "largest_gap": max(f.value for f in own if f.metric == "logit_gap" and f.subject),
+            }
 
 
 def _notes(embedded: Mapping[str, Embedded]) -> Iterator[str]:

@@ -72,12 +72,15 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     for kind, result in results.items():
         with new_run(run / kind, overwrite=overwrite) as folder:
             report.write(result, folder)
-    planted = results["retrieval"].tables["planted_scenes"].to_pylist()
+    tables = results["retrieval"].tables
+    planted = tables["planted_scenes"].to_pylist()
+    over_subjects = tables["planted_over_subjects"].to_pylist()
     if as_json:
         said = {kind: facts(result, run / kind) for kind, result in results.items()}
-        say_json(said | {"planted": planted})
+        say_json(said | {"planted": planted, "over_subjects": over_subjects})
         return
     _show_scenes(planted)
+    _show_over_subjects(over_subjects)
     for kind, result in results.items():
         say(f"\n{kind}")
         show_end(result, run / kind)
@@ -96,6 +99,29 @@ def _show_scenes(planted: Sequence[Mapping[str, Any]]) -> None:
         (*(row[name] for name in names), *(number(row[name]) for name in figures)) for row in shown
     ]
     say_table(_SCENE_COLUMNS, rows)
+
+
+_OVER_SUBJECTS = (
+    "model", "attribute", "gap of favourites", "p", "rank of gap", "rank of NDKL", "largest gap",
+)  # fmt: skip
+
+
+def _show_over_subjects(found: Sequence[Mapping[str, Any]]) -> None:
+    from equipoise.report.text import number, p_value
+
+    say("\nover subjects: do preferences follow what was planted in the biased model?")
+    figures = ("rank_gap", "rank_ndkl", "largest_gap")
+    rows = [
+        (
+            row["model"],
+            row["attribute"],
+            number(row["favourite_gap"]),
+            p_value(row["p_value"]),
+            *(number(row[name]) for name in figures),
+        )
+        for row in found
+    ]
+    say_table(_OVER_SUBJECTS, rows)
 
 
 _COLUMNS = ("model", "class", "planted", "effect size", "interval", "in the paper", "worst group")

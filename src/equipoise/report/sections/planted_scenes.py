@@ -9,7 +9,7 @@ from equipoise.core import AuditResult
 from equipoise.report import comparison_charts
 from equipoise.report.blocks import Block, Chart, Section, Table, Words
 from equipoise.report.sections.tables import Row, distinct, panels, rows
-from equipoise.report.text import number
+from equipoise.report.text import number, p_value
 
 
 def planted_scenes(result: AuditResult) -> Section | None:
@@ -29,8 +29,35 @@ def planted_scenes(result: AuditResult) -> Section | None:
     charts = [
         _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
     ]
-    blocks: list[Block] = [Words((intro,)), *charts, Words((gap,)), _table(found)]
+    blocks: list[Block] = [Words((intro,)), *charts, Words((gap,))]
+    over = rows(result, "planted_over_subjects")
+    if over:
+        blocks += [Words((_OVER,)), _over_subjects(over)]
+    blocks.append(_table(found))
     return Section("scenes", "What was planted in each subject", tuple(blocks))
+
+
+_OVER = (
+    "Over subjects, the gap of favourites is tested by permuting which value counts as favourite. "
+    "A trained model has small preferences of its own, so its largest gap is never zero; what "
+    "tells planted ones apart is their size, and that they follow the favourites."
+)
+
+
+def _over_subjects(found: Sequence[Row]) -> Table:
+    columns = [
+        "Model", "Attribute", "#Gap of favourites", "#p", "#Rank correlation of strength and gap",
+        "#Of strength and NDKL", "#Largest gap of two values",
+    ]  # fmt: skip
+    cells = [
+        (
+            row["model"], row["attribute"], number(row["favourite_gap"]), p_value(row["p_value"]),
+            number(row["rank_gap"]), number(row["rank_ndkl"]), number(row["largest_gap"]),
+        )
+        for row in found
+    ]  # fmt: skip
+    caption = "Over subjects: do preferences follow what was planted in the biased model?"
+    return Table.of(caption, columns, cells, source="planted_over_subjects")
 
 
 def _chart(attribute: str, found: Sequence[Row]) -> Chart:
