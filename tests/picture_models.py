@@ -58,3 +58,20 @@ def write_pictures(folder: Path, n: int, *, seed: int = 0, size: int = 8) -> Non
     for place in range(n):
         pixels = rng.integers(0, 256, (size, size + place % 3, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{place:05d}.png")
+
+
+class Nodes:
+    """Answers where it is: the node of the cluster, whatever the question."""
+
+    info = info("python:picture_models:nodes", dimension=None)
+
+    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+        import ray
+
+        time.sleep(0.2)
+        return [ray.get_runtime_context().get_node_id()] * len(images)
+
+
+def nodes(*, device: str, dtype: str) -> Nodes:
+    """Make a model that answers with its node."""
+    return Nodes()

@@ -1,0 +1,161 @@
+"""The same extraction on a Ray cluster of two local nodes; in processes of their own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import equipoise
+from equipoise.core.errors import RunError
+from equipoise.evidence import Extraction, extract_embeddings, pictures_in_folder
+from picture_models import Means, write_pictures
+
+HERE = Path(__file__).parent.parent
+CLIP = f"hf:{Path(equipoise.__file__).parent}/planted/scenes/weights/clip-biased"
+
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from picture_models import Means
+from equipoise.core.errors import EquipoiseError
+from equipoise.evidence import extract_answers, extract_embeddings, pictures_in_folder
+
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+from ray.cluster_utils import Cluster
+
+nodes = Cluster(
+    initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+)
+nodes.add_node(num_cpus=1)
+ray.init(address=nodes.address, log_to_driver=False)
+photos, store, clip = sys.argv[1:]
+pictures = pictures_in_folder(Path(photos))
+settings = {"engine": "ray", "part": 16, "max_failures": 0.05}
+told = []
+
+def tell(*step):
+    told.append(step)
+
+found = extract_embeddings(pictures, clip, Path(store), progress=tell, **settings)
+place = extract_answers(
+    pictures, "Where?", "python:picture_models:nodes", Path(store), **settings
+)
+again = extract_answers(
+    pictures, "Where?", "python:picture_models:nodes", Path(store), **settings
+)
+said = {
+    "folder": str(found.folder), "computed": [found.computed, again.computed],
+    "told": told, "nodes": len({*place.table["answer"].to_pylist()}), "errors": [],
+}
+for model in ("python:picture_models:nothing", "python:picture_models:slow_means", Means()):
+    ask = extract_answers if isinstance(model, str) and "slow" in model else extract_embeddings
+    try:
+        question = ("Who?",) if ask is extract_answers else ()
+        ask(pictures, *question, model, Path(store), **settings)
+    except EquipoiseError as error:
+        said["errors"].append(f"{type(error).__name__}: {error}")
+try:
+    extract_embeddings(pictures, Means(), Path(store))
+except EquipoiseError as error:
+    said["errors"].append(f"{type(error).__name__}: {error}")
+print("said", json.dumps(said))
+ray.shutdown()
+nodes.shutdown()
+"""
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ray") / "photos"
+    write_pictures(folder, 100, size=40)
+    (folder / "00042.png").write_bytes(b"no picture")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told(photos: Path) -> dict[str, Any]:
+    store = photos.parent / "store"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, photos, store, CLIP],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=HERE,
+        env=os.environ | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "PYTHONPATH": _path()},
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("said ")]
+    assert lines, done.stderr
+    said: dict[str, Any] = json.loads(lines[0].removeprefix("said "))
+    return said
+
+
+def _path() -> str:
+    return os.pathsep.join([str(HERE), str(Path(equipoise.__file__).parent.parent)])
+
+
+@pytest.fixture(scope="module")
+def native(photos: Path) -> Extraction:
+    return extract_embeddings(pictures_in_folder(photos), CLIP, photos.parent / "native", part=16)
+
+
+def test_the_cluster_gives_the_same_rows(told: dict[str, Any], native: Extraction) -> None:
+    folder = Path(told["folder"])
+    assert folder.name == native.folder.name
+    parts = sorted(folder.glob("part-*.parquet"))
+    assert [path.name for path in parts] == [path.name for path in native.parts]
+    rows = [pq.read_table(part) for part in parts]
+    ids = [name for table in rows for name in table["image_id"].to_pylist()]
+    assert ids == native.table["image_id"].to_pylist()
+    vectors = np.concatenate([np.stack(t["embedding"].to_numpy()) for t in rows if t.num_rows])
+    own = np.stack(native.table["embedding"].to_numpy())
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(own, axis=1)
+    assert ((vectors * own).sum(axis=1) / lengths).min() >= 0.999999
+    assert pq.read_table(folder / "failures.parquet").equals(native.failures)
+    assert native.failures["image_id"].to_pylist() == ["00042.png"]
+
+
+def test_the_cluster_resumes_and_so_does_this_process(told: dict[str, Any], photos: Path) -> None:
+    assert told["computed"] == [99, 0]
+    pictures = pictures_in_folder(photos)
+    assert extract_embeddings(pictures, CLIP, photos.parent / "store", part=16).computed == 0
+
+
+def test_every_node_works(told: dict[str, Any]) -> None:
+    assert told["nodes"] == 2
+
+
+def test_the_cluster_tells_of_each_part(told: dict[str, Any]) -> None:
+    assert {step for step, _, _ in told["told"]} == {"images through the model"}
+    done = [done for _, done, _ in told["told"]]
+    assert done == sorted(done)
+    assert (len(done), done[-1]) == (7, 100)
+
+
+def test_what_goes_wrong_on_a_worker_is_said_here(told: dict[str, Any]) -> None:
+    missing, other, loaded, mixed = told["errors"]
+    assert missing.startswith("ModelError: picture_models:nothing failed: AttributeError")
+    assert other == (
+        "ModelError: python:picture_models:means (means) gives no answers. "
+        "To do: name a model that answers questions."
+    )
+    assert loaded == (
+        "RunError: a loaded model stays in this process. To do: give the engine 'ray' the model's "
+        "name"
+    )
+    assert mixed == (
+        "RunError: the engine 'native' was asked for, and Daft runs by 'ray' in this process "
+        "already. To do: use one engine in a process"
+    )
+
+
+def test_a_process_that_ran_by_itself_stays_so(native: Extraction, photos: Path) -> None:
+    assert native.table.num_rows == 99
+    with pytest.raises(RunError, match=r"^a loaded model stays in this process. To do: give the"):
+        extract_embeddings(pictures_in_folder(photos), Means(), photos, engine="ray")
