@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.prompts import Prompts, class_vectors
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Vectors = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str, int, int | None], None]
+
+DEFAULT = RunOptions()
 
 # Raised whenever the same texts and model would give another file than before.
 _VERSION = 1
@@ -58,9 +61,10 @@ class Texts:
 
 def embed_texts(
     texts: Sequence[str],
-    model: DualEncoder,
+    model: str | DualEncoder,
     store: str | Path,
     *,
+    options: RunOptions = DEFAULT,
     part: int = 256,
     progress: Progress | None = None,
 ) -> Texts:
@@ -70,11 +74,14 @@ def embed_texts(
     ----------
     texts : sequence of n str
         A text may stand there several times; it is computed once.
-    model : DualEncoder
-        Only its `info` is asked where every text lies in the store.
+    model : str or DualEncoder
+        A name for `equipoise.models.load_model`, or a loaded model. Of a loaded one only its
+        `info` is asked where every text lies in the store.
     store : str or Path
         Folder of the evidence. Vectors lie under `texts/<key of the model>`: another model, or
         the same with other weights, tokenizer or numbers, never reads them.
+    options : RunOptions
+        How a model is loaded that is named.
     part : int
         Texts in a file. A run that is interrupted goes on with the next part.
     progress : callable, optional
@@ -94,6 +101,7 @@ def embed_texts(
         When the store cannot be written.
     """
     asked = _checked(texts)
+    model = options.load(model) if isinstance(model, str) else model
     if not hasattr(model, "embed_texts"):
         raise ModelError(
             f"{model.info.name} embeds no texts. To do: name a model with a text tower, such as "
@@ -120,9 +128,10 @@ def embed_texts(
 
 def embed_classes(
     prompts: Prompts,
-    model: DualEncoder,
+    model: str | DualEncoder,
     store: str | Path,
     *,
+    options: RunOptions = DEFAULT,
     progress: Progress | None = None,
 ) -> tuple[Floats, Texts]:
     """Return one vector of length 1 for each class of prompts, and the texts it is made of.
@@ -130,7 +139,7 @@ def embed_classes(
     Parameters
     ----------
     prompts : Prompts
-    model, store, progress
+    model, store, options, progress
         As `embed_texts` has them.
 
     Returns
@@ -139,7 +148,7 @@ def embed_classes(
         See `class_vectors`.
     Texts
     """
-    texts = embed_texts(prompts.texts, model, store, progress=progress)
+    texts = embed_texts(prompts.texts, model, store, options=options, progress=progress)
     return class_vectors(texts.vectors, prompts.owner), texts
 
 
