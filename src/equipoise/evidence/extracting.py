@@ -25,7 +25,7 @@ from equipoise.evidence.extraction import Extraction, Settings
 from equipoise.evidence.ledger import Ledger
 from equipoise.evidence.parts import Failure, failure_table
 from equipoise.evidence.pictures import Pictures
-from equipoise.evidence.store import ids_digest, locked, write, write_manifest
+from equipoise.evidence.store import crops_digest, ids_digest, locked, write, write_manifest
 from equipoise.evidence.working import Outcome
 from equipoise.models.info import one_digest, sha256_of
 
@@ -69,7 +69,6 @@ def _facts(
     request: Request, engine: Engine, pictures: Pictures, settings: Settings
 ) -> dict[str, Any]:
     """Return all that decides what the parts hold but the pictures themselves."""
-    crops = None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
     return {
         "format": _FORMAT,
         "table": request.table,
@@ -79,7 +78,7 @@ def _facts(
         "features": request.features,
         "decoding": settings.decoding.facts,
         "ids": ids_digest(pictures),
-        "crops": crops,
+        "crops": crops_digest(pictures),
         "part": settings.part,
     }
 

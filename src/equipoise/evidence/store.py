@@ -120,3 +120,8 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 def ids_digest(pictures: Pictures) -> str:
     """Return the SHA-256 of the ids of a set."""
     return hashlib.sha256(json.dumps(pictures.ids.tolist()).encode()).hexdigest()
+
+
+def crops_digest(pictures: Pictures) -> str | None:
+    """Return the SHA-256 of what is cut out of a set; None where nothing is."""
+    return None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()

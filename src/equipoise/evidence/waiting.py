@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.evidence.parts import failures_of, parts_in
 from equipoise.evidence.pictures import Pictures
-from equipoise.evidence.store import ids_digest, read_manifest
+from equipoise.evidence.store import crops_digest, ids_digest, read_manifest
 
 
 @dataclass(frozen=True)
@@ -61,25 +62,25 @@ def pending(
     -------
     Pending
     """
-    n = len(pictures)
-    ids = ids_digest(pictures)
-    best, size = 0, _row(table, len(texts))
+    wanted: dict[str, Any] = {
+        "ids": ids_digest(pictures),
+        "crops": crops_digest(pictures),
+        "question": question,
+    }
+    if table == "scores":
+        wanted["names"] = [*texts]
+    present, size = 0, _row(table, len(texts))
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)
-        key = facts.get("key", {})
         if facts.get("model", {}).get("name") != model:
             continue
         found, rows, length = _found(manifest.parent)
-        if rows:
-            size = length // rows
-        same = (key.get("ids"), key.get("question"), key.get("names")) == (
-            ids,
-            question,
-            [*texts] if table == "scores" else key.get("names"),
-        )
-        if same:
-            best = max(best, found)
-    return Pending(n, min(best, n), None if size is None else size * (n - min(best, n)))
+        size = length // rows if rows else size
+        key = facts.get("key", {})
+        if all(key.get(name) == value for name, value in wanted.items()):
+            present = max(present, min(found, len(pictures)))
+    to_do = len(pictures) - present
+    return Pending(len(pictures), present, None if size is None else size * to_do)
 
 
 def _row(table: str, texts: int) -> int | None:

@@ -1,0 +1,79 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.core.errors import DataError
+from equipoise.evidence import (
+    Pending,
+    extract_embeddings,
+    pending,
+    pictures_in_folder,
+    pictures_of_table,
+)
+from picture_models import Means, write_pictures
+
+NAME = "python:picture_models:means"
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    write_pictures(folder, 10)
+    return folder
+
+
+def test_an_empty_store_leaves_everything_to_do(photos: Path, tmp_path: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    assert pending(pictures, NAME, "embeddings", tmp_path / "none") == Pending(10, 0, None)
+    scores = pending(pictures, NAME, "scores", tmp_path, texts=("a", "b", "c"))
+    assert scores == Pending(10, 0, 120)
+
+
+def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
+    photos: Path, tmp_path: Path
+) -> None:
+    pictures = pictures_in_folder(photos)
+    (photos / "00009.png").write_bytes(b"")
+    with pytest.raises(DataError):
+        extract_embeddings(pictures, Means(), tmp_path, part=4)
+    found = pending(pictures, NAME, "embeddings", tmp_path)
+    assert (found.images, found.present, found.bytes) == (10, 10, 0)
+    (stopped,) = (tmp_path / "embeddings").iterdir()
+    next(stopped.glob("part-00001-*")).unlink()
+    found = pending(pictures, NAME, "embeddings", tmp_path)
+    assert (found.present, found.bytes is not None and found.bytes > 0) == (6, True)
+    next(stopped.glob("part-00000-*")).write_bytes(b"broken")
+    assert pending(pictures, NAME, "embeddings", tmp_path).present == 2
+
+
+def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    extract_embeddings(pictures, Means(), tmp_path)
+    size = pending(pictures, NAME, "embeddings", tmp_path / "none").bytes
+    assert size is None
+    others: list[Any] = [
+        (pictures, "python:picture_models:other", "embeddings"),
+        (pictures, NAME, "probabilities"),
+        (pictures.take(range(5)), NAME, "embeddings"),
+        (_cropped(photos), NAME, "embeddings"),
+    ]
+    for asked in others:
+        assert pending(*asked, tmp_path).present == 0
+    # A row of the same model is as long, whatever the images.
+    assert pending(pictures.take(range(5)), NAME, "embeddings", tmp_path).bytes is not None
+    assert pending(pictures, NAME, "embeddings", tmp_path, question="Who?").present == 0
+
+
+def _cropped(photos: Path) -> Any:
+    names = [f"{k:05d}.png" for k in range(10)]
+    crops = [[0, 0, 4, 4]] * 10
+    return pictures_of_table(names, names, root=photos, name="t", crops=crops)
+
+
+def test_a_damaged_manifest_tells_nothing(photos: Path, tmp_path: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    found = extract_embeddings(pictures, Means(), tmp_path)
+    for text in ("", "[]", "{"):
+        (found.folder / "manifest.json").write_text(text)
+        assert pending(pictures, NAME, "embeddings", tmp_path) == Pending(10, 0, None)
