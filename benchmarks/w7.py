@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -22,13 +23,16 @@ import numpy.typing as npt
 
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, sizes, timed
-from equipoise.evidence import decode
+from equipoise.evidence.decoding import Decoding, quiet
+from equipoise.evidence.decoding import pixels as decode
 from equipoise.models import load_model
 from equipoise.models.preparing import Preparation
 from equipoise.models.runtimes import has_bfloat16
 from equipoise.stats.threads import threads
 
 Array = npt.NDArray[Any]
+
+RULES = Decoding()
 
 TORCH = "transformers on torch, float32"
 PILLOW = "Pillow: decode, resize"
@@ -85,9 +89,10 @@ def resized_by_pillow(files: Sequence[bytes]) -> list[Any]:
     return [one.resize((298, 224), Image.Resampling.BICUBIC) for one in by_pillow(files)]
 
 
-def decoded(files: Sequence[bytes]) -> list[Array]:
-    """Pictures, decoded as the extraction does."""
-    return [decode(file) for file in files]
+def decoded(files: Sequence[bytes], workers: int = 1) -> list[Array]:
+    """Pictures, decoded as the extraction does, by so many threads."""
+    with quiet(), ThreadPoolExecutor(workers) as pool:
+        return [*pool.map(lambda file: decode(file, RULES), files)]
 
 
 class Script:
@@ -151,7 +156,7 @@ def rows() -> Iterator[Row]:
         models = {"float32": load_model(f"hf:{made}", device="cpu")}
         if has_bfloat16():
             models["bfloat16"] = load_model(f"hf:{made}", device="cpu", dtype="bfloat16")
-        for n in sizes(32, 64, 128):
+        for n in sizes(16, 32, 64):
             files = photographs(n)
             yield from of_model(script, models, files)
             yield from of_preparing(script, models["float32"].prepare, files)
@@ -205,7 +210,7 @@ def of_all(script: Script, models: dict[str, Any], files: Sequence[bytes]) -> It
     for dtype, model in models.items():
 
         def ours(model: Any = model) -> Array:
-            return np.asarray(model.embed_images(decoded(files)))
+            return np.asarray(model.embed_images(decoded(files, threads())))
 
         # A grey level here and there is told apart by a model of random weights.
         np.testing.assert_array_less(0.9995, cosine(ours(), expected), err_msg="cosine")

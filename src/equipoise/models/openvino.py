@@ -15,18 +15,21 @@ PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
 
 
 def library() -> Any:
-    """Return the module openvino, which has not loaded the package that reports its use.
+    """Return the module openvino, imported without the package that reports its use.
 
-    That package sends events unless a file in the home folder says no. OpenVINO does without it
-    where it is not installed, so for the moment of the import it is not.
+    That package sends an event when openvino is imported, unless a file in the home folder says no.
+    OpenVINO does without it where it is not installed, so for the moment of the import it is not.
     """
-    if "openvino" not in sys.modules and TELEMETRY not in sys.modules:
-        sys.modules[TELEMETRY] = None  # type: ignore[assignment]
-        try:
-            return import_module("openvino")
-        finally:
-            del sys.modules[TELEMETRY]
-    return import_module("openvino")
+    if "openvino" in sys.modules:
+        return import_module("openvino")
+    before = sys.modules.get(TELEMETRY)
+    sys.modules[TELEMETRY] = None  # type: ignore[assignment]
+    try:
+        return import_module("openvino")
+    finally:
+        del sys.modules[TELEMETRY]
+        if before is not None:
+            sys.modules[TELEMETRY] = before
 
 
 def compiled(
