@@ -79,3 +79,16 @@ def test_progress_is_silent_when_it_is_quick_or_off_a_terminal(
 ) -> None:
     assert bar(monkeypatch, Terminal(), 60, 5) == ""
     assert bar(monkeypatch, io.StringIO(), 0, 5) == ""
+
+
+def test_progress_tells_how_many_a_second_and_how_long_still() -> None:
+    shown, now = terminal._new_bar(), [0.0]
+    shown.get_time = lambda: now[0]  # type: ignore[method-assign]
+    task = shown.add_task("images", total=1000)
+    table = [column(shown.tasks[0]) for column in shown.columns]
+    assert [str(cell) for cell in table[-2:]] == ["", "-:--:--"]
+    for done in (100, 200):
+        now[0] += 2
+        shown.update(task, completed=done)
+    table = [column(shown.tasks[0]) for column in shown.columns]
+    assert [str(cell) for cell in table[-2:]] == ["50 a second", "0:00:16"]
