@@ -90,11 +90,12 @@ def _estimate(
     if isinstance(resampling, Exact) and (len(exact) != 1 or len(asked.tops.pool) != 1):
         raise InputError(_EXACT)
     whole = _whole(asked, draws[0], exact)
-    tables = [
-        query_table(asked, draws[0], exact),
-        *other_tables(asked, draws[1:]),
-        parts_to_table(_pool_order(asked, draws[0], nulls[1], weights, resampling)),
-    ]
+
+    def parts() -> pa.Table:
+        again = _pool_order(asked, draws[0], nulls[1], weights, resampling)
+        tables = query_table(asked, draws[0], exact), *other_tables(asked, draws[1:])
+        return pa.concat_tables([*tables, parts_to_table(again)]).combine_chunks()
+
     value = float(draws[0].observed[0])
     return Estimate(
         metric=asked.metric,
@@ -108,7 +109,7 @@ def _estimate(
         p_value=whole.p_value,
         null=whole.null,
         harm=asked.harm,
-        by=pa.concat_tables(tables).combine_chunks(),
+        by=parts,
         excluded={**asked.pools.excluded, **_left_out(asked)},
         unit="query",
         reason=_why_nan(asked, value),

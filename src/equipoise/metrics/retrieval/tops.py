@@ -135,15 +135,34 @@ class Ranking:
         width = max(width, self.longest)
         items = np.full((len(found), width), -1, dtype=np.int64)
         begin, end = np.zeros_like(items), np.zeros_like(items)
-        for row, (rows, scores) in enumerate(found):
-            order = np.lexsort((pools.groups.codes[rows], scores))[::-1]
-            many, ranked = len(rows), scores[order]
-            items[row, :many] = rows[order]
-            starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
-            length = np.diff(np.append(starts, many))
-            begin[row, :many] = np.repeat(starts, length)
-            end[row, :many] = np.repeat(starts + length, length)
+        if found:
+            place, *ranked = _ranked(found, pools.groups.codes)
+            for table, values in zip((items, begin, end), ranked, strict=True):
+                table[place] = values
         return several, items, begin, end
+
+
+def _ranked(
+    found: Sequence[tuple[Indices, Scores]], codes: npt.NDArray[np.int32]
+) -> tuple[tuple[Indices, Indices], Indices, Indices, Indices]:
+    """Sort the items of all pools at once, best first.
+
+    Returns
+    -------
+    tuple
+        Pool and rank of each item, the item, and where its run of equal scores begins and ends.
+    """
+    lengths = np.array([len(rows) for rows, _ in found])
+    pool = np.repeat(np.arange(len(found)), lengths)
+    rows, scores = (np.concatenate(ones) for ones in zip(*found, strict=True))
+    order = np.lexsort((codes[rows], scores, -pool))[::-1]
+    scores = scores[order]
+    rank = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    # What is sorted by pool stays so: `pool` needs no new order.
+    starts = np.flatnonzero(np.append(True, (scores[1:] != scores[:-1]) | (np.diff(pool) != 0)))
+    length = np.diff(np.append(starts, len(rows)))
+    begin = np.repeat(rank[starts], length)
+    return (pool, rank), rows[order], begin, begin + np.repeat(length, length)
 
 
 def _whole(number: object) -> bool:
