@@ -9,7 +9,12 @@ import pytest
 from equipoise.metrics.associations import members
 from equipoise.metrics.associations.members import dots, exact_mean, similarities
 from equipoise.metrics.associations.resampling import mean_vectors
+from equipoise.metrics.associations.scores import association_score
 from equipoise.metrics.associations.space import embed, shared_members
+from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.metrics.diversity.iss import iss_cross
+from equipoise.metrics.diversity.subset import diverse_subset
+from equipoise.stats.resampling import Bootstrap
 
 TYPES = ["float16", "float32", "float64"]
 
@@ -80,3 +85,27 @@ def test_a_large_set_of_halves_is_not_held_as_float64() -> None:
         tracemalloc.stop()
     assert rows.nbytes < 1.1e7
     assert peak < 3e7  # As float64 the set has 41 MB.
+
+
+@pytest.mark.parametrize("kind", [*TYPES, ">f4"])
+def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind: str) -> None:
+    table, places = cloud(6, 60, 7, kind), np.random.default_rng(7).permutation(60)[:40]
+    a, b, targets = places[:20], places[20:], cloud(8, 3, 7)
+    some = Bootstrap(50, 50)
+    whole = association_score(targets, table[a], table[b], resampling=some)
+    chosen = (ChosenRows(table, rows) for rows in (a, b))
+    found = association_score(targets, *chosen, resampling=some)
+    assert (found.value, found.interval(), found.p_value) == (
+        whole.value,
+        whole.interval(),
+        whole.p_value,
+    )
+    sets = {"a": table[a], "b": table[b]}
+    same = {"a": ChosenRows(table, a), "b": ChosenRows(table, b)}
+    apart = [
+        iss_cross(one, components=c, resampling=some) for one in (sets, same) for c in (None, 2)
+    ]
+    assert [one.value for one in apart[:2]] == [one.value for one in apart[2:]]
+    assert [one.p_value for one in apart[:2]] == [one.p_value for one in apart[2:]]
+    assert (diverse_subset(sets["a"], 5) == diverse_subset(same["a"], 5)).all()
+    assert (same["a"].size, same["a"].shape, same["a"].dtype) == (140, (20, 7), table.dtype)

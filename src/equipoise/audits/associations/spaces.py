@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.associations.loading import AssociationData
+from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.metrics.associations.space import Similarity
+from equipoise.metrics.chosen_rows import Table
 
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -38,7 +40,7 @@ class Side:
     ----------
     name : str
         Of the set.
-    things : ndarray
+    things : ndarray or ChosenRows
         What the metrics take: embeddings (n, d), or numbers of items for scores of pairs.
     ids : tuple of str
     units : tuple of str
@@ -50,7 +52,7 @@ class Side:
     """
 
     name: str
-    things: npt.NDArray[Any] = field(repr=False)
+    things: Table = field(repr=False)
     ids: tuple[str, ...] = field(repr=False)
     units: tuple[str, ...] = field(repr=False)
     without: int
@@ -203,9 +205,9 @@ class Space:
             table in self.data.units,
         )
 
-    def _things(self, table: str, kept: Indices) -> npt.NDArray[Any]:
+    def _things(self, table: str, kept: Indices) -> Table:
         if self.model in self.data.vectors:
-            return self.data.vectors[self.model][table].take(kept)
+            return rows_of(self.data.vectors[self.model][table], kept)
         return np.asarray(kept + self._start(table))
 
     def _known(self, table: str) -> npt.NDArray[np.bool_] | None:
@@ -252,7 +254,7 @@ class Space:
         return sum(len(self.data.items[name]) for name in names[: names.index(table)])
 
 
-def _usable(vectors: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _usable(vectors: Table) -> npt.NDArray[np.bool_]:
     """Return which vectors are finite and not 0, looked at some at a time."""
     step = max(1, _NUMBERS_AT_ONCE // vectors.shape[1])
     found = np.empty(len(vectors), dtype=bool)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors, load_items, load_vectors
+from equipoise.metrics.chosen_rows import Table
 
 if TYPE_CHECKING:
     from equipoise.audits.config_arrays import ArrayConfig
@@ -109,7 +111,7 @@ class Part:
     ----------
     model, groups, within : str
         `within` is "" where the sets are not split.
-    sets : mapping of str to ndarray
+    sets : mapping of str to ndarray or ChosenRows
         Embeddings of the sets that are large enough.
     small : mapping of str to int
         Sizes of those that are not.
@@ -120,7 +122,7 @@ class Part:
     model: str
     groups: str
     within: str
-    sets: Mapping[str, Floats]
+    sets: Mapping[str, Table]
     small: Mapping[str, int]
     images: Mapping[str, npt.NDArray[np.int64]]
 
@@ -153,7 +155,7 @@ def _part(
     members = {level: rows[codes == code] for code, level in enumerate(levels.tolist())}
     large = {n: r for n, r in members.items() if len(r) >= config.data.min_set_size}
     small = {n: len(r) for n, r in members.items() if n not in large}
-    sets = {name: vectors.take(found) for name, found in large.items()}
+    sets = {name: rows_of(vectors, found) for name, found in large.items()}
     return Part(model, groups, within, sets, small, large)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.associations.kernels import add_whole
+from equipoise.metrics.chosen_rows import Table
 from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
 
 Floats = npt.NDArray[np.float64]
@@ -34,8 +35,8 @@ class Members:
     Attributes
     ----------
     name : str
-    stored : ndarray, shape (given, d)
-        Rows as given: float16, float32 or float64.
+    stored : ndarray or ChosenRows, shape (given, d)
+        As given: float16, float32 or float64.
     rows : ndarray of int, shape (n,)
         Which of the given rows can be used.
     scale : ndarray, shape (n,), or None
@@ -49,7 +50,7 @@ class Members:
     """
 
     name: str
-    stored: npt.NDArray[Any] = field(repr=False)
+    stored: Table = field(repr=False)
     rows: Indices = field(repr=False)
     scale: Floats | None = field(default=None, repr=False)
     largest: Floats | None = field(default=None, repr=False)
@@ -127,7 +128,7 @@ class Members:
         return rows if self.scale is None else rows * self.scale[places, None]
 
 
-def unit_members(name: str, array: npt.NDArray[Any]) -> Members:
+def unit_members(name: str, array: Table) -> Members:
     """Return the rows of an array that have a direction as unit vectors.
 
     Raises
@@ -159,7 +160,7 @@ def unit_members(name: str, array: npt.NDArray[Any]) -> Members:
     return Members(name, array, rows, scale, largest, None, dropped)
 
 
-def _has_lengths(array: npt.NDArray[Any], scale: Floats) -> bool:
+def _has_lengths(array: Table, scale: Floats) -> bool:
     """Write what makes unit vectors of all rows; False where one has no length in range."""
     return all(
         inverse_lengths(float_rows(array[here]), scale[here]) and scale[here].all()

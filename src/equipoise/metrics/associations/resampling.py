@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 
 _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 _EXACT_BITS = 52
+# Numbers of vectors that are made whole together.
+_AT_ONCE = 1 << 20
 
 
 def replicate_blocks(
@@ -50,8 +52,10 @@ def mean_vectors(weights: Floats, vectors: Members | Floats) -> Floats:
     if isinstance(vectors, Members):
         largest, blocks = vectors.size, vectors.blocks()
     else:
-        largest = float(np.abs(vectors).max(initial=0.0))
-        blocks = iter([(slice(None), vectors)])
+        largest = max(float(vectors.max(initial=0.0)), -float(vectors.min(initial=0.0)))
+        step = max(1, _AT_ONCE // vectors.shape[1])
+        cuts = (slice(start, start + step) for start in range(0, len(vectors), step))
+        blocks = ((here, vectors[here]) for here in cuts)
     totals = weights.sum(axis=1)
     heaviest = max(float(totals.max(initial=1.0)), 1.0)
     bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(largest or 1.0))

@@ -23,6 +23,7 @@ from equipoise.metrics.associations.members import (
     float_rows,
     unit_members,
 )
+from equipoise.metrics.chosen_rows import ChosenRows, Table
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -136,10 +137,10 @@ def _unit(name: str, given: Any) -> Members:
     return unit_members(name, _floats(name, given))
 
 
-def _floats(name: str, given: Any) -> npt.NDArray[Any]:
+def _floats(name: str, given: Any) -> Table:
     """Return rows as they are stored where that is in a float type, else as float64."""
-    if isinstance(given, np.ndarray) and given.dtype in _STORED:
-        array = given
+    if isinstance(given, np.ndarray | ChosenRows) and given.dtype in _STORED:
+        array: Table = given
     else:
         try:
             array = float_rows(given)
@@ -148,7 +149,7 @@ def _floats(name: str, given: Any) -> npt.NDArray[Any]:
                 f"{name}: expected numbers of shape (n, d); got vectors of different lengths or "
                 "text"
             ) from None
-    if array.ndim != 2:
+    if len(array.shape) != 2:
         raise InputError(f"{name}: shape {array.shape}; expected (n, d), one vector per row")
     if not array.size:
         raise InputError(f"{name}: an empty set; expected at least one vector")

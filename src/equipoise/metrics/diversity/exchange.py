@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.chosen_rows import Table
 from equipoise.metrics.diversity.kernels import scatter
 from equipoise.metrics.diversity.sums import Floats, Span, blocks
 from equipoise.stats.shuffling import keys, shuffle
@@ -22,9 +23,7 @@ _MOST = 1 << 16
 _WIDTH = 64
 
 
-def exchanged(
-    sets: Sequence[npt.NDArray[np.generic]], counts: Sequence[int], permutations: int, seed: int
-) -> Floats:
+def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, seed: int) -> Floats:
     """Return ISS_cross of sets whose images are exchanged at random, shape (permutations,).
 
     Every permutation sums the unit vectors of its sets anew, in float64 and in the order of the
@@ -53,7 +52,7 @@ def exchanged(
 
 
 def _sums(
-    sets: Sequence[npt.NDArray[np.generic]],
+    sets: Sequence[Table],
     counts: Sequence[int],
     streams: npt.NDArray[np.uint64],
 ) -> Floats:

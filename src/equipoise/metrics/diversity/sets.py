@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.chosen_rows import Table
 from equipoise.metrics.diversity.intervals import Spread, between, within
 from equipoise.metrics.diversity.sums import (
     Floats,
     UnitSums,
     check_dimensions,
     embedding_array,
+    embedding_table,
     scatters,
     unit_sums,
 )
@@ -27,7 +29,7 @@ class Sets:
     """Named sets of embeddings of one space, with the sums of their unit vectors."""
 
     names: tuple[str, ...]
-    arrays: tuple[npt.NDArray[Any], ...]
+    arrays: tuple[Table, ...]
     sums: tuple[UnitSums, ...]
 
     @classmethod
@@ -39,16 +41,17 @@ class Sets:
         if not names:
             raise InputError("sets: none given; expected at least one set of embeddings")
         whats = [_what(name, names) for name in names]
-        arrays = [embedding_array(x, what=w) for x, w in zip(sets.values(), whats, strict=True)]
-        sums = unit_sums(arrays, whats)
+        tables = [embedding_table(x, what=w) for x, w in zip(sets.values(), whats, strict=True)]
+        sums = unit_sums(tables, whats)
         check_dimensions(sums)
         if components is not None:
             zeros = [one.zeros for one in sums]
             # Centred, a row of zeros would get a direction that it does not have.
-            arrays = _principal([x[(x != 0).any(axis=1)] for x in arrays], components)
-            again = unit_sums(arrays, whats)
+            arrays = [np.asarray(x) for x in tables]
+            tables = [*_principal([x[(x != 0).any(axis=1)] for x in arrays], components)]
+            again = unit_sums(tables, whats)
             sums = [replace(x, zeros=x.zeros + z) for x, z in zip(again, zeros, strict=True)]
-        return cls(names, tuple(arrays), tuple(sums))
+        return cls(names, tuple(tables), tuple(sums))
 
     @property
     def zeros(self) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.chosen_rows import ChosenRows, Table
 from equipoise.metrics.diversity.kernels import add_scaled
 from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
 from equipoise.stats.threads import each
@@ -55,7 +56,7 @@ class UnitSums:
         InputError
             When the array is not numeric of shape (n, d) or holds NaN or infinite numbers.
         """
-        return unit_sums([embedding_array(embeddings, what=what)], [what])[0]
+        return unit_sums([embedding_table(embeddings, what=what)], [what])[0]
 
     def merge(self, other: UnitSums) -> UnitSums:
         """Return the sums of both sets together.
@@ -84,8 +85,8 @@ class UnitSums:
         return 1.0 - (float(self.total @ self.total) - n) / (n * (n - 1.0))
 
 
-def embedding_array(embeddings: Any, *, what: str = "embeddings") -> npt.NDArray[Any]:
-    """Return embeddings as a real array of shape (n, d) with n and d of at least 1.
+def embedding_table(embeddings: Any, *, what: str = "embeddings") -> Table:
+    """Return embeddings as they are, of shape (n, d) with n and d of at least 1.
 
     Raises
     ------
@@ -93,14 +94,19 @@ def embedding_array(embeddings: Any, *, what: str = "embeddings") -> npt.NDArray
         When rows differ in length, or the array is empty, not numeric or of another shape.
     """
     try:
-        array = np.asarray(embeddings)
+        array = embeddings if isinstance(embeddings, ChosenRows) else np.asarray(embeddings)
     except ValueError:
         raise InputError(f"{what}: rows of different lengths; expected shape (n, d)") from None
-    if array.ndim != 2 or 0 in array.shape:
+    if len(array.shape) != 2 or 0 in array.shape:
         raise InputError(f"{what}: shape {array.shape}; expected (n, d), neither of them 0")
     if array.dtype.kind not in "fiu":
         raise InputError(f"{what}: type {array.dtype}; expected real numbers")
     return array
+
+
+def embedding_array(embeddings: Any, *, what: str = "embeddings") -> npt.NDArray[Any]:
+    """Return embeddings as a real array of shape (n, d), see `embedding_table`."""
+    return np.asarray(embedding_table(embeddings, what=what))
 
 
 def check_dimensions(sets: tuple[UnitSums, ...] | list[UnitSums]) -> None:
@@ -110,7 +116,7 @@ def check_dimensions(sets: tuple[UnitSums, ...] | list[UnitSums]) -> None:
         raise InputError(f"sets of different dimensions {found}; expected one embedding space")
 
 
-def unit_sums(sets: Sequence[npt.NDArray[Any]], whats: Sequence[str]) -> list[UnitSums]:
+def unit_sums(sets: Sequence[Table], whats: Sequence[str]) -> list[UnitSums]:
     """Sum the unit vectors of each set, all in one pass over threads.
 
     Raises
@@ -138,7 +144,7 @@ def unit_sums(sets: Sequence[npt.NDArray[Any]], whats: Sequence[str]) -> list[Un
     ]
 
 
-def scatters(sets: Sequence[npt.NDArray[Any]], means: Floats) -> list[Floats]:
+def scatters(sets: Sequence[Table], means: Floats) -> list[Floats]:
     """Return sums of squares and products of the projections on all means, by set.
 
     Parameters
@@ -170,7 +176,7 @@ def scatters(sets: Sequence[npt.NDArray[Any]], means: Floats) -> list[Floats]:
     return totals
 
 
-def projections(embeddings: npt.NDArray[Any], direction: Floats) -> Floats:
+def projections(embeddings: Table, direction: Floats) -> Floats:
     """Return each non-zero row's unit vector times a direction, shape (m,)."""
 
     def along(span: Span) -> Floats:
@@ -193,7 +199,7 @@ class Span:
     stop: int
 
 
-def spans(sets: Sequence[npt.NDArray[Any]]) -> list[Span]:
+def spans(sets: Sequence[Table]) -> list[Span]:
     """Cut the rows of sets into spans that do not depend on the number of threads."""
     found = []
     for index, one in enumerate(sets):
@@ -203,9 +209,7 @@ def spans(sets: Sequence[npt.NDArray[Any]]) -> list[Span]:
     return found
 
 
-def blocks(
-    array: npt.NDArray[Any], what: str, span: Span
-) -> Iterator[tuple[npt.NDArray[Any], Floats]]:
+def blocks(array: Table, what: str, span: Span) -> Iterator[tuple[npt.NDArray[Any], Floats]]:
     """Yield rows as float32 or float64 with 1 / |row|, 0 for rows of zeros.
 
     Raises

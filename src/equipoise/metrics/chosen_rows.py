@@ -1,0 +1,60 @@
+"""Some rows of a large table of vectors, taken where they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Rows of a table that stand for an array: a set costs its indices, not a copy.
+
+    Metrics of diversity and of associations take it where they take an array, and read it in
+    blocks.
+
+    Attributes
+    ----------
+    table : ndarray, shape (rows, d)
+        May be mapped into memory.
+    rows : ndarray of int, shape (n,)
+        Which of them, in any order.
+    """
+
+    table: npt.NDArray[Any] = field(repr=False)
+    rows: npt.NDArray[np.int64] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of their numbers."""
+        return len(self.rows), int(self.table.shape[1])
+
+    @property
+    def size(self) -> int:
+        """Numbers in all rows."""
+        return len(self.rows) * int(self.table.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the numbers."""
+        return self.table.dtype
+
+    def __getitem__(self, places: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return some of the rows, by their places among those chosen."""
+        taken: npt.NDArray[Any] = self.table[self.rows[places]]
+        return taken
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return all rows as an array of their own."""
+        taken = self.table[self.rows]
+        return taken if dtype is None else taken.astype(dtype, copy=False)
+
+
+Table = npt.NDArray[Any] | ChosenRows
+"""An array of vectors, or some rows of one."""
