@@ -48,7 +48,7 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
             "audit: predictions",
             "audit: images",
             "c.yaml, line 1: audit: given 'images'; expected one of predictions, associations, "
-            "retrieval, concepts, diversity",
+            "retrieval, similarity, concepts, diversity, answers",
         ),
         (
             "[race, [race, gender]]",
@@ -242,13 +242,13 @@ def test_a_list_that_holds_itself(load: Any) -> None:
         ),
         (
             {1: 2} | values(),
-            "c: 1: unknown key. Allowed here: audit, data, models, metrics, resampling, testing, "
-            "gate, report",
+            "c: 1: unknown key. Allowed here: audit, data, models, metrics, extraction, "
+            "resampling, testing, gate, report",
         ),
         (
             None,
-            "c: empty; expected the keys audit, data, models, metrics, resampling, testing, "
-            "gate, report. To do: start from 'equipoise new'",
+            "c: empty; expected the keys audit, data, models, metrics, extraction, resampling, "
+            "testing, gate, report. To do: start from 'equipoise new'",
         ),
     ],
 )
