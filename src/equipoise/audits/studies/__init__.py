@@ -9,8 +9,6 @@ from importlib.resources import files
 from io import StringIO
 from types import MappingProxyType
 
-from equipoise.data.lexicons import lexicon
-
 Lists = Iterator[tuple[str, str]]
 """Words with the name of the list that each is of."""
 
@@ -48,6 +46,8 @@ def _as_csv(rows: Lists) -> str:
 
 
 def _lists(name: str, *wanted: str) -> Lists:
+    from equipoise.data.lexicons import lexicon  # the data room is heavy, and the help needs none
+
     content = lexicon(name).content
     for one in wanted:
         yield from ((word, one) for word in content[one])
