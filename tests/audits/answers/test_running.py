@@ -93,7 +93,5 @@ def test_a_plan_asks_nothing(folder: Path) -> None:
 
 
 def test_a_model_that_answers_nothing_is_refused(folder: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"models\.m\.model: Classifier is a classifier; an audit"
-    ):
+    with pytest.raises(ConfigError, match=r"models\.m\.model: .* is a classifier; an audit"):
         audits.run(config(model=Classifier(), question=COLOUR), base=folder)
