@@ -53,6 +53,18 @@ def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
     return Path(folder)
 
 
+def cached(asked: str, name: str) -> Path | None:
+    """Return a file of a repository where the local cache holds it; nothing is fetched."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(asked, name)
+    except HFValidationError:
+        return None
+    return Path(found) if isinstance(found, str) else None
+
+
 def without_revision(asked: str, options: Options) -> None:
     """Refuse a revision of what has none: a folder, a file, a factory."""
     if options.revision is not None:

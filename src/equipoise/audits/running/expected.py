@@ -56,16 +56,12 @@ def expected(model: Any, store: Path) -> Expected:
 
 def _settings(target: str) -> Mapping[str, Any]:
     """Return config.json of a folder, or of a repository in the local cache; {} without."""
-    path = Path(target).expanduser() / "config.json"
-    if not path.is_file():
-        from huggingface_hub import try_to_load_from_cache
-        from huggingface_hub.errors import HFValidationError
+    from equipoise.models.hub import cached
 
-        try:
-            cached = try_to_load_from_cache(target, "config.json")
-        except HFValidationError:
-            return {}
-        path = Path(cached) if isinstance(cached, str) else path
+    here = Path(target).expanduser() / "config.json"
+    path = here if here.is_file() else cached(target, "config.json")
+    if path is None:
+        return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
