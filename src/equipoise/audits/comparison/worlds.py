@@ -73,7 +73,7 @@ def worlds(found: Merged) -> Iterator[World]:
         yield World("", _join(found, whole), (Accuracy("accuracy", None),))
     rows = np.ones(len(found.data.ids), dtype=bool)
     for attributes in config.data.groups:
-        groups = groups_of(config, found.data, attributes, rows).take(found.rows)
+        groups = groups_of(config.data, found.data, attributes, rows).take(found.rows)
         yield World(groups.name, _join(found, groups), tuple(_measures(config)))
 
 
