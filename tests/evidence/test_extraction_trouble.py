@@ -450,3 +450,29 @@ def test_a_thousand_fuzzed_files_crash_nothing_and_each_is_a_row_or_a_failure(
     assert {*found.failures["stage"].to_pylist()} == {"decode"}
     assert all(name in told for name in pictures.ids if int(name[:4]) % 6 in (0, 1, 3))
     assert 0 < len(sound) < 500
+
+
+def test_what_a_kill_left_half_written_is_swept_away(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    found = extract_embeddings(pictures, Means(), store, part=4)
+    half = found.folder / f"{found.parts[1].name}.partial"
+    found.parts[1].rename(half)
+    half.write_bytes(half.read_bytes()[:99])
+    again = extract_embeddings(pictures, Means(), store, part=4)
+    assert again.computed == 4
+    assert not half.exists()
+    assert again.table.num_rows == 12
+
+
+def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_that_it_cannot(
+    photos: Path, store: Path
+) -> None:
+    class Late(Means):
+        def open(self) -> None:
+            raise ModelError("the weights are gone")
+
+    pictures = pictures_in_folder(photos)
+    with pytest.raises(ModelError, match=r"^the weights are gone$"):
+        extract_embeddings(pictures, Late(), store)
+    extract_embeddings(pictures, Means(), store)
+    assert extract_embeddings(pictures, Late(), store).computed == 0

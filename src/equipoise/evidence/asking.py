@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -89,6 +89,10 @@ class Request:
             raise InputError("scores need texts, each once")
 
 
+def nothing() -> None:
+    """Do nothing: the model is loaded."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A loaded model and what it is asked.
@@ -103,6 +107,8 @@ class Asked:
     width : int or None
         Length of a row where it is known beforehand.
     table : str
+    open : callable
+        Called before a part is computed: a model that loads late says here, once, that it cannot.
     """
 
     info: ModelInfo
@@ -110,6 +116,7 @@ class Asked:
     call: Callable[[Sequence[Any]], Any] = field(repr=False)
     width: int | None
     table: Table
+    open: Callable[[], Any] = field(default=nothing, repr=False)
 
     @property
     def batch(self) -> int:
@@ -188,6 +195,10 @@ def asked(model: Any, request: Request) -> Asked:
     ModelError
         When this kind of model cannot be asked that.
     """
+    return replace(_asked(model, request), open=getattr(model, "open", nothing))
+
+
+def _asked(model: Any, request: Request) -> Asked:
     info, table = model.info, request.table
     if table == "embeddings":
         if isinstance(model, DualEncoder) and not request.features:

@@ -113,6 +113,7 @@ class Worker:
         return Outcome(piece.number, piece.have)
 
     def _made(self, piece: Piece, pool: ThreadPoolExecutor) -> Outcome:
+        self.asked.open()
         contents: list[str] = []
         computed = 0
         ids: list[str] = []

@@ -68,6 +68,10 @@ class Deferred:
             "are the same. To do: run the same command again, which starts anew with it"
         )
 
+    def open(self) -> None:
+        """Load the model before it runs: what is wrong with it is no fault of an image."""
+        _ = self.model
+
 
 class DeferredEncoder(Deferred):
     """A dual encoder."""
