@@ -16,6 +16,7 @@ from equipoise.stats import (
     newcombe,
     noncentral_chi2,
     percentile,
+    proportions,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -100,6 +101,16 @@ def _pairwise_gap(s: list[int], n: list[int]) -> tuple[float, float]:
 def test_gap_is_made_of_pairs(cases: list[tuple[int, int]]) -> None:
     s, n = map(list, zip(*cases, strict=True))
     np.testing.assert_allclose(simultaneous_gap(s, n), _pairwise_gap(s, n), atol=1e-9)
+
+
+def test_pairs_of_groups_are_compared_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    n = rng.integers(0, 40, (3, 5, 7))
+    s = rng.binomial(n, 0.4)
+    at_once = simultaneous_gap(s, n)
+    monkeypatch.setattr(proportions, "_PAIRS", 2 * n.size)
+    for some, every in zip(simultaneous_gap(s, n), at_once, strict=True):
+        np.testing.assert_array_equal(some, every)
 
 
 @given(several)

@@ -17,6 +17,9 @@ from equipoise.stats.critical import Floats, by_count, check_level, normal, stud
 
 Pair = tuple[Floats, Floats]
 
+# Pairs of groups that are compared at once.
+_PAIRS = 1_000_000
+
 
 def wilson(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> Pair:
     """Score interval of a proportion.
@@ -117,12 +120,17 @@ def simultaneous_gap(successes: npt.ArrayLike, n: npt.ArrayLike, level: float = 
     wide = _Scored.of(s, n, by_count(studentized_range, groups, level)[..., None])
     narrow = _Scored.of(s, n, normal(level))
     low, high = np.zeros(groups.shape), np.zeros(groups.shape)
-    for group in range(n.shape[-1]):
-        others = np.arange(n.shape[-1]) != group
-        lows, _ = _hybrid(wide.take([group]), wide.take(others))
-        _, highs = _hybrid(narrow.take([group]), narrow.take(others))
-        low = np.fmax(low, np.fmax.reduce(lows, axis=-1, initial=0.0))
-        high = np.fmax(high, np.fmax.reduce(highs, axis=-1, initial=0.0))
+    many = n.shape[-1]
+    step = max(1, _PAIRS // max(n.size, 1))
+    for start in range(0, many, step):
+        some = slice(start, start + step)
+        # Whom a group is not compared with: itself, and those without rows, which are NaN.
+        apart = np.arange(many)[some, None] != np.arange(many)
+        lows = _hybrid_low(wide.column(some), wide.row())
+        highs = _hybrid_high(narrow.column(some), narrow.row())
+        for end, ends in ((low, lows), (high, highs)):
+            reached = np.fmax.reduce(np.where(apart, ends, np.nan), axis=(-2, -1), initial=0.0)
+            np.fmax(end, reached, out=end)
     return where(groups >= 2, low, high)
 
 
@@ -221,15 +229,28 @@ class _Scored:
     def of(cls, s: Floats, n: Floats, z: Floats) -> _Scored:
         return cls(_rate(s, n), *_score(s, n, z))
 
-    def take(self, groups: npt.NDArray[np.bool_] | list[int]) -> _Scored:
-        return _Scored(self.p[..., groups], self.low[..., groups], self.high[..., groups])
+    def column(self, groups: slice) -> _Scored:
+        """Some groups along the last axis but one, to be held against `row`."""
+        return _Scored(*(one[..., groups, None] for one in (self.p, self.low, self.high)))
+
+    def row(self) -> _Scored:
+        return _Scored(*(one[..., None, :] for one in (self.p, self.low, self.high)))
 
 
 def _hybrid(first: _Scored, second: _Scored) -> Pair:
-    difference = first.p - second.p
+    return _hybrid_low(first, second), _hybrid_high(first, second)
+
+
+def _hybrid_low(first: _Scored, second: _Scored) -> Floats:
     below = np.hypot(first.p - first.low, second.high - second.p)
+    low: Floats = np.maximum(first.p - second.p - below, -1.0)
+    return low
+
+
+def _hybrid_high(first: _Scored, second: _Scored) -> Floats:
     above = np.hypot(first.high - first.p, second.p - second.low)
-    return np.maximum(difference - below, -1.0), np.minimum(difference + above, 1.0)
+    high: Floats = np.minimum(first.p - second.p + above, 1.0)
+    return high
 
 
 def _score(s: Floats, n: Floats, z: Floats) -> Pair:
