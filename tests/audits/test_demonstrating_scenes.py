@@ -123,7 +123,8 @@ def test_the_report_is_honest_about_the_null_model(
         page = (tmp_path / kind / "report.html").read_text(encoding="utf-8")
         assert "A trained model has small preferences of its own" in page
         assert "What was planted in each subject" in page
-        assert any("permuted over" in note for note in result.manifest.notes)
+        notes = result.manifest.notes
+        assert any("with favourites permuted over subjects, p =" in note for note in notes)
 
 
 def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,13 +87,12 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
             _similarity(scenes, embedded),
         )
     ]
+    over_subjects = [*_over_subjects(embedded, audited[-1].findings)]
     tables = {
         "planted_scenes": pa.Table.from_pylist([*_planted(embedded)], PLANTED),
-        "planted_over_subjects": pa.Table.from_pylist(
-            [*_over_subjects(embedded, audited[-1].findings)], OVER_SUBJECTS
-        ),
+        "planted_over_subjects": pa.Table.from_pylist(over_subjects, OVER_SUBJECTS),
     }
-    notes = tuple(_notes(embedded))
+    notes = tuple(_notes(over_subjects))
     return {one.findings[0].audit: _with(one, tables, notes) for one in audited}
 
 
@@ -203,6 +202,8 @@ def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig
                 }
                 for name, one in embedded.items()
             },
+            # Free of scale, the spread of normalised similarities sees any preference.
+            "measures": ["similarity_gap"],
             "hypotheses": expected,
             "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
             "report": {"title": "The planted scenes: what neutral prompts are similar to"},
@@ -265,7 +266,7 @@ def _over_subjects(
             }
 
 
-def _notes(embedded: Mapping[str, Embedded]) -> Iterator[str]:
+def _notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield (
         "The images are drawn, the models are small, and their bias was planted: "
         f"{SETS_PER_SUBJECT} sets of 12 images for each of {len(SUBJECTS)} subjects, embedded "
@@ -277,15 +278,16 @@ def _notes(embedded: Mapping[str, Embedded]) -> Iterator[str]:
         f"in the model {CLIPS[1]}, too. What tells the two apart is their size, and whether they "
         "follow the planted favourites."
     )
-    for found in embedded[BIASED.name].found:
-        yield (
-            f"{BIASED.name}, {found.attribute}: over subjects, planted strength and similarity gap "
-            f"correlate by rank at {found.rank_correlation_gap:.2f}, strength and NDKL at "
-            f"{found.rank_correlation_ndkl:.2f}."
-        )
-    for found in embedded[CLIPS[1]].found:
-        yield (
-            f"{CLIPS[1]}, {found.attribute}: the largest gap for a favourite of {BIASED.name} is "
-            f"{abs(found.gap).max():.2f} logits (of practical size: {THRESHOLD}); permuted over "
-            f"subjects, these favourites are no closer than others (p = {found.p_value:.2f})."
-        )
+    for row in over_subjects:
+        where = f"{row['model']}, {row['attribute']}: over subjects, "
+        if row["model"] == BIASED.name:
+            yield (
+                f"{where}planted strength and similarity gap correlate by rank at "
+                f"{row['rank_gap']:.2f}, strength and NDKL at {row['rank_ndkl']:.2f}."
+            )
+        else:
+            yield (
+                f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:.2f} logits "
+                f"above other values (of practical size: {THRESHOLD}); with favourites permuted "
+                f"over subjects, p = {row['p_value']:.2f}."
+            )

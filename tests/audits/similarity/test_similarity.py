@@ -135,6 +135,10 @@ def test_of_two_groups_the_gap_alone_is_tested() -> None:
     )
     races = by_metric(run(data=data(groups=["race"])))["normalized_similarity_mad", "chef"]
     assert races.family is Family.LEAF
+    over = by_metric(run(data=data(groups=["race"])))["normalized_similarity_mad", ""]
+    assert over.reason == "has no scale: logit_gap is tested over the concepts"
+    unscaled = run(data=data(groups=["race"]), models={"m": embedded()})
+    assert by_metric(unscaled)["normalized_similarity_mad", ""].family is Family.COMPOSITE
     alone = run(measures=["normalized_similarity_mad"])
     assert by_metric(alone)["normalized_similarity_mad", "chef"].verdict == Verdict.DISPARITY
     assert {f.metric for f in alone.findings} == {"normalized_similarity_mad"}

@@ -73,8 +73,7 @@ def measure_design(design: Design, config: Config, tests: int) -> MeasuredDesign
     normalised = None
     if "normalized_similarity_mad" in config.measures:
         normalised = normalized_similarity_mad(design.scored.scores, design.groups, **common)
-        repeats = wanted and compared(design) == 2
-        drafts += _of_mad(normalised, place, repeats=gap.metric if repeats else "")
+        drafts += _of_mad(normalised, place, design, gap.metric if wanted else "")
     found = tuple(declared(design, gap, common["resampling"], place))
     drafts += [draft for one in found for draft in one.drafts]
     return MeasuredDesign(design, tuple(drafts), gap, normalised, found)
@@ -122,16 +121,22 @@ def _leaning(draft: Draft, average: Sequence[Part], *, logits: bool) -> Draft:
     return replace(draft, finding=replace(finding, direction=text))
 
 
-def _of_mad(mad: Estimate, place: Place, *, repeats: str) -> Iterator[Draft]:
+def _of_mad(mad: Estimate, place: Place, design: Design, tested: str) -> Iterator[Draft]:
+    """Yield spreads of normalised similarities, without a verdict where the gap's says the same.
+
+    Over all concepts logits decide where they are known: the spread, free of scale, is large for
+    any preference, however small.
+    """
     own = by_concept(mad)
     alone = own[0].by_group if len(own) == 1 else ()
     shows = "normalised similarity"
-    drafts = [whole(mad, place, Family.COMPOSITE, by_group=alone, shows=shows)]
-    drafts += [draft for draft in parts(mad, place) if len(own) > 1]
-    for draft in drafts:
-        if repeats:
-            why = f"of two groups it is their gap in standard deviations: {repeats} is tested"
+    first = whole(mad, place, Family.COMPOSITE, by_group=alone, shows=shows)
+    for draft in (first, *(parts(mad, place) if len(own) > 1 else ())):
+        if tested and compared(design) == 2:
+            why = f"of two groups it is their gap in standard deviations: {tested} is tested"
             yield without_verdict(draft, why)
+        elif tested and design.scale is not None and draft is first:
+            yield without_verdict(draft, f"has no scale: {tested} is tested over the concepts")
         else:
             yield _tested(draft)
 

@@ -15,7 +15,7 @@ from equipoise.report.text import count, interval, number
 
 Row = Mapping[str, Any]
 
-MOST_CONCEPTS, MOST_IN_MAP, MOST_IN_A_MAPS_ROW = 12, 30, 14
+MOST_CONCEPTS, MOST_IN_MAP, MOST_IN_A_MAPS_ROW = 12, 30, 8
 _AVERAGE = "all concepts"
 _FEWEST = 3
 _UNITS = {"logit": "logits", "score": "units of the score"}
@@ -101,7 +101,7 @@ def _map(panel: Sequence[Row], concepts: Sequence[str], name: str, reach: float)
     data = [
         {
             "concept": row["concept"], "group": row["group"], "effect": row["effect"],
-            "shown": number(row["effect"], digits),
+            "shown": f"{round(row['effect'], digits) + 0.0:.{digits}f}".replace("-", "−"),
             "tone": tone(row["effect"], -reach, reach), "tip": _tip(row),
         }
         for row in shown
