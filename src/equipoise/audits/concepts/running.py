@@ -119,7 +119,7 @@ def _has_classes(name: str, given: ModelConfig) -> None:
     for key in ("templates", "words", "score"):
         if getattr(given, key) != fields[key].get_default(call_default_factory=True):
             raise ConfigError(
-                f"models.{name}.{key}: {given.model} is a classifier, whose classes are its own; "
+                f"models.{name}.{key}: {given.called} is a classifier, whose classes are its own; "
                 "name them under 'map'"
             )
 
@@ -142,7 +142,7 @@ def _compared(name: str, given: ModelConfig, images: Ran, texts: Ran) -> ArrayCo
     scale, bias = images.info.get("scale"), images.info.get("bias")
     if scale is None and given.score != "cosine":
         raise ConfigError(
-            f"models.{name}.score: {given.model} has no scale of its own for a {given.score}; "
+            f"models.{name}.score: {given.called} has no scale of its own for a {given.score}; "
             "expected 'cosine'"
         )
     scores = concept_scores(

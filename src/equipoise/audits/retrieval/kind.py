@@ -62,6 +62,8 @@ class Plan:
     images : int
     models : list of dict
         Per model: queries, images that can be ranked, and those that cannot, by reason.
+    groups : list of dict
+        Per group, as ranked by the first model: images, and whether it is large enough.
     rankings : list of dict
         Per model and groups: groups, smallest pool, K, prefixes, and the MaxSkew@K that random
         order alone gives with groups of equal size.
@@ -72,6 +74,7 @@ class Plan:
 
     images: int
     models: list[Row]
+    groups: list[Row]
     rankings: list[Row]
     tests: int
     seconds: float
@@ -86,10 +89,19 @@ def plan(config: Config, data: RetrievalData) -> Plan:
             {"model": name, "queries": len(one.queries), "ranked": len(one.used), **one.counts}
             for name, one in data.models.items()
         ],
+        groups=[row for one in every if one.model == every[0].model for row in _groups(one)],
         rankings=[_ranking(design) for design in every],
         tests=sum(tests_of(design) for design in every),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )
+
+
+def _groups(design: Design) -> list[Row]:
+    groups = design.groups
+    return [
+        {"groups": design.name, "group": name, "images": n, "compared": bool(usable)}
+        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+    ]
 
 
 def _ranking(design: Design) -> Row:

@@ -69,7 +69,11 @@ def _model(value: object) -> object:
 
 
 def _model_as_text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else f"(loaded) {value.info.name}"
+    return value if value is None or isinstance(value, str) else f"(loaded) {_called(value)}"
+
+
+def _called(model: Any) -> str:
+    return model if isinstance(model, str) else str(model.info.name)
 
 
 Model = Annotated[Any, BeforeValidator(_model), PlainSerializer(_model_as_text)]
@@ -145,6 +149,11 @@ class RunConfig(Section):
     def _options_are_of_a_model(self) -> RunConfig:
         self.needs_model(RunConfig.model_fields)
         return self
+
+    @property
+    def called(self) -> str:
+        """How messages call the model: as it is named, or as a loaded one says it is."""
+        return _called(self.model)
 
     def needs_model(self, keys: Iterable[str]) -> None:
         """Refuse keys about a model to run where none is given.

@@ -188,10 +188,10 @@ def refused(
     name: str, given: RunConfig, found: Offer | None, allowed: Sequence[Offer], audit: str
 ) -> ConfigError:
     """Return the error of a model that cannot be asked what an audit asks."""
-    shown = given.model if isinstance(given.model, str) else type(given.model).__name__
+    kind = WORDS[found] if found else "no model"
     return ConfigError(
-        f"models.{name}.model: {shown} is {WORDS[found] if found else 'no model'}; an audit of "
-        f"{audit} takes {' or '.join(WORDS[one] for one in allowed)}"
+        f"models.{name}.model: {given.called} is {kind}; an audit of {audit} takes "
+        f"{' or '.join(WORDS[one] for one in allowed)}"
     )
 
 

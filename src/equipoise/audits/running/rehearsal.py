@@ -162,8 +162,8 @@ class Rehearsal:
         return expected(model if hasattr(model, "info") else self._named(given), self.store)
 
     def _named(self, given: RunConfig) -> str:
-        model: Any = given.model
-        return located_model(model, self.base) if isinstance(model, str) else str(model.info.name)
+        model = given.model
+        return located_model(model, self.base) if isinstance(model, str) else given.called
 
     def _pending(
         self, given: RunConfig, pictures: Pictures, kind: str, numbers: int | None, **asked: Any

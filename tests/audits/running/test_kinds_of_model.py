@@ -1,0 +1,263 @@
+"""What each kind of audit makes of each kind of model, and what it refuses."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from audits.running import fakes
+from audits.running.worlds import CHOSEN, KINDS, associations, concepts, diversity, retrieval
+from equipoise import audits
+from equipoise.audits.running.prepared import Prepared
+from equipoise.core.errors import ConfigError
+
+
+@pytest.fixture
+def prepare(world: Path) -> Callable[[dict[str, Any]], Prepared]:
+    def prepared(values: dict[str, Any]) -> Prepared:
+        return audits.prepare(audits.parse_config(values, source="c"), base=world)
+
+    return prepared
+
+
+def pixels(world: Path) -> list[np.ndarray]:
+    files = pl.read_csv(world / "images.csv").sort("image_id")["file"]
+    return [np.asarray(Image.open(world / "pictures" / one)) for one in files]
+
+
+def numbers(section: Any) -> np.ndarray:
+    return np.stack(section.file[section.column].to_pylist())
+
+
+TAKES = {
+    "retrieval": "a dual encoder (images and texts in one space) or a model that scores pairs",
+    "diversity": "a dual encoder (images and texts in one space) or a classifier",
+    "associations": "a dual encoder (images and texts in one space) or a classifier or a model",
+    "concepts": "a dual encoder (images and texts in one space) or a classifier or a model",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_answers_is_refused_with_what_the_audit_takes(
+    kind: str, prepare: Callable[[dict[str, Any]], Prepared]
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        prepare(KINDS[kind](model=fakes.Answerer()))
+    assert str(raised.value).startswith(
+        f"models.m.model: python:answerer is a model that answers questions; an audit of {kind} "
+        f"takes {TAKES[kind]}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "is_"),
+    [
+        (retrieval(model=fakes.Classifier()), "a classifier"),
+        (diversity(model=fakes.Scorer()), "a model that scores pairs of an image and a text"),
+    ],
+)
+def test_other_kinds_are_refused_before_a_picture_is_read(
+    values: dict[str, Any], is_: str, prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    with pytest.raises(ConfigError, match=f"is {is_}; an audit"):
+        prepare(values)
+    assert not (world / "evidence").exists()
+
+
+def test_an_object_that_is_no_model_is_refused(
+    prepare: Callable[[dict[str, Any]], Prepared],
+) -> None:
+    class Nothing:
+        info = fakes.info("nothing")
+
+    with pytest.raises(ConfigError, match=r"^models\.m\.model: python:nothing is no model; an aud"):
+        prepare(retrieval(model=Nothing()))
+
+
+def test_pictures_without_a_place_are_refused(
+    prepare: Callable[[dict[str, Any]], Prepared],
+) -> None:
+    values = retrieval()
+    values["data"] = values["data"] | {"images": {"table": "images.csv", "id": "image_id"}}
+    with pytest.raises(ConfigError, match=r"data\.images: models\.m\.model runs on the pictures"):
+        prepare(values)
+
+
+def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    queries = pl.read_csv(world / "queries.csv")
+    twice = pl.concat([queries, queries.with_columns(id="x" + pl.col("id"), text=pl.lit("abcd"))])
+    twice.write_csv(world / "queries.csv")
+    section = prepare(retrieval(model=fakes.Scorer())).config.models["m"].scores
+    assert section.names == CHOSEN
+    red = fakes.means(pixels(world))[:, 0]
+    lengths = queries["text"].str.len_chars().to_numpy()
+    expected = red[:, None] * (1 / lengths + 1 / 4) / 2
+    np.testing.assert_allclose(numbers(section), expected, rtol=1e-5)
+    assert audits.run(audits.parse_config(retrieval(model=fakes.Scorer())), base=world).findings
+
+
+def test_retrieval_without_subjects_names_scores_by_query(
+    prepare: Callable[[dict[str, Any]], Prepared],
+) -> None:
+    values = retrieval(model=fakes.Scorer())
+    del values["data"]["subject"], values["queries"]["subject"]
+    assert prepare(values).config.models["m"].scores.names == ("q0", "q1", "q2", "q3")
+
+
+def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    section = prepare(diversity(model=fakes.Classifier())).config.models["m"]
+    np.testing.assert_array_equal(numbers(section), fakes.means(pixels(world)))
+
+
+def test_diversity_runs_over_references_too(world: Path) -> None:
+    (world / "others").mkdir()
+    for place, path in enumerate(sorted((world / "pictures").iterdir())[:12]):
+        Image.open(path).rotate(90).save(world / "others" / f"{place}.png")
+    values = diversity() | {"references": {"turned": {"images": {"folder": "others"}}}}
+    result = audits.run(audits.parse_config(values), base=world)
+    beside = [one for one in result.findings if "turned (reference)" in one.subject]
+    assert {one.metric for one in beside} == {"mean_distance"}
+    assert result.manifest.counts["prepared"]["models"]["m"]["turned"] == {
+        "asked": 12,
+        "failed": 0,
+    }
+
+
+def test_associations_score_images_with_texts_where_the_model_takes_pairs(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    (pairs,) = prepare(associations(model=fakes.Scorer())).config.models["m"].pairs
+    assert (pairs.between, pairs.names) == (("images", "prompts"), ("q0", "q1", "q2", "q3"))
+    lengths = pl.read_csv(world / "queries.csv")["text"].str.len_chars().to_numpy()
+    expected = fakes.means(pixels(world))[:, :1] / lengths
+    np.testing.assert_allclose(numbers(pairs), expected, rtol=1e-5)
+    result = audits.run(audits.parse_config(associations(model=fakes.Scorer())), base=world)
+    assert {one.subject for one in result.findings} == {*CHOSEN}
+
+
+def test_associations_of_images_alone_take_a_classifier(world: Path) -> None:
+    values = associations(model=fakes.Classifier())
+    del values["data"]["prompts"]
+    values["sets"] = {
+        one: {"images": {"subject": one}} for one in CHOSEN
+    } | {one: {"images": {"frame": one}} for one in ("level", "upright")}  # fmt: skip
+    values["measure"][0] |= {"modalities": ["II"]}
+    result = audits.run(audits.parse_config(values), base=world)
+    assert {one.subject for one in result.findings} == {*CHOSEN}
+
+
+def test_associations_of_texts_alone_take_no_classifier(
+    prepare: Callable[[dict[str, Any]], Prepared],
+) -> None:
+    values = associations(model=fakes.Classifier())
+    del values["data"]["images"]
+    values["sets"] = {one: {"prompts": [f"q{place}"]} for place, one in enumerate("abcd")}
+    values["measure"] = [
+        {"metric": "association_score", "targets": ["a", "b"], "attributes": ["c", "d"]}
+    ]
+    with pytest.raises(
+        ConfigError, match="takes a dual encoder \\(images and texts in one space\\)$"
+    ):
+        prepare(values)
+    values["models"] = {"m": {"model": fakes.Encoder()}}
+    ready = prepare(values)
+    assert ready.config.models["m"].embeddings.keys() == {"prompts"}
+
+
+def test_concepts_take_the_classes_of_a_classifier_through_its_map(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    values = concepts(model=fakes.Classifier(), map={CHOSEN[0]: "red", CHOSEN[1]: "red (2)"})
+    values["concepts"] = [*CHOSEN[:2]]
+    found = prepare(values).config.models["m"].file
+    assert found.column_names == ["image_id", "red", "green", "red (2)"]
+    expected = fakes.Classifier().predict_proba(pixels(world))
+    np.testing.assert_array_equal(found["red (2)"].to_numpy(), expected[:, 2])
+    result = audits.run(audits.parse_config(values), base=world)
+    assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
+
+
+@pytest.mark.parametrize("key", ["templates", "words", "score"])
+def test_prompts_for_a_classifier_are_refused(
+    key: str, prepare: Callable[[dict[str, Any]], Prepared]
+) -> None:
+    given = {"templates": ["{}"], "words": {"red": ["rot"]}, "score": "sigmoid"}[key]
+    with pytest.raises(ConfigError, match=rf"^models\.m\.{key}: python:classifier is a classifier"):
+        prepare(concepts(model=fakes.Classifier(), **{key: given}))
+
+
+def test_concepts_score_pairs_with_the_prompts_of_their_words(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    words = {CHOSEN[0]: ["ab", "abcd"]}
+    values = concepts(model=fakes.Scorer(), words=words, templates=["{}!"])
+    found = prepare(values).config.models["m"].file
+    red = fakes.means(pixels(world))[:, 0]
+    np.testing.assert_allclose(found[CHOSEN[0]], red * (1 / 3 + 1 / 5) / 2, rtol=1e-5)
+    np.testing.assert_allclose(found[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        ("cosine", lambda cosine: cosine),
+        ("logit", lambda cosine: 7 * cosine - 2),
+        ("sigmoid", lambda cosine: 1 / (1 + np.exp(2 - 7 * cosine))),
+    ],
+)
+def test_concepts_compare_images_with_prompts(
+    score: str,
+    expected: Callable[[np.ndarray], np.ndarray],
+    prepare: Callable[[dict[str, Any]], Prepared],
+    world: Path,
+) -> None:
+    model = fakes.Encoder(fakes.info("encoder", dimension=3, scale=7.0, bias=-2.0))
+    found = prepare(concepts(model=model, score=score)).config.models["m"].file
+    images = fakes.means(pixels(world)).astype(float)
+    texts = model.embed_texts([f"a photo of a {one}." for one in CHOSEN]).astype(float)
+    images, texts = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (images, texts))
+    own = np.stack([found[one].to_numpy() for one in CHOSEN], axis=1)
+    np.testing.assert_allclose(own, expected(images @ texts.T), atol=1e-5)
+
+
+def test_a_logit_needs_a_scale_of_the_model(
+    prepare: Callable[[dict[str, Any]], Prepared],
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        prepare(concepts(model=fakes.Encoder(), score="logit"))
+    assert str(raised.value) == (
+        "models.m.score: python:encoder has no scale of its own for a logit; expected 'cosine'"
+    )
+
+
+def test_concepts_that_are_synsets_are_asked_for_by_their_words(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    labels = pl.read_csv(world / "labels.csv").rename({CHOSEN[0]: "hot_dog.n.01"})
+    labels.write_csv(world / "labels.csv")
+    ready = prepare(concepts(model=fakes.Scorer(), templates=["{}"]))
+    red = fakes.means(pixels(world))[:, 0]
+    own = ready.config.models["m"].file["hot_dog.n.01"]
+    np.testing.assert_allclose(own, red / len("hot dog"), rtol=1e-5)
+
+
+def test_an_empty_text_is_told_with_its_row(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    (world / "queries.csv").write_text("id,text,subject\nq0,a star,s\nq1,,t\n")
+    from equipoise.core.errors import DataError
+
+    with pytest.raises(DataError) as raised:
+        prepare(retrieval())
+    assert str(raised.value).endswith(
+        "queries.csv, column 'text', row 2: the text is empty. Expected: a text for a model to "
+        "embed. To do: fill it in, or remove the row."
+    )

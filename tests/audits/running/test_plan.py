@@ -1,0 +1,152 @@
+"""Plans of audits that run models: nothing is loaded, and sizes are those of the audit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from audits.running import fakes
+from audits.running.worlds import KINDS, concepts, diversity, retrieval, written
+from equipoise import audits
+from equipoise.audits.running import remembered
+from equipoise.audits.running.expected import Expected, expected
+from equipoise.audits.running.rehearsal import RunningPlan
+from equipoise.cli.app import run
+from equipoise.core.errors import ConfigError
+from equipoise.planted.scenes.embed import WEIGHTS
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    def refused(_: Any, name: str) -> Any:
+        pytest.fail(f"{name} was loaded")
+
+    if "loads" not in request.fixturenames:
+        monkeypatch.setattr(remembered.RunOptions, "load", refused)
+
+
+@pytest.fixture
+def loads() -> None:
+    """A test that runs a model first."""
+
+
+def plan(values: dict[str, Any], world: Path) -> Any:
+    found = audits.plan(audits.parse_config(values, source="c"), base=world)
+    assert isinstance(found, RunningPlan)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
+    found = plan(KINDS[kind](), world)
+    assert found.runs[0] == {
+        "model": "m",
+        "on": "images",
+        "runs": f"hf:{world / 'clip'}",
+        "items": 96,
+        "in_store": 0,
+        "to_do": 96,
+        "numbers": 64,
+        "bytes": 96 * 64 * 4,
+    }
+    assert found.audit.tests > 0
+    assert not (world / "evidence").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("loads")
+def test_what_a_plan_says_of_the_audit_holds_after_it(kind: str, world: Path) -> None:
+    before = plan(KINDS[kind](), world)
+    audits.run(audits.parse_config(KINDS[kind]()), base=world)
+    after = plan(KINDS[kind](), world)
+    ready = audits.prepare(audits.parse_config(KINDS[kind]()), base=world)
+    real: Any = audits.plan(ready.config, base=world)
+    assert before.audit == after.audit == real
+    assert after.runs[0] | {"in_store": 96, "to_do": 0, "bytes": 0} == after.runs[0]
+
+
+def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None:
+    values = diversity()
+    values["data"] = values["data"] | {"sets": ["hue"], "min_set_size": 17}
+    (row,) = plan(values, world).audit.sets
+    assert (row["sets"], row["too_small"]) == (0, 6)
+
+
+def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:
+    values = retrieval()
+    values["data"] = values["data"] | {"min_group_size": 20, "groups": ["frame", "hue"]}
+    found = plan(values, world).audit.groups
+    assert [row["images"] for row in found] == [48, 48, *[16] * 6]
+    assert [row["compared"] for row in found] == [True, True, *[False] * 6]
+
+
+def test_the_command_prints_what_is_run_beside_what_is_audited(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(world, retrieval())
+    assert run(["plan", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["on"] for row in told["runs"]] == ["images", "queries"]
+    assert told["runs"][1] | {"in_store": None, "to_do": None, "bytes": None} == told["runs"][1]
+    assert told["images"] == 96
+    assert run(["plan", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("\nruns:\nmodel")
+    assert "rankings:" in out
+
+
+def test_a_model_that_cannot_be_asked_is_told_by_the_plan(world: Path) -> None:
+    values = retrieval(model=f"onnx:{WEIGHTS / 'cnn-biased.onnx'}")
+    with pytest.raises(ConfigError, match=r"^models\.m\.model: onnx:.* is a classifier; an audit "):
+        plan(values, world)
+
+
+def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world: Path) -> None:
+    subject = pl.read_csv(world / "images.csv")["subject"][0]
+    values = concepts(model="timm:resnet18", map={subject: "n1"}) | {"concepts": [subject]}
+    found = plan(values, world)
+    assert found.audit.models == [{"model": "m", "concepts": 1, "images_without_scores": 0}]
+    assert found.runs[0]["numbers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "known"),
+    [
+        ({"architectures": ["CLIPModel"], "projection_dim": 8}, Expected("encoder", (), 8)),
+        ({"architectures": ["SiglipModel"]}, Expected("encoder")),
+        ({"architectures": ["BlipForImageTextRetrieval"]}, Expected("scorer")),
+        ({"architectures": ["Blip2ForConditionalGeneration"]}, Expected("answerer")),
+        (
+            {
+                "architectures": ["ViTForImageClassification"],
+                "hidden_size": 5,
+                "id2label": {"0": "a", "10": "c", "2": "b"},
+            },
+            Expected("classifier", ("a", "b", "c"), 5),
+        ),
+        ({"architectures": ["Something"]}, Expected()),
+        ({}, Expected()),
+    ],
+)
+def test_a_checkpoint_is_known_by_its_settings(
+    settings: dict[str, Any], known: Expected, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    assert expected(f"hf:{tmp_path}", tmp_path) == known
+
+
+def test_other_names_tell_what_they_can(tmp_path: Path) -> None:
+    (tmp_path / "m.labels.txt").write_text("a\n\nb\n")
+    assert expected(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == Expected("classifier", ("a", "b"))
+    assert expected("open_clip:ViT-B-32/openai", tmp_path) == Expected("encoder")
+    assert expected("timm:resnet18", tmp_path) == Expected("classifier")
+    assert expected("python:mine:make", tmp_path) == Expected()
+    assert expected("hf:no/such-checkpoint", tmp_path) == Expected()
+    assert expected("hf:not an id!", tmp_path) == Expected()
+    (tmp_path / "config.json").write_text("[")
+    assert expected(f"hf:{tmp_path}", tmp_path) == Expected()
+    assert expected(fakes.Classifier(), tmp_path) == Expected(
+        "classifier", ("red", "green", "red"), 3
+    )

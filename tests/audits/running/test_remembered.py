@@ -1,0 +1,151 @@
+"""What models are is kept, so that weights are loaded only where a model has to run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audits.running import fakes
+from equipoise.audits.running.opened import Deferred, DeferredClassifier, deferred, offer_of
+from equipoise.audits.running.remembered import open_model, recalled
+from equipoise.core.errors import ModelError
+from equipoise.evidence import RunOptions
+from equipoise.planted.scenes.embed import WEIGHTS
+
+CPU = RunOptions(device="cpu", dtype="float32")
+
+
+def unused() -> Any:
+    raise AssertionError("called")
+
+
+@pytest.mark.parametrize(
+    ("model", "offer"),
+    [
+        (fakes.Encoder(), "encoder"),
+        (fakes.Scorer(), "scorer"),
+        (fakes.Classifier(), "classifier"),
+        (fakes.Answerer(), "answerer"),
+    ],
+)
+def test_a_deferred_model_is_what_it_stands_for(model: Any, offer: Any) -> None:
+    assert offer_of(model) == offer
+    labels = getattr(model, "labels", ())
+    stand_in = deferred(offer, model.info, labels, lambda: model, unused)
+    assert offer_of(stand_in) == offer
+    assert stand_in.info == model.info
+    images = [np.full((2, 2, 3), shade, np.uint8) for shade in (10, 200)]
+    asked = {
+        "encoder": ("embed_images", (images,)),
+        "scorer": ("score", (images, ["a"])),
+        "classifier": ("predict_proba", (images,)),
+        "answerer": ("answer", (images, "who?")),
+    }
+    name, arguments = asked[str(offer)]
+    given, expected = (getattr(one, name)(*arguments) for one in (stand_in, model))
+    np.testing.assert_array_equal(given, expected)
+    if isinstance(stand_in, DeferredClassifier):
+        assert stand_in.labels == labels
+        np.testing.assert_array_equal(stand_in.features(images), model.features(images))
+    if offer == "encoder":
+        np.testing.assert_array_equal(
+            stand_in.embed_texts(["a"]),
+            model.embed_texts(["a"]),
+        )
+
+
+def test_nothing_is_offered_by_what_is_no_model() -> None:
+    assert offer_of(object()) is None
+
+
+def test_a_model_that_is_another_now_is_forgotten_and_refused() -> None:
+    forgotten: list[bool] = []
+    other = replace(fakes.ENCODER, backend="openvino")
+    model = deferred("encoder", other, (), fakes.Encoder, lambda: forgotten.append(True))
+    with pytest.raises(ModelError) as raised:
+        model.embed_texts(["a"])
+    assert str(raised.value) == (
+        "python:encoder runs otherwise here than where it was run before, though its files are the "
+        "same. To do: run the same command again, which starts anew with it"
+    )
+    assert forgotten == [True]
+
+
+def test_a_checkpoint_is_known_again_by_its_files(world: Path) -> None:
+    name, store = f"hf:{world / 'clip'}", world / "evidence"
+    first = open_model(name, CPU, store)
+    assert not isinstance(first, Deferred)
+    second = open_model(name, CPU, store)
+    assert isinstance(second, Deferred)
+    assert "model" not in vars(second)
+    assert second.info == first.info
+    assert second.info.key == first.info.key
+    np.testing.assert_array_equal(
+        second.embed_texts(["a star"]),
+        first.embed_texts(["a star"]),
+    )
+
+
+@pytest.mark.parametrize("changed", ["model.safetensors", "preprocessor_config.json"])
+def test_a_changed_file_makes_it_another_model(world: Path, changed: str) -> None:
+    name, store = f"hf:{world / 'clip'}", world / "evidence"
+    open_model(name, CPU, store)
+    path = world / "clip" / changed
+    if path.suffix == ".json":
+        settings = json.loads(path.read_text())
+        path.write_text(json.dumps(settings | {"image_mean": [0.4, 0.4, 0.4]}))
+    else:
+        path.write_bytes((WEIGHTS / "clip-null" / changed).read_bytes())
+    assert not isinstance(open_model(name, CPU, store), Deferred)
+
+
+def test_a_copy_is_the_same_model_under_its_own_name(world: Path) -> None:
+    store = world / "evidence"
+    open_model(f"hf:{world / 'clip'}", CPU, store)
+    (world / "clip").rename(world / "moved")
+    moved = open_model(f"hf:{world / 'moved'}", CPU, store)
+    assert isinstance(moved, Deferred)
+    assert moved.info.name == f"hf:{world / 'moved'}"
+
+
+def test_other_options_make_it_another_model(world: Path) -> None:
+    name, store = f"hf:{world / 'clip'}", world / "evidence"
+    open_model(name, CPU, store)
+    assert not isinstance(open_model(name, replace(CPU, dtype="bfloat16"), store), Deferred)
+
+
+def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
+    from equipoise.planted.scenes.classify import load_cnn
+
+    labels = load_cnn("biased").labels
+    graph = tmp_path / "cnn.onnx"
+    graph.write_bytes((WEIGHTS / "cnn-biased.onnx").read_bytes())
+    graph.with_suffix(".labels.txt").write_text("\n".join(labels))
+    assert not isinstance(open_model(f"onnx:{graph}", RunOptions(), tmp_path), Deferred)
+    again = open_model(f"onnx:{graph}", RunOptions(), tmp_path)
+    assert isinstance(again, DeferredClassifier)
+    assert again.labels == labels
+    graph.with_suffix(".labels.txt").write_text("\n".join(reversed(labels)))
+    assert not isinstance(open_model(f"onnx:{graph}", RunOptions(), tmp_path), Deferred)
+
+
+def test_a_damaged_memory_is_no_memory(world: Path) -> None:
+    name, store = f"hf:{world / 'clip'}", world / "evidence"
+    open_model(name, CPU, store)
+    (path,) = (store / "models").iterdir()
+    path.write_text("{")
+    assert recalled(name, store) is None
+    assert not isinstance(open_model(name, CPU, store), Deferred)
+    known = recalled(name, store)
+    assert known is not None
+    assert (known.offer, known.info.dimension) == ("encoder", 64)
+
+
+def test_what_is_wrong_with_a_model_is_said_by_its_loader(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="holds no config.json"):
+        open_model(f"hf:{tmp_path}", CPU, tmp_path)
+    with pytest.raises(ModelError, match="There is no model file"):
+        open_model(f"onnx:{tmp_path / 'none.onnx'}", RunOptions(), tmp_path)
