@@ -20,3 +20,10 @@ def test_counts_are_poisson_with_mean_one() -> None:
     assert abs(counts.var() - 1.0) < 0.02
     shares = [(counts == k).mean() for k in range(4)]
     assert np.allclose(shares, np.exp(-1.0) / np.array([1, 1, 2, 6]), atol=0.005)
+
+
+def test_replicates_from_any_on_are_those_of_all_of_them() -> None:
+    every = unit_times(KEYS, 12, 7)
+    some = unit_times(KEYS, 5, 7, first=4)
+    assert (some[:, 0] == 1).all()
+    assert (some[:, 1:] == every[:, 5:10]).all()

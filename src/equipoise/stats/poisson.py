@@ -26,22 +26,23 @@ def unit_counts(seed: int, keys: Keys, replicates: range) -> npt.NDArray[np.int6
     return np.searchsorted(_POISSON, uniforms, side="right")
 
 
-def unit_times(keys: Keys, replicates: int, seed: int) -> Times:
+def unit_times(keys: Keys, replicates: int, seed: int, *, first: int = 0) -> Times:
     """Return how often each unit counts, shape (n, 1 + replicates): once, and in each replicate.
 
     The numbers are those of `unit_counts`, turned and packed: for many units in compiled loops.
+    `first` is the index of the first replicate, where all of them would be too many to hold.
     """
     times = np.ones((len(keys), 1 + replicates), dtype=np.uint8)
     if replicates:
         key = np.array(stream_key(seed, "bootstrap"), dtype=np.uint64)
         starts = range(0, len(keys), _UNITS_AT_ONCE)
         parts = [slice(start, start + _UNITS_AT_ONCE) for start in starts]
-        each(lambda part: _poisson_times(keys[part], key, _POISSON, times[part]), parts)
+        each(lambda part: _poisson_times(keys[part], key, first, _POISSON, times[part]), parts)
     return times
 
 
-@compiled("void(uint64[::1], uint64[::1], float64[::1], uint8[:,::1])")
-def _poisson_times(units: Any, key: Any, reached: Any, times: Any) -> None:
+@compiled("void(uint64[::1], uint64[::1], int64, float64[::1], uint8[:,::1])")
+def _poisson_times(units: Any, key: Any, first: int, reached: Any, times: Any) -> None:
     """Set how often each row counts in each replicate, columns from the second on.
 
     The number that belongs to a unit and a replicate in `equipoise.stats.streams.unit_uniforms`
@@ -51,7 +52,7 @@ def _poisson_times(units: Any, key: Any, reached: Any, times: Any) -> None:
     for row in range(len(units)):
         for replicate in range(times.shape[1] - 1):
             c0, c1 = units[row] & low, units[row] >> np.uint64(32)
-            c2, c3 = np.uint64(replicate), np.uint64(0)
+            c2, c3 = np.uint64(first + replicate), np.uint64(0)
             k0, k1 = key[0], key[1]
             for _ in range(10):
                 p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2

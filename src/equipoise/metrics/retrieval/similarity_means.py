@@ -196,12 +196,11 @@ def resampled_images(
     order = np.argsort(codes, kind="stable")
     scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
     units, inverse = np.unique(keys[order], return_inverse=True)
-    drawn = unit_times(units, replicates, rng)[:, 1:]
 
     def block(part: tuple[int, int]) -> Floats:
         start, size = part
-        times = drawn[inverse, start : start + size].T.astype(np.float64)
-        return resampled_means(scores, sizes, times)
+        drawn = unit_times(units, size, rng, first=start)[:, 1:]
+        return resampled_means(scores, sizes, drawn[inverse].T.astype(np.float64))
 
     return np.concatenate(each(block, block_sizes(replicates, len(inverse))))
 
