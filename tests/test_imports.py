@@ -17,6 +17,7 @@ HEAVY = {
     "numba",
     "onnxruntime",
     "open_clip",
+    "openvino",
     "pandas",
     "polars",
     "ray",

@@ -3,7 +3,6 @@
 import ast
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -172,7 +171,7 @@ SKIPPING = """
 import pytest
 
 def test_allowed():
-    pytest.importorskip("onnx.not_there", reason="could not import 'onnx'")
+    pytest.skip("no such machine")
 
 def test_passes():
     pass
@@ -191,7 +190,11 @@ MODULE = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"
 def test_an_unexpected_skip_fails_a_strict_run(
     tmp_path: Path, text: str, workers: int, code: int
 ) -> None:
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    allowing = 'ALLOWED_SKIPS: dict[str, str] = {"no such machine": "nobody has one"}'
+    conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    assert "ALLOWED_SKIPS: dict[str, str] = {}" in conftest
+    conftest = conftest.replace("ALLOWED_SKIPS: dict[str, str] = {}", allowing)
+    (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
     (tmp_path / "test_passes.py").write_text("def test_passes():\n    pass\n")
     (tmp_path / "test_skips.py").write_text(text)
     done = subprocess.run(

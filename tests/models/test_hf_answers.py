@@ -141,7 +141,6 @@ def test_a_chat_model_that_needs_torchvision_says_so(
 
 
 def test_a_chat_model_whose_images_have_tokens_by_size(answerer: Any) -> None:
-    pytest.importorskip("torchvision", reason="needs torchvision")
     model, reference, processor = answerer("qwen2_vl")
     pictures = [image for image in images() if max(image.shape[:2]) < 80]
     expected = []

@@ -11,7 +11,6 @@ from equipoise.core.errors import ModelError
 from equipoise.models import DualEncoder, load_model
 from model_checkpoints import TEXTS, images
 
-pytest.importorskip("torchvision", reason="needs torchvision")
 torch = pytest.importorskip("torch", reason="could not import torch")
 open_clip = pytest.importorskip("open_clip", reason="could not import open_clip")
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")

@@ -10,7 +10,6 @@ from equipoise.core.errors import ModelError
 from equipoise.models import Classifier, load_model
 from model_checkpoints import images
 
-pytest.importorskip("torchvision", reason="needs torchvision")
 torch = pytest.importorskip("torch", reason="could not import torch")
 timm = pytest.importorskip("timm", reason="could not import timm")
 Image = pytest.importorskip("PIL.Image", reason="could not import pillow")
