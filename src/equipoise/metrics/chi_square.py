@@ -261,7 +261,9 @@ def _expected_enough(
 def _excess(cells: Floats, labels: Floats, groups: Floats, layout: Layout) -> Floats:
     """Return chi-square / n = sum of O² / (R·C) - 1, shape (r, strata)."""
     inverse = np.divide(1.0, labels, out=np.zeros_like(labels), where=labels > 0)
-    squares = layout.sum(cells * cells * inverse[:, :, None])
+    squares = cells * cells
+    squares *= inverse[:, :, None]
+    squares = layout.sum(squares)
     shares = np.divide(squares, groups, out=np.zeros_like(groups), where=groups > 0)
     excess = shares.sum(axis=2) - 1.0
     return np.where(excess < _ROUNDING, 0.0, excess)
