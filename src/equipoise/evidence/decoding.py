@@ -140,7 +140,12 @@ def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = Non
     if not data:
         raise ImageError("the file is empty")
     try:
-        picture = _cut(_upright(_opened(pillow, data, decoding)), crop, decoding)
+        picture = _opened(pillow, data, decoding)
+        levels = None if crop is not None else _plain_jpeg(data, picture, decoding)
+        if levels is not None:
+            return levels
+        picture.load()
+        picture = _cut(_upright(picture), crop, decoding)
         return np.array(_rgb(pillow, picture, decoding), dtype=np.uint8)
     except ImageError:
         raise
@@ -177,16 +182,44 @@ def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Pillow:
         raise ImageError(
             f"it has {width} × {height} pixels, more than {decoding.max_pixels:,} in all"
         )
-    picture.load()
     return picture
 
 
-def _upright(picture: Pillow) -> Pillow:
+def _plain_jpeg(data: bytes, picture: Pillow, decoding: Decoding) -> Image | None:
+    """Return the levels of an upright colour JPEG by simplejpeg: Pillow's, in half its time.
+
+    None where the picture is another one, simplejpeg is not installed, or it finds the file
+    damaged: Pillow then reads it all the same, or says what is wrong with it.
+    """
+    if picture.format != "JPEG" or picture.mode != "RGB" or _turn(picture) is not None:
+        return None
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    try:
+        if simplejpeg.decode_jpeg_header(data)[2] != "YCbCr":
+            return None
+        levels: Image = simplejpeg.decode_jpeg(data, "RGB")
+    except (RuntimeError, ValueError):
+        return None
+    if levels.shape != (picture.height, picture.width, 3):
+        return None
+    _cut(picture, None, decoding)  # refuses a strip
+    return levels
+
+
+def _turn(picture: Pillow) -> int | None:
+    """Return the transposition that turns a picture upright; None where it is."""
     try:
         orientation = picture.getexif().get(_ORIENTATION, 1)
     except Exception:  # noqa: BLE001 - damaged metadata beside sound pixels
         orientation = 1
-    turn = _TURNS.get(orientation) if isinstance(orientation, int) else None
+    return _TURNS.get(orientation) if isinstance(orientation, int) else None
+
+
+def _upright(picture: Pillow) -> Pillow:
+    turn = _turn(picture)
     if turn is None:
         return picture
     from PIL.Image import Transpose

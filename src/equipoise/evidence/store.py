@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import RunError
+from equipoise.core.errors import MissingExtraError, RunError
 from equipoise.evidence.pictures import Pictures
 
 _TROUBLE = {
@@ -34,20 +34,25 @@ def locked(folder: Path) -> Iterator[None]:
     ------
     RunError
         When another process works in it, or it cannot be written.
+    MissingExtraError
+        When filelock is not installed.
     """
-    import fcntl
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError as error:
+        raise MissingExtraError("filelock", "images") from error
 
+    lock = FileLock(folder / "lock")
     with translated(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
-    with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            held = lock.acquire(blocking=False)
+        except Timeout:
             raise RunError(
                 f"{folder}: another process is writing it. To do: wait until it is done, "
                 "or choose another store"
             ) from None
+    with held:
         for left in folder.glob(f"*{_TEMPORARY}"):
             left.unlink(missing_ok=True)
         yield
