@@ -11,7 +11,7 @@ import pytest
 
 from cli.project import CONFIG, result
 from equipoise import audits
-from equipoise.audits.predictions.config import Config
+from equipoise.audits.running.prepared import Prepared
 from equipoise.core import AuditResult
 from equipoise.evidence import read_predictions
 from equipoise.report import read
@@ -20,8 +20,8 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    def measured(config: Config, **_: Any) -> AuditResult:
-        return result(config, **changes)
+    def measured(ready: Prepared, **_: Any) -> AuditResult:
+        return result(ready.config, **changes)
 
     monkeypatch.setattr(audits, "run", measured)
 
@@ -116,7 +116,7 @@ def test_a_wrong_key_stops_the_audit(command: Command, project: Path) -> None:
     assert (code, out) == (2, "")
     assert err == (
         "error: c.yaml, line 5: gates: unknown key. Allowed here: audit, data, models, metrics, "
-        "resampling, testing, gate, report; did you mean 'gate'?\n"
+        "extraction, resampling, testing, gate, report; did you mean 'gate'?\n"
     )
     assert not (project / "runs").exists()
 
@@ -143,8 +143,8 @@ def test_check_holds_the_rules_and_names_what_breaks(
     code: int,
     said: str,
 ) -> None:
-    def measured(config: Config, **_: Any) -> AuditResult:
-        return result(config, reason="too few" * (code == 2), measured=value)
+    def measured(ready: Prepared, **_: Any) -> AuditResult:
+        return result(ready.config, reason="too few" * (code == 2), measured=value)
 
     monkeypatch.setattr(audits, "run", measured)
     assert command("audit", "c.yaml", "--out", "run")[0] == 0
@@ -209,12 +209,12 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(
 def test_a_metric_tested_twice_says_what_each_test_keeps(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(config: Config, **_: Any) -> AuditResult:
+    def measured(ready: Prepared, **_: Any) -> AuditResult:
         first, second = (
-            result(config, null=f"groups are exchangeable {where}").findings[0]
+            result(ready.config, null=f"groups are exchangeable {where}").findings[0]
             for where in ("over all rows", "within each true class")
         )
-        return replace(result(config), findings=(first, second))
+        return replace(result(ready.config), findings=(first, second))
 
     monkeypatch.setattr(audits, "run", measured)
     out = command("audit", "c.yaml")[1]
