@@ -1,0 +1,161 @@
+"""How memory and time of whole audits grow with the rows of the evidence.
+
+    python -m benchmarks.scale [--full] [--only predictions] [--sizes 1000000,3000000] [--keep]
+
+Each audit reads generated evidence, measures, and writes its run, in a process of its own. Without
+a choice the sizes take a minute or two. `--keep` adds what was measured to the record beside this
+file, and makes docs/scale.md of it anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, TypeVar
+
+from benchmarks import scale_worlds
+from benchmarks.harness import seconds, write
+from benchmarks.scale_growth import STRAIGHT, Measured, powers
+from benchmarks.scale_page import write_page
+
+RECORD = Path(__file__).with_name("scale.jsonl")
+SHORT, FULL = (30_000, 100_000), (100_000, 300_000, 1_000_000)
+LARGE = (3_000_000, 10_000_000)
+DIMENSION = 256
+Result = TypeVar("Result")
+
+
+def worlds() -> dict[str, tuple[Callable[..., None], int]]:
+    """Return what generates the evidence of each world, and its dimension."""
+    return {
+        "predictions": (scale_worlds.predictions, 0),
+        "diversity": (scale_worlds.diversity, DIMENSION),
+        "associations": (scale_worlds.associations, DIMENSION),
+        "retrieval": (scale_worlds.retrieval, DIMENSION),
+    }
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--only", choices=worlds(), action="append", help="a kind of audit")
+    parser.add_argument("--full", action="store_true", help="to 1M rows; predictions to 10M")
+    parser.add_argument("--sizes", help="rows, with commas between")
+    parser.add_argument("--dimension", type=int, help=f"numbers per vector [{DIMENSION}]")
+    parser.add_argument("--keep", action="store_true", help="record, and write docs/scale.md")
+    parser.add_argument("--folder", help="where evidence is generated [a temporary one]")
+    parser.add_argument("--audit", nargs=2, type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.audit:
+        write(json.dumps(audit(*chosen.audit)))
+        return
+    for world in chosen.only or worlds():
+        found = []
+        for rows in _sizes(chosen, world):
+            found.append(measured(world, rows, chosen.dimension, chosen.folder))
+            write(line(found[-1]))
+            if chosen.keep:
+                record(found[-1])
+        for what, power in powers(found).items():
+            straight = "a straight line" if power <= STRAIGHT else "MORE than a straight line"
+            write(f"  {world}: {what} grows as rows^{power:.2f}: {straight}")
+    if chosen.keep:
+        write_page([*recorded()])
+
+
+def _sizes(chosen: argparse.Namespace, world: str) -> Sequence[int]:
+    if chosen.sizes:
+        return [int(size) for size in chosen.sizes.split(",")]
+    if not chosen.full:
+        return SHORT
+    return (*FULL, *LARGE) if world == "predictions" else FULL
+
+
+def measured(world: str, rows: int, dimension: int | None, folder: str | None) -> Measured:
+    """Generate evidence and audit it in a process of its own."""
+    generate, usual = worlds()[world]
+    wide = (dimension or usual) if usual else 0
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        generate(Path(made), rows, *([wide] if wide else []))
+        command = [sys.executable, "-m", "benchmarks.scale", "--audit"]
+        command += [str(Path(made, "audit.yaml")), str(Path(made, "run"))]
+        environment = {"OMP_NUM_THREADS": "1", **os.environ}
+        told = subprocess.check_output(command, text=True, env=environment)  # noqa: S603
+    return Measured(world, rows, wide, **json.loads(told.splitlines()[-1]))
+
+
+def audit(config: Path, run: Path) -> dict[str, Any]:
+    """Do what `equipoise audit` does, and tell what it took."""
+    started, steps = perf_counter(), {}
+
+    def step(name: str, call: Callable[[], Result]) -> Result:
+        before = process_time()
+        result = call()
+        steps[name] = round(process_time() - before, 3)
+        return result
+
+    from equipoise import audits, report
+    from equipoise.evidence import new_run, write_predictions
+
+    checked = audits.load_config(config)
+    with new_run(run) as folder:
+        data = step("load", lambda: audits.load(checked, base=config.parent))
+        result = step("measure", lambda: audits.run(checked, base=config.parent, data=data))
+        step("report", lambda: report.write(result, folder))
+        if checked.audit == "predictions":
+            step("evidence", lambda: write_predictions(folder, data))
+    return {
+        "seconds": round(perf_counter() - started, 3),
+        "processor_seconds": round(process_time(), 3),
+        "peak_mb": round(peak_mb(), 1),
+        "by_step": steps,
+    }
+
+
+def peak_mb() -> float:
+    """Return the peak resident memory of this process since its program began."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # What getrusage tells includes the process that this one was forked from.
+        lines = status.read_text().splitlines()
+        return next(int(x.split()[1]) * 1024 / 1e6 for x in lines if x.startswith("VmHWM:"))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def record(found: Measured) -> None:
+    """Put a measurement in the place of an earlier one of the same evidence."""
+    kept = {(one.world, one.rows, one.dimension): one for one in recorded()}
+    kept[found.world, found.rows, found.dimension] = found
+    lines = [json.dumps(asdict(kept[key])) for key in sorted(kept)]
+    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def recorded() -> Iterator[Measured]:
+    """Yield what was measured before."""
+    if RECORD.exists():
+        for told in RECORD.read_text(encoding="utf-8").splitlines():
+            yield Measured(**json.loads(told))
+
+
+def line(one: Measured) -> str:
+    """Return a measurement as a line for a terminal."""
+    wide = f" × {one.dimension}" if one.dimension else ""
+    steps = ", ".join(f"{name} {seconds(value)}" for name, value in one.by_step.items())
+    return (
+        f"{one.world:<13} {one.rows:>11,}{wide:<6} {one.peak_mb:>8,.0f} MB "
+        f"{seconds(one.seconds):>8}, processor {seconds(one.processor_seconds):>8} ({steps})"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Evidence of any number of rows, drawn from a seed and written piece by piece.
+
+Each world is a folder with tables, embeddings and `audit.yaml`, as a user brings them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+PIECE = 1 << 16
+CLASSES, SEXES, REGIONS = 40, ("Female", "Male"), 6
+QUERIES = 20
+
+Draw = np.random.Generator
+Columns = dict[str, Any]
+
+
+def predictions(folder: Path, rows: int) -> None:
+    """Labels with two attributes, and two models; rows of the second lie in another order."""
+    names = pa.array([f"class {index:02d}" for index in range(CLASSES)])
+    sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
+
+    def drawn(places: npt.NDArray[np.int64], salt: int, share: float) -> Columns:
+        """Labels and a model's answers, which depend on the place of a row alone."""
+        truth = _code(places, 1, CLASSES)
+        # Women of one class in four are taken for the next class more often.
+        odd = (_code(places, 2, 2) == 0) & (truth % 4 == 0)
+        wrong = _code(places, salt, 1000) < 1000 * (share + 0.1 * odd)
+        shift = 1 + _code(places, salt + 1, 4)
+        return {"image_id": _ids(places), "label": names.take((truth + shift * wrong) % CLASSES)}
+
+    def labels(places: npt.NDArray[np.int64]) -> Columns:
+        return {
+            "image_id": _ids(places),
+            "target": names.take(_code(places, 1, CLASSES)),
+            "sex": sexes.take(_code(places, 2, len(SEXES))),
+            "region": regions.take(_code(places, 3, REGIONS)),
+        }
+
+    order = np.random.default_rng(0).permutation(rows)
+    _table(folder / "labels.parquet", (labels(places) for places in _pieces(rows)))
+    _table(folder / "first.parquet", (drawn(places, 10, 0.2) for places in _pieces(rows)))
+    shuffled = (drawn(order[places], 20, 0.25) for places in _pieces(rows))
+    _table(folder / "second.parquet", shuffled)
+    _config(
+        folder,
+        """\
+        audit: predictions
+        data:
+          table: labels.parquet
+          id: image_id
+          target: target
+          groups: [sex, region, [sex, region]]
+        models:
+          first: {table: first.parquet, prediction: label}
+          second: {table: second.parquet, prediction: label}
+        """,
+    )
+
+
+def retrieval(folder: Path, rows: int, dimension: int) -> None:
+    """Images of one pool, ranked by queries that each lie nearer to one sex."""
+    own, queries = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
+    images = _images(folder, rows)
+    _npy(folder / "images.npy", rows, dimension, lambda places: own[images(places)["sex"]])
+    leaning = queries + 0.2 * own[np.arange(QUERIES) % 2]
+    np.save(folder / "queries.npy", leaning.astype(np.float16))
+    names = [f"query {index}" for index in range(QUERIES)]
+    pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
+    _config(
+        folder,
+        """\
+        audit: retrieval
+        data:
+          images: {table: images.parquet, id: image_id}
+          groups: [sex]
+        queries: {table: queries.parquet, id: query}
+        models:
+          first:
+            images: {file: images.npy}
+            queries: {file: queries.npy}
+        ranking: {k: 12}
+        """,
+    )
+
+
+def diversity(folder: Path, rows: int, dimension: int) -> None:
+    """Images of six regions, of which one is less diverse; vectors are a column of Parquet."""
+    own = _directions(REGIONS, dimension)
+    images = _images(folder, rows)
+
+    def middles(places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        region = images(places)["region"]
+        return own[region] * np.where(region == 0, 0.7, 0.5)[:, None]
+
+    _vectors(folder / "vectors.parquet", rows, dimension, middles)
+    _config(
+        folder,
+        """\
+        audit: diversity
+        data:
+          images: {table: images.parquet, id: image_id}
+          sets: [region]
+        models:
+          first: {file: vectors.parquet, id: image_id, column: embedding}
+        """,
+    )
+
+
+def associations(folder: Path, rows: int, dimension: int) -> None:
+    """Words beside images of both sexes; vectors are a column of Parquet."""
+    own, words = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
+    images = _images(folder, rows)
+    _vectors(folder / "vectors.parquet", rows, dimension, lambda p: own[images(p)["sex"]])
+    leaning = words + 0.2 * own[np.arange(QUERIES) % 2]
+    np.save(folder / "words.npy", leaning.astype(np.float16))
+    names = [f"word {index}" for index in range(QUERIES)]
+    pq.write_table(pa.table({"word": names}), folder / "words.parquet")
+    halves = [", ".join(names[start::2]) for start in range(2)]
+    _config(
+        folder,
+        f"""\
+        audit: associations
+        data:
+          images: {{table: images.parquet, id: image_id, kind: image}}
+          words: {{table: words.parquet, id: word, kind: text}}
+        models:
+          first:
+            embeddings:
+              images: {{file: vectors.parquet, id: image_id, column: embedding}}
+              words: {{file: words.npy}}
+        sets:
+          men: {{images: {{sex: Male}}}}
+          women: {{images: {{sex: Female}}}}
+          even: {{words: [{halves[0]}]}}
+          odd: {{words: [{halves[1]}]}}
+        measure:
+          - {{metric: association_score, targets: [even, odd], attributes: [men, women]}}
+          - {{metric: weat, targets: [even, odd], attributes: [men, women]}}
+        """,
+    )
+
+
+def _code(places: npt.NDArray[np.int64], salt: int, below: int) -> npt.NDArray[np.int64]:
+    """Return numbers from 0 that depend on place and salt alone (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = (places.astype(np.uint64) + np.uint64(salt << 40)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) % np.uint64(below)).astype(np.int64)
+
+
+def _ids(places: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.array([f"image_{place:09d}" for place in places.tolist()])
+
+
+def _pieces(rows: int) -> Iterator[npt.NDArray[np.int64]]:
+    for start in range(0, rows, PIECE):
+        yield np.arange(start, min(start + PIECE, rows))
+
+
+def _table(path: Path, parts: Iterator[Columns]) -> None:
+    first = pa.table(next(parts))
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for part in parts:
+            writer.write_table(pa.table(part))
+
+
+def _images(folder: Path, rows: int) -> Callable[[npt.NDArray[np.int64]], Columns]:
+    """Write the table of images, and return what gives the codes of rows."""
+    sexes, regions = pa.array(SEXES), pa.array([f"region {index}" for index in range(REGIONS)])
+
+    def codes(places: npt.NDArray[np.int64]) -> Columns:
+        return {"sex": _code(places, 2, len(SEXES)), "region": _code(places, 3, REGIONS)}
+
+    def part(places: npt.NDArray[np.int64]) -> Columns:
+        own = codes(places)
+        told = {"sex": sexes.take(own["sex"]), "region": regions.take(own["region"])}
+        return {"image_id": _ids(places), **told}
+
+    _table(folder / "images.parquet", (part(places) for places in _pieces(rows)))
+    return codes
+
+
+def _directions(many: int, dimension: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    drawn = np.random.default_rng(seed).standard_normal((many, dimension), dtype=np.float32)
+    unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return unit
+
+
+def _drawn(
+    rows: int, dimension: int, middles: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float16]]]:
+    """Yield unit vectors around the middle of each row."""
+    rng = np.random.default_rng(2)
+    for places in _pieces(rows):
+        noise = rng.standard_normal((len(places), dimension), dtype=np.float32)
+        vectors = noise / np.float32(dimension**0.5) + middles(places)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        yield places, vectors.astype(np.float16)
+
+
+def _npy(path: Path, rows: int, dimension: int, middles: Callable[..., Any]) -> None:
+    with path.open("wb") as file:
+        about = {"descr": "<f2", "fortran_order": False, "shape": (rows, dimension)}
+        np.lib.format.write_array_header_1_0(file, about)
+        for _, vectors in _drawn(rows, dimension, middles):
+            file.write(vectors.tobytes())
+
+
+def _vectors(path: Path, rows: int, dimension: int, middles: Callable[..., Any]) -> None:
+    def parts() -> Iterator[Columns]:
+        for places, vectors in _drawn(rows, dimension, middles):
+            cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimension)
+            yield {"image_id": _ids(places), "embedding": cells}
+
+    _table(path, parts())
+
+
+def _config(folder: Path, text: str) -> None:
+    lines = [line.removeprefix("        ") for line in text.splitlines()]
+    (folder / "audit.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,130 @@
+"""Memory that audits take for a row more: measured in processes of their own, never timed."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+FEW, MANY = 100_000, 400_000
+DIMENSION = 64
+
+# What getrusage tells includes the process that this one was forked from, so Linux's own record
+# of the program goes first.
+CHILD = """
+import resource, sys
+from pathlib import Path
+from equipoise import audits
+config = Path(sys.argv[1])
+audits.run(audits.load_config(config), base=config.parent)
+status = Path("/proc/self/status")
+if status.exists():
+    lines = status.read_text().splitlines()
+    print(next(int(one.split()[1]) * 1024 for one in lines if one.startswith("VmHWM:")))
+else:
+    unit = 1 if sys.platform == "darwin" else 1024
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+"""
+
+
+def images(rows: int) -> dict[str, pl.Series]:
+    rng = np.random.default_rng(rows)
+    return {
+        "image_id": pl.Series(np.arange(rows)).cast(pl.String).str.zfill(20),
+        "sex": pl.Series(np.array(["Female", "Male"])[rng.integers(0, 2, rows)]),
+        "region": pl.Series(np.array([f"region {k}" for k in range(6)])[rng.integers(0, 6, rows)]),
+    }
+
+
+def predictions(folder: Path, rows: int) -> None:
+    rng = np.random.default_rng(1)
+    names, truth = np.array([f"class {k:02d}" for k in range(20)]), rng.integers(0, 20, rows)
+    table = pl.DataFrame(images(rows) | {"target": names[truth]})
+    table.write_parquet(folder / "labels.parquet")
+    for model in ("first", "second"):
+        label = names[(truth + (rng.random(rows) < 0.2)) % 20]
+        answers = table.select("image_id").with_columns(label=pl.Series(label))
+        answers.sample(fraction=1.0, shuffle=True, seed=2).write_parquet(
+            folder / f"{model}.parquet"
+        )
+    text = """
+        audit: predictions
+        data: {table: labels.parquet, id: image_id, target: target, groups: [sex, [sex, region]]}
+        models:
+          first: {table: first.parquet, prediction: label}
+          second: {table: second.parquet, prediction: label}
+        resampling: {replicates: 20, permutations: 20}
+    """
+    (folder / "audit.yaml").write_text(text)
+
+
+def vectors(folder: Path, rows: int) -> None:
+    rng = np.random.default_rng(3)
+    drawn = rng.standard_normal((rows, DIMENSION), dtype=np.float32).astype(np.float16)
+    ids = images(rows)["image_id"]
+    pl.DataFrame(images(rows)).write_parquet(folder / "images.parquet")
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(drawn.ravel()), DIMENSION)
+    table = pa.table({"image_id": ids.to_arrow(), "embedding": cells})
+    pq.write_table(table, folder / "vectors.parquet", row_group_size=1 << 16)
+
+
+def diversity(folder: Path, rows: int) -> None:
+    vectors(folder, rows)
+    text = """
+        audit: diversity
+        data: {images: {table: images.parquet, id: image_id}, sets: [region]}
+        models: {first: {file: vectors.parquet, id: image_id, column: embedding}}
+        resampling: {permutations: 20}
+    """
+    (folder / "audit.yaml").write_text(text)
+
+
+def associations(folder: Path, rows: int) -> None:
+    vectors(folder, rows)
+    np.save(folder / "words.npy", np.random.default_rng(4).standard_normal((6, DIMENSION)))
+    pl.DataFrame({"word": [*"abcdef"]}).write_csv(folder / "words.csv")
+    text = """
+        audit: associations
+        data:
+          images: {table: images.parquet, id: image_id, kind: image}
+          words: {table: words.csv, id: word, kind: text}
+        models:
+          first:
+            embeddings:
+              images: {file: vectors.parquet, id: image_id, column: embedding}
+              words: {file: words.npy}
+        sets:
+          men: {images: {sex: Male}}
+          women: {images: {sex: Female}}
+          head: {words: [a, b, c]}
+          tail: {words: [d, e, f]}
+        measure:
+          - {metric: association_score, targets: [head, tail], attributes: [men, women]}
+          - {metric: weat, targets: [head, tail], attributes: [men, women]}
+        resampling: {replicates: 20, permutations: 20}
+    """
+    (folder / "audit.yaml").write_text(text)
+
+
+def peak(folder: Path, world: Callable[[Path, int], None], rows: int) -> int:
+    folder.mkdir()
+    world(folder, rows)
+    command = [sys.executable, "-c", CHILD, str(folder / "audit.yaml")]
+    environment = {**os.environ, "EQUIPOISE_THREADS": "2", "OMP_NUM_THREADS": "1"}
+    return int(subprocess.check_output(command, text=True, env=environment).split()[-1])
+
+
+@pytest.mark.parametrize(
+    ("world", "most"), [(predictions, 1000), (diversity, 450), (associations, 700)]
+)
+def test_a_row_more_takes_no_more_than_so_many_bytes(
+    world: Callable[[Path, int], None], most: int, tmp_path: Path
+) -> None:
+    few, many = (peak(tmp_path / str(rows), world, rows) for rows in (FEW, MANY))
+    assert (many - few) / (MANY - FEW) < most
