@@ -1,0 +1,99 @@
+"""Running models: where they lie, how they are loaded, how far they are, how they are stopped."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from audits.running.worlds import diversity, retrieval, written
+from equipoise import audits
+from equipoise.audits.running.config import RunConfig
+from equipoise.audits.running.live import located_model, options_of
+from equipoise.cli.app import run
+from equipoise.cli.terminal import Steps, rate
+from equipoise.evidence import RunOptions
+
+
+def test_a_folder_beside_the_configuration_is_found(tmp_path: Path) -> None:
+    (tmp_path / "clip").mkdir()
+    assert located_model("hf:clip", tmp_path) == f"hf:{tmp_path / 'clip'}"
+    assert located_model("hf:openai/clip", tmp_path) == "hf:openai/clip"
+    assert located_model("python:clip", tmp_path) == "python:clip"
+    assert located_model(f"onnx:{tmp_path / 'clip'}", Path("x")) == f"onnx:{tmp_path / 'clip'}"
+
+
+def test_a_model_says_how_it_is_loaded_or_the_section_does() -> None:
+    extraction = {"device": "cpu", "dtype": "float16", "backend": "torch"}
+    config = audits.parse_config(diversity() | {"extraction": extraction})
+    plain = RunConfig(model="hf:a")
+    assert options_of(plain, config) == RunOptions("cpu", "float16", "torch")
+    own = RunConfig(model="hf:a", dtype="float32", revision="v1", allow_pickle=True)
+    assert options_of(own, config) == RunOptions("cpu", "float32", "torch", "v1", True)
+
+
+def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world: Path) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    config = audits.parse_config(retrieval() | {"extraction": {"part": 32}})
+    audits.prepare(config, base=world, progress=lambda *step: told.append(step))
+    assert told[0] == ("opening hf:clip", 0, None)
+    images = [(done, total) for step, done, total in told if step.startswith("m, images: ")]
+    assert images[-1] == (96, 96)
+    assert [done for done, _ in images] == sorted(done for done, _ in images)
+    assert any(step.startswith("m, queries: ") for step, _, _ in told)
+
+
+def test_a_stopped_run_says_that_it_goes_on_and_does(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(world, retrieval() | {"extraction": {"part": 8}})
+    arguments = ["audit", str(path), "--out", str(world / "run")]
+    stopped: list[int] = []
+
+    def stop(_: Steps, step: str, done: int = 0, total: int | None = None) -> None:
+        if step.startswith("m, images") and done >= 24 and total == 96 and not stopped:
+            stopped.append(done)
+            # Told from where the model runs; parts are written beside it.
+            while not [*world.rglob("part-0*.parquet")]:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Steps, "__call__", stop)
+        assert run(arguments) == 130
+    assert capsys.readouterr().err.endswith(
+        f"interrupted; what the model said so far is kept in {world / 'evidence'}, and the same "
+        "command goes on from there\n"
+    )
+    assert not (world / "run").exists()
+    kept = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
+    assert kept
+    assert run(arguments) == 0
+    after = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
+    assert kept.items() <= after.items()
+    assert len(after) == 12
+
+
+def test_an_absolute_store_is_shared(world: Path, tmp_path: Path) -> None:
+    store = tmp_path / "shared"
+    values = diversity() | {"extraction": {"store": str(store)}}
+    audits.prepare(audits.parse_config(values), base=world)
+    assert not (world / "evidence").exists()
+    assert [*(store / "embeddings").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("total", "speed", "said"),
+    [
+        (99, 5.0, ""),
+        (None, 5.0, ""),
+        (100, None, ""),
+        (100, 0.0, ""),
+        (5000, 0.4567, "0.457 a second"),
+        (5000, 12.34, "12.3 a second"),
+        (5000, 1234.5, "1,234 a second"),
+    ],
+)
+def test_a_rate_is_told_of_many_items(total: float | None, speed: float | None, said: str) -> None:
+    assert rate(total, speed) == said
