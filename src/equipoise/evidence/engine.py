@@ -152,9 +152,9 @@ def _gpus(info: ModelInfo) -> int:
     """Return on how many devices a model is to run: on every GPU, unless one was named."""
     if info.device != "cuda":
         return 1
-    from equipoise.models.runtimes import torch
+    from equipoise.models.runtimes import gpus
 
-    return int(torch("hf").cuda.device_count())
+    return gpus()
 
 
 def processors() -> int:

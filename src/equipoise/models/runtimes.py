@@ -27,6 +27,12 @@ def torch(extra: str) -> Any:
     return torch
 
 
+def gpus() -> int:
+    """Return how many GPUs torch finds."""
+    library = torch("hf")
+    return int(library.cuda.device_count()) if library.cuda.is_available() else 0
+
+
 def transformers() -> Any:
     """Return the module transformers."""
     torch("hf")

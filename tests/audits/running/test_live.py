@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,9 @@ from equipoise.audits.running.config import RunConfig
 from equipoise.audits.running.live import located_model, options_of
 from equipoise.cli.app import run
 from equipoise.cli.terminal import Steps, rate
-from equipoise.evidence import RunOptions
+from equipoise.core import RunError
+from equipoise.evidence import Extraction, RunOptions, extraction
+from equipoise.models import runtimes
 
 
 def test_a_folder_beside_the_configuration_is_found(tmp_path: Path) -> None:
@@ -97,3 +100,31 @@ def test_an_absolute_store_is_shared(world: Path, tmp_path: Path) -> None:
 )
 def test_a_rate_is_told_of_many_items(total: float | None, speed: float | None, said: str) -> None:
     assert rate(total, speed) == said
+
+
+@pytest.mark.parametrize(("engine", "gpus"), [("ray", 0), ("native", 2)])
+def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
+    world: Path, monkeypatch: pytest.MonkeyPatch, engine: str, gpus: int
+) -> None:
+    """A loaded model stays in its process, and on its GPU."""
+    passed: list[tuple[Any, dict[str, Any]]] = []
+
+    def extract(_: Any, model: Any, store: Path, **how: Any) -> Extraction:
+        passed.append((model, how))
+        raise RunError("seen")
+
+    monkeypatch.setattr(extraction, "extract_embeddings", extract)
+    monkeypatch.setattr(runtimes, "gpus", lambda: gpus)
+    monkeypatch.chdir(world)
+    config = audits.parse_config(
+        diversity() | {"extraction": {"engine": engine, "dtype": "float32"}}
+    )
+    with pytest.raises(RunError, match="seen"):
+        audits.prepare(config, base=Path())
+    model, how = passed[0]
+    if engine == "ray":
+        assert model == f"hf:{world / 'clip'}"
+        assert how["options"] == RunOptions(dtype="float32")
+    else:  # on a processor the loaded model runs, however many GPUs there are
+        assert model.info.device == "cpu"
+        assert "options" not in how

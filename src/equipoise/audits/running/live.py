@@ -67,9 +67,7 @@ class Live:
         from equipoise.evidence.extraction import extract_embeddings
 
         features = self.offer(name, given, "encoder", "classifier") == "classifier"
-        found = self._extracted(
-            name, what, extract_embeddings, pictures, self._model(given), features=features
-        )
+        found = self._extracted(name, what, given, extract_embeddings, pictures, features=features)
         return _ran(name, what, pictures, found, "embedding")
 
     def texts(self, name: str, given: RunConfig, prompts: Prompts, *, what: str = "queries") -> Ran:
@@ -100,7 +98,7 @@ class Live:
 
         self.offer(name, given, "scorer")
         asked = tuple(dict.fromkeys(texts))
-        found = self._extracted(name, what, extract_scores, pictures, asked, self._model(given))
+        found = self._extracted(name, what, given, extract_scores, pictures, asked)
         return _ran(name, what, pictures, found, "scores")
 
     def probabilities(
@@ -116,7 +114,7 @@ class Live:
         from equipoise.evidence.extraction import extract_probabilities
 
         self.offer(name, given, "classifier")
-        found = self._extracted(name, what, extract_probabilities, pictures, self._model(given))
+        found = self._extracted(name, what, given, extract_probabilities, pictures)
         return _ran(name, what, pictures, found, "probabilities")
 
     def answers(
@@ -132,7 +130,7 @@ class Live:
         from equipoise.evidence.extraction import extract_answers
 
         self.offer(name, given, "answerer")
-        found = self._extracted(name, what, extract_answers, pictures, question, self._model(given))
+        found = self._extracted(name, what, given, extract_answers, pictures, question)
         return _ran(name, what, pictures, found, "answer")
 
     def _model(self, given: RunConfig) -> Any:
@@ -147,18 +145,30 @@ class Live:
         return self._open[asked]
 
     def _extracted(
-        self, name: str, what: str, extract: Callable[..., Extraction], *asked: Any, **more: Any
+        self,
+        name: str,
+        what: str,
+        given: RunConfig,
+        extract: Callable[..., Extraction],
+        *asked: Any,
+        **more: Any,
     ) -> Extraction:
         options = self.config.extraction
-        part = {} if options.part is None else {"part": options.part}
+        model = self._model(given)
+        if options.part is not None:
+            more["part"] = options.part
+        if isinstance(given.model, str) and (options.engine == "ray" or _spreads(model)):
+            # Each worker opens a model of its own.
+            model = located_model(given.model, self.base.absolute())
+            more["options"] = options_of(given, self.config)
         with self._stoppable():
             return extract(
                 *asked,
+                model,
                 self.store,
                 engine=options.engine,
                 max_failures=options.max_failures,
                 progress=self._telling(name, what),
-                **part,
                 **more,
             )
 
@@ -182,6 +192,15 @@ class Live:
     def _tell(self, step: str) -> None:
         if self.progress is not None:
             self.progress(step, 0, None)
+
+
+def _spreads(model: Any) -> bool:
+    """Whether a model that was asked for on any GPU can run on several."""
+    if model.info.device != "cuda":
+        return False
+    from equipoise.models.runtimes import gpus
+
+    return gpus() > 1
 
 
 def refused(
