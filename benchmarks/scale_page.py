@@ -32,8 +32,8 @@ p-value, and the run is written with its report, in a process of its own. The ev
 Memory is the peak of the whole process: about 220 MB of it are Python and libraries, and a `.npy`
 that is mapped counts where it was read, though the system may take that back. Processor time is
 that of all threads, which other work on the machine changes less than the time by the clock.
-Permutations of diversity share passes over the images, 64 at 500,000 images and 8 from 4 million on:
-between the two, time grows faster than the rows.
+Permutations of diversity share passes over the images, 64 at 500,000 images and 8 from 4 million
+on: between the two, time grows faster than the rows.
 
 ![Peak memory and processor time by rows]({figure})
 
