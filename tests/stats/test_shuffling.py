@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from equipoise.stats.shuffling import draw_subsets, keys, shuffle
+from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys, shuffle
 
 
 def orders(seed: int, lines: int, n: int) -> np.ndarray:
@@ -90,3 +90,34 @@ def test_words_are_those_of_splitmix64() -> None:
 def test_more_keys_begin_with_the_same() -> None:
     assert (keys(1, "a", many=20)[:5] == keys(1, "a", many=5)).all()
     assert keys(1, "b", many=1)[0] != keys(1, "a", many=1)[0]
+
+
+def exchanged(sizes: list[int], wanted: list[int], values: np.ndarray, lines: int) -> np.ndarray:
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    found = np.empty((lines, values.shape[1]), dtype=np.int64)
+    order = np.random.default_rng(5).permutation(len(values)).astype(np.int64)
+    place = np.argsort(np.repeat(np.arange(len(sizes)), sizes)[order], kind="stable")
+    add_exchanged(keys(3, "e", many=lines), order[place], starts, np.array(wanted), values, found)
+    return found
+
+
+def test_exchanged_members_are_any_of_their_pool_alike() -> None:
+    """Pools that give none, some, most and all of their members."""
+    sizes, wanted = [3, 4, 4, 2], [0, 1, 3, 2]
+    bits = (1 << np.arange(13))[:, None]
+    found = exchanged(sizes, wanted, np.column_stack([np.ones_like(bits), bits]), 12_000)
+    assert {*found[:, 0]} == {6}
+    subsets = [
+        sum(1 << member for member in (3 + one, *(7 + m for m in range(4) if m != left), 11, 12))
+        for one in range(4)
+        for left in range(4)
+    ]
+    counts = [int((found[:, 1] == subset).sum()) for subset in subsets]
+    assert sum(counts) == 12_000
+    assert chisquare(counts).pvalue > 0.01
+
+
+def test_exchanged_sums_do_not_depend_on_other_lines() -> None:
+    values = np.arange(30, dtype=np.int64).reshape(10, 3)
+    few, many = (exchanged([4, 6], [2, 5], values, lines) for lines in (1, 40))
+    np.testing.assert_array_equal(few[0], many[0])

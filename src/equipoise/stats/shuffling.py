@@ -16,6 +16,7 @@ from equipoise.stats.compiled import compiled
 from equipoise.stats.streams import stream
 
 Words = npt.NDArray[np.uint64]
+Whole = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
@@ -57,6 +58,48 @@ def draw_subsets(key: int, n: int, size: int, words: Words) -> None:
             row[place] = word & last if place == many - 1 else word
             taken += _ones(row[place])
         state = _mend(state, row, n, taken - size)
+
+
+@compiled("void(uint64[::1], int64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, ::1])")
+def add_exchanged(
+    keys: Words, order: Whole, starts: Whole, wanted: Whole, values: Whole, found: Whole
+) -> None:
+    """Add up random members of pools, so many of each pool, each line with a stream of its own.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (lines,)
+    order : ndarray of int64, shape (n,)
+        Members, pool by pool. It is written over.
+    starts : ndarray of int64, shape (pools + 1,)
+        Where each pool begins in `order`.
+    wanted : ndarray of int64, shape (pools,)
+        Members to take; the fewer of those taken and those left are drawn (Fisher-Yates).
+    values : ndarray of int64, shape (n, k)
+        k numbers of each member.
+    found : ndarray of int64, shape (lines, k)
+        Receives the sums.
+    """
+    k = values.shape[1]
+    base = np.zeros(k, np.int64)
+    for pool in range(len(wanted)):
+        if 2 * wanted[pool] > starts[pool + 1] - starts[pool]:
+            for place in range(starts[pool], starts[pool + 1]):
+                for column in range(k):
+                    base[column] += values[order[place], column]
+    for line in range(len(keys)):
+        state = keys[line]
+        found[line] = base
+        for pool in range(len(wanted)):
+            start, many = starts[pool], starts[pool + 1] - starts[pool]
+            left = 2 * wanted[pool] > many
+            for drawn in range(many - wanted[pool] if left else wanted[pool]):
+                state, ahead = _below(state, many - drawn)
+                place, other = start + drawn, start + drawn + ahead
+                order[place], order[other] = order[other], order[place]
+                for column in range(k):
+                    value = values[order[place], column]
+                    found[line, column] += -value if left else value
 
 
 @compiled()

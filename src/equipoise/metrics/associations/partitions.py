@@ -25,7 +25,8 @@ from equipoise.metrics.associations.subsets import (
 from equipoise.stats.chance import PValue, p_value
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
-from equipoise.stats.streams import stream
+from equipoise.stats.shuffling import add_exchanged, keys
+from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -37,8 +38,8 @@ HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-side
 MOST_PARTITIONS = 200_000
 # Members that permutations beyond those asked for may move: a second or two of work.
 _MAX_MOVED = 1_000_000_000
-# Carriers of units whose groups are exchanged in one go.
-_CARRIED_AT_ONCE = 1 << 20
+# Exchanges of units that a thread makes in one go.
+_EXCHANGED_AT_ONCE = 256
 # Differences of sums that are rounding only, relative to the sum of absolute numbers.
 _TIE = 1e-12
 
@@ -226,11 +227,11 @@ def _exchange_units(
             "resampling=Exact: needs members that do not repeat within units; use Permutation()"
         )
     group = np.repeat(np.arange(2), sizes)
-    keys = np.unique([*units[0], *units[1]], return_inverse=True)[1]
+    unit = np.unique([*units[0], *units[1]], return_inverse=True)[1]
     # Rows in another order must give the same draws.
-    order = np.lexsort((*whole.T, group, keys))
-    whole, group, keys = whole[order], group[order], keys[order]
-    blocks = Exchange.of(group, keys, np.zeros_like(keys))
+    order = np.lexsort((*whole.T, group, unit))
+    whole, group, unit = whole[order], group[order], unit[order]
+    blocks = Exchange.of(group, unit, np.zeros_like(unit))
     draws = permutations(len(group), resampling)
     null = _of_carriers(whole, blocks, bits, (seed, "partition", name, "unit"), draws)
     return Exchanged(
@@ -248,24 +249,24 @@ def _of_carriers(
     whole: Whole, blocks: Exchange, bits: int, key: tuple[int, str, str, str], draws: int
 ) -> Floats:
     """Differences in means with the groups of carriers exchanged, shape (draws, k)."""
-    many = len(blocks.pool)
-    rows = np.bincount(blocks.carrier, minlength=many)
-    carried = np.zeros((many, whole.shape[1]), dtype=np.int64)
-    np.add.at(carried, blocks.carrier, whole)
-    places = np.argsort(blocks.pool, kind="stable")
-    found = np.empty((draws, whole.shape[1]))
-    block = max(1, _CARRIED_AT_ONCE // many)
-    for start in range(0, draws, block):
-        stop = min(start + block, draws)
-        drawn = stream(*key, start).random((stop - start, many))
-        # Numbers below 1 order carriers within their pool.
-        order = np.argsort(blocks.pool + drawn, axis=1)
-        first = np.empty(order.shape, dtype=np.int64)
-        first[:, places] = blocks.group[order] == 0
-        n, sums = first @ rows, first @ carried
-        low, high = sums / n[:, None], (carried.sum(axis=0) - sums) / (rows.sum() - n)[:, None]
-        found[start:stop] = np.ldexp(low - high, -bits)
-    return found
+    carried = np.zeros((len(blocks.pool), 1 + whole.shape[1]), dtype=np.int64)
+    np.add.at(carried, blocks.carrier, np.column_stack([np.ones_like(whole[:, :1]), whole]))
+    members = np.bincount(blocks.pool)
+    starts = np.concatenate([[0], np.cumsum(members)])
+    wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
+    order = np.argsort(blocks.pool, kind="stable")
+    first = np.empty((draws, carried.shape[1]), dtype=np.int64)
+    streams = keys(*key, many=draws)
+
+    def draw(start: int) -> None:
+        lines = slice(start, start + _EXCHANGED_AT_ONCE)
+        add_exchanged(streams[lines], order.copy(), starts, wanted, carried, first[lines])
+
+    each(draw, range(0, draws, _EXCHANGED_AT_ONCE))
+    total = carried.sum(axis=0)
+    low = first[:, 1:] / first[:, :1]
+    high = (total[1:] - first[:, 1:]) / (total[0] - first[:, :1])
+    return np.asarray(np.ldexp(low - high, -bits))
 
 
 def _difference(whole: Whole, group: Whole, bits: int) -> Floats:
