@@ -1,0 +1,1 @@
+"""A small Stable Diffusion of the scenes, whose neutral prompts have planted hues and frames."""

@@ -1,0 +1,102 @@
+"""Put the small Stable Diffusion together, load the shipped one, and make images with it."""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import MissingExtraError
+from equipoise.planted.scenes.diffusion.networks import build_scheduler, load_text
+
+WEIGHTS = Path(__file__).parent / "weights"
+STEPS = 25
+"""Denoising steps of what was measured."""
+
+_AT_ONCE = 96
+
+
+def save_pipeline(vae: Any, unet: Any, folder: Path) -> None:
+    """Write a pipeline in float16, as ``StableDiffusionPipeline.from_pretrained`` opens it."""
+    from diffusers import StableDiffusionPipeline
+
+    text, tokenizer = load_text()
+    StableDiffusionPipeline(
+        vae=copy.deepcopy(vae).half(),
+        text_encoder=text.half(),
+        tokenizer=tokenizer,
+        unet=copy.deepcopy(unet).half(),
+        scheduler=build_scheduler(),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    ).save_pretrained(folder, safe_serialization=True)
+
+
+def load_pipeline(folder: Path = WEIGHTS) -> Any:
+    """Load a pipeline of the scenes, to run on the CPU in float32.
+
+    Returns
+    -------
+    diffusers.StableDiffusionPipeline
+        Without a progress bar.
+
+    Raises
+    ------
+    MissingExtraError
+        If torch, transformers or diffusers is not installed.
+    """
+    try:
+        import torch
+        from diffusers import StableDiffusionPipeline
+    except ImportError as error:
+        raise MissingExtraError("diffusers", "diffusers") from error
+    pipeline = StableDiffusionPipeline.from_pretrained(
+        folder, dtype=torch.float32, local_files_only=True
+    )
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline
+
+
+def generate(
+    pipeline: Any, prompts: Sequence[str], *, guidance: float, seed: int, steps: int = STEPS
+) -> NDArray[np.uint8]:
+    """Make one image for each prompt.
+
+    Parameters
+    ----------
+    pipeline : StableDiffusionPipeline
+        From `load_pipeline`.
+    prompts : sequence of str
+        n prompts.
+    guidance : float
+        How far to exaggerate what the prompt says; 1: not at all.
+    seed : int
+        Of the noise; that of an image depends on it and on the image's place alone.
+    steps : int
+        Denoising steps.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n, IMAGE_SIZE, IMAGE_SIZE, 3)
+    """
+    import torch
+
+    made = []
+    for start in range(0, len(prompts), _AT_ONCE):
+        part = list(prompts[start : start + _AT_ONCE])
+        noise = [
+            torch.Generator().manual_seed(1_000_003 * seed + start + place)
+            for place in range(len(part))
+        ]
+        images = pipeline(
+            part,
+            guidance_scale=guidance,
+            num_inference_steps=steps,
+            generator=noise,
+            output_type="np",
+        ).images
+        made.append(np.rint(images * 255.0).astype(np.uint8))
+    return np.concatenate(made)
