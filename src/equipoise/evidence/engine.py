@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from equipoise.core.errors import MissingExtraError, ModelError, RunError
+from equipoise.evidence.aside import aside
 from equipoise.evidence.asking import Asked, Request, asked
 from equipoise.evidence.decoding import Decoding
 from equipoise.evidence.working import Outcome, Piece, Worker
@@ -109,6 +110,7 @@ class Native:
         """Yield what becomes of each piece, as soon as it is done."""
         library = daft()
         use_runner(library, "native")
+        _with_a_loop()
         stop = threading.Event()
         threads = max(processors() // len(self.models), 1)
         free: SimpleQueue[Worker] = SimpleQueue()
@@ -126,7 +128,7 @@ class Native:
 
         whole = False
         try:
-            yield from planned(library, Here(work), pieces, most=len(self.models))
+            yield from aside(planned(library, Here(work), pieces, most=len(self.models)))
             whole = True
         finally:
             # Interrupted, Daft does not wait for what is at work. That ends with its batch, and its
@@ -136,6 +138,15 @@ class Native:
                 free.get()
             if not whole:
                 time.sleep(_SETTLE)
+
+
+def _with_a_loop() -> None:
+    """Have Daft begin a new event loop where an interrupt ended its own: it would wait for ever."""
+    from daft import event_loop
+
+    if event_loop.LOOP is not None and not event_loop.LOOP.loop.is_running():
+        event_loop.LOOP.loop.close()
+        event_loop.LOOP = None
 
 
 def _native(settings: Settings, model: Any, request: Request) -> Native:

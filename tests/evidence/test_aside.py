@@ -1,0 +1,81 @@
+"""Waiting for a generator in another thread: everything in order, and interrupts at once."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence.aside import aside
+from picture_models import Means, write_pictures
+
+
+def test_items_come_in_order_from_another_thread() -> None:
+    def items() -> Iterator[int]:
+        for number in range(50):
+            assert threading.current_thread() is not threading.main_thread()
+            yield number
+
+    assert [*aside(items())] == [*range(50)]
+
+
+def test_an_error_is_raised_where_it_is_waited_for() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ZeroDivisionError("two")
+
+    found = aside(items())
+    assert next(found) == 1
+    with pytest.raises(ZeroDivisionError, match="two"):
+        next(found)
+
+
+def test_what_is_given_up_is_closed() -> None:
+    closed = threading.Event()
+
+    def items() -> Iterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    found = aside(items())
+    next(found)
+    found.close()
+    assert closed.wait(10)
+
+
+def test_an_interrupt_does_not_wait_for_what_hangs() -> None:
+    never = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        never.wait(60)
+
+    found = aside(items())
+    next(found)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        next(found)
+    assert time.monotonic() - begun < 30
+    never.set()
+
+
+def test_a_process_goes_on_after_the_loop_of_the_engine_was_ended(tmp_path: Path) -> None:
+    """An interrupt that Daft sees first ends it, and it would wait for it for ever."""
+    write_pictures(tmp_path / "photos", 8)
+    pictures = pictures_in_folder(tmp_path / "photos")
+    first = extract_embeddings(pictures, Means(), tmp_path / "a", part=4)
+    from daft import event_loop
+
+    loop = event_loop.LOOP.loop
+    loop.call_soon_threadsafe(loop.stop)
+    while loop.is_running():
+        time.sleep(0.01)
+    assert extract_embeddings(pictures, Means(), tmp_path / "b", part=4).table == first.table
