@@ -23,7 +23,7 @@ from equipoise.planted.scenes.measure import (
     THRESHOLD,
     AttributeFound,
     K,
-    find_preferences,
+    preferences_of,
 )
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_sets
@@ -99,8 +99,8 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
 def _embed(name: str, scenes: Scenes) -> Embedded:
     clip = load_clip(name)
     images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    found = find_preferences(clip, BIASED, scenes)
-    return Embedded(images, queries, clip.info.scale or 1.0, found)
+    scale = clip.info.scale or 1.0
+    return Embedded(images, queries, scale, preferences_of(images, queries, scale, BIASED, scenes))
 
 
 def _with(

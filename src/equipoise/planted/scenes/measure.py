@@ -96,7 +96,23 @@ def find_preferences(clip: DualEncoder, world: World, scenes: Scenes) -> tuple[A
         Hue and frame.
     """
     images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
-    scale = clip.info.scale or 1.0
+    return preferences_of(images, queries, clip.info.scale or 1.0, world, scenes)
+
+
+def preferences_of(
+    images: Vectors, queries: Vectors, scale: float, world: World, scenes: Scenes
+) -> tuple[AttributeFound, ...]:
+    """Measure what neutral prompts prefer, as `find_preferences` does, from unit vectors.
+
+    Parameters
+    ----------
+    images, queries : ndarray of float32
+        From `embed.embed_images`, in the order of the scenes, and `embed.neutral_queries`.
+    scale : float
+        What makes a logit of a cosine.
+    world : World
+    scenes : Scenes
+    """
     return tuple(
         _found(attribute, images, queries, scale, world, scenes) for attribute in ATTRIBUTES
     )
