@@ -109,7 +109,7 @@ def _open_parquet(path: Path) -> ColumnFile:
 
     def vectors(column: str) -> tuple[npt.NDArray[Any], Mask]:
         check_columns(schema.names, (column,), name)
-        with open_parquet(path, name) as parquet:
+        with open_parquet(path, name, stored_types=True) as parquet:
             parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
             return stack(map(_checked, parts), parquet.metadata.num_rows, name, column)
 

@@ -13,6 +13,10 @@ from equipoise.core import DataError
 from equipoise.data.problems import check_columns
 
 _BYTES_AT_ONCE = 1 << 20
+# The name under which a footer keeps the types that the writer had, and one that nothing reads.
+_TYPES, _NO_TYPES = b"ARROW:schema", b"ARROW_schema"
+# What ends a file: the length of the footer in four bytes, and four letters.
+_END = 8
 
 
 def read_parquet(path: Path, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
@@ -32,8 +36,17 @@ def read_parquet(path: Path, wanted: tuple[str, ...], file: str) -> dict[str, pa
 
 
 @contextmanager
-def open_parquet(path: Path, file: str) -> Iterator[pq.ParquetFile]:
+def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; what it is read with inside the block fails with one error.
+
+    Parameters
+    ----------
+    path : Path
+    file : str
+        The path as given, for messages.
+    stored_types : bool
+        Read what Parquet itself holds, whatever types the writer had: lists of a fixed size are
+        lists. Before version 26 pyarrow reads none of a fixed size of which one is null.
 
     Raises
     ------
@@ -43,7 +56,10 @@ def open_parquet(path: Path, file: str) -> Iterator[pq.ParquetFile]:
     try:
         with pa.OSFile(str(path)) as source:
             # Pieces of a column are read as they are asked for; a map would count as memory held.
-            yield pq.ParquetFile(source, buffer_size=_BYTES_AT_ONCE, pre_buffer=False)
+            metadata = _without_types(source) if stored_types else None
+            yield pq.ParquetFile(
+                source, metadata=metadata, buffer_size=_BYTES_AT_ONCE, pre_buffer=False
+            )
     except (pa.ArrowException, OSError):
         raise DataError(
             "the file is truncated, damaged or no Parquet",
@@ -51,3 +67,15 @@ def open_parquet(path: Path, file: str) -> Iterator[pq.ParquetFile]:
             expected="a whole Parquet file",
             fix="write or copy it again",
         ) from None
+
+
+def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
+    """Return the footer of a file without the types that the writer had."""
+    size = source.size()
+    source.seek(max(0, size - _END))
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(max(0, size - _END - length))
+    footer = source.read()
+    before, found, after = footer.rpartition(_TYPES)
+    renamed = before + (_NO_TYPES if found else b"") + after
+    return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))
