@@ -69,6 +69,7 @@ def check_matches(
     max_unmatched: float,
     *,
     alone: tuple[str, str] = ("have no label in", "have no prediction in"),
+    failed: frozenset[str] = frozenset(),
 ) -> None:
     """Raise when no id matches, or too large a share of either side stays alone.
 
@@ -81,6 +82,8 @@ def check_matches(
     max_unmatched : float in [0, 1]
     alone : tuple of str
         What to say of ids of the predictions, and of the labels, without a partner.
+    failed : frozenset of str
+        Ids of labels that need no prediction.
     """
     found = positions >= 0
     label_ids, label_file = labels
@@ -97,6 +100,8 @@ def check_matches(
     answered = np.zeros(len(label_ids), dtype=bool)
     answered[positions[found]] = True
     check_share(ids, ~found, file, f"{alone[0]} {label_file}", max_unmatched)
+    if failed:
+        answered |= label_ids.is_in([*failed]).to_numpy()
     check_share(label_ids, ~answered, label_file, f"{alone[1]} {file}", max_unmatched)
 
 

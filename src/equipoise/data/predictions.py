@@ -26,7 +26,7 @@ def load_predictions(
         By the name that findings will give to the model.
     max_unmatched : float in [0, 1]
         Largest share of ids, of labels and of each model's predictions, that may have no
-        partner. Up to there they are counted.
+        partner. Up to there they are counted. Ids that are `failed` need none.
 
     Returns
     -------
@@ -50,7 +50,8 @@ def load_predictions(
     for name, source in models.items():
         answers = read_answers(source, model=name, id_column=labels.id)
         positions = match(answers.ids, rows.ids)
-        check_matches((rows.ids, rows.file), (answers.ids, answers.file), positions, max_unmatched)
+        sides = (rows.ids, rows.file), (answers.ids, answers.file)
+        check_matches(*sides, positions, max_unmatched, failed=source.failed)
         loaded[name], counts[name] = Joined(rows, source, answers, positions).predictions()
         inputs[answers.file] = answers.digest
     return PredictionData(

@@ -88,6 +88,8 @@ class PredictionSource:
         How free text is brought to labels; makes the versions "raw" and "normalised".
     encoding, delimiter : str
         Of a CSV; `encoding` also of JSON lines.
+    failed : frozenset of str
+        Ids without a row for a reason that is known and counted elsewhere.
 
     Raises
     ------
@@ -109,6 +111,7 @@ class PredictionSource:
     normalize: Normalization | None = None
     encoding: str = "utf-8"
     delimiter: str = ","
+    failed: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

@@ -73,17 +73,24 @@ def test_several_questions_are_asked(folder: Path) -> None:
     assert counts["colour, normalised", "blue"] == shown[::2].count("blue")
 
 
-def test_a_picture_that_fails_is_an_empty_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "asked", [{"question": COLOUR}, {"questions": {"colour": COLOUR, "place": PLACE}}]
+)
+def test_a_picture_that_fails_is_no_answer_that_was_withheld(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
     painted(tmp_path)
-    for name in ("p001", "p003"):
-        (tmp_path / "pictures" / f"{name}.png").write_bytes(b"no picture")
-    result = audits.run(config(model=Assistant(), question=COLOUR), base=tmp_path)
-    empty = next(one for one in result.findings if one.metric == "empty_rate")
-    assert {one.group: one.value for one in empty.by_group} == {
-        "a": 0.0,
-        "b": pytest.approx(2 / 60),
-    }
-    assert result.tables["failures"].num_rows > 0
+    (tmp_path / "pictures" / "p001.png").write_bytes(b"no picture")
+    (tmp_path / "pictures" / "p003.png").unlink()
+    result = audits.run(config(model=Assistant(), **asked), base=tmp_path)
+    rates = {"unanswered_rate", "empty_rate"}
+    assert not [one for one in result.findings if one.metric in rates]
+    states = [row for row in result.tables["answer_states"].to_pylist() if row["group"] == "b"]
+    assert {(row["state"], row["count"], row["n"]) for row in states} == {("answered", 58, 58)}
+    failed = [row for row in result.tables["failures"].to_pylist() if row["group"] == "b"]
+    assert {(row["stage"], row["n"]) for row in failed} == {("decode", 1), ("read", 1)}
+    assert any("2 of 120 images failed and are in no number" in one
+               for one in result.manifest.notes)  # fmt: skip
 
 
 def test_a_plan_asks_nothing(folder: Path) -> None:

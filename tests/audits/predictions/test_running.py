@@ -98,19 +98,21 @@ def test_ranks_are_kept_so_that_hits_are_counted(folder: Path) -> None:
     assert data.models["m"].versions["default"].top.shape == (120, 3)
 
 
-def test_a_picture_that_cannot_be_read_counts_as_unanswered(tmp_path: Path) -> None:
+def test_pictures_that_the_model_never_saw_are_in_none_of_its_numbers(tmp_path: Path) -> None:
     painted(tmp_path)
-    (tmp_path / "pictures" / "p007.png").write_bytes(b"no picture")
+    for name in ("p007", "p009"):
+        (tmp_path / "pictures" / f"{name}.png").write_bytes(b"no picture")
     result = audits.run(config(model=Encoder(), vocabulary=[*NAMES]), base=tmp_path)
     states = {
         row["state"]: row["count"]
         for row in result.tables["states"].to_pylist()
         if not row["groups"]
     }
-    assert states == {"answered": 119, "missing": 1}
+    assert states == {"answered": 118, "unmatched": 2}
+    assert not [one for one in result.findings if one.metric == "unanswered_rate"]
     failed = [row for row in result.tables["failures"].to_pylist() if row["group"] == "b"]
-    assert [(row["stage"], row["n"], row["of"]) for row in failed] == [("decode", 1, 60)]
-    assert any("1 of 120 images failed" in note for note in result.manifest.notes)
+    assert [(row["stage"], row["n"], row["of"]) for row in failed] == [("decode", 2, 60)]
+    assert any("2 of 120 images failed" in note for note in result.manifest.notes)
 
 
 def test_a_second_run_asks_the_model_nothing(folder: Path) -> None:

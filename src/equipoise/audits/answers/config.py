@@ -19,9 +19,13 @@ from equipoise.audits.config_fields import (
     Table,
 )
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
-from equipoise.audits.predictions.config_inputs import ImagesConfig, NormalizeConfig, given_keys
+from equipoise.audits.predictions.config_inputs import (
+    ImagesConfig,
+    NormalizeConfig,
+    TabledConfig,
+    given_keys,
+)
 from equipoise.audits.predictions.config_metrics import NoOptions, Switch
-from equipoise.audits.running.config import RunConfig
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
 _OF_MODEL = ("question", "questions")
@@ -50,7 +54,7 @@ class DataConfig(ImagesConfig):
         return self
 
 
-class ModelConfig(RunConfig):
+class ModelConfig(TabledConfig):
     """One model: a table of its answers, or how to ask it.
 
     Attributes

@@ -74,7 +74,7 @@ def load(config: Config, *, base: Path) -> AnswersData:
         for question, table, digest in _tables(name, model, str(data.id), base):
             one = Asked(name, question, f"{name}, {question}" if question else name)
             asked.append(one)
-            sources[one.key] = _source(model, table)
+            sources[one.key] = _source(model, question, table)
             inputs |= digest
     rows = load_predictions(data.labels(base), sources, max_unmatched=data.max_unmatched)
     # Parts of one table are no files of their own.
@@ -121,7 +121,7 @@ def _tables(
         yield question, frame.filter(pl.col(column) == question), {read.name: read.digest}
 
 
-def _source(model: ModelConfig, table: Any) -> PredictionSource:
+def _source(model: ModelConfig, question: str, table: Any) -> PredictionSource:
     return PredictionSource(
         table=table,
         prediction=model.answer,
@@ -133,6 +133,7 @@ def _source(model: ModelConfig, table: Any) -> PredictionSource:
         normalize=None if model.normalize is None else model.normalize.steps,
         encoding=model.encoding,
         delimiter=model.delimiter,
+        failed=model.failed(question),
     )
 
 

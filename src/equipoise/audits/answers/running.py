@@ -64,31 +64,28 @@ def _answered(
         )
         for question, text in given.asked.items()
     ]
-    parts = [
-        _table(one, question, pictures) for one, question in zip(ran, given.asked, strict=True)
-    ]
+    parts = [_table(one, question) for one, question in zip(ran, given.asked, strict=True)]
     several = given.questions is not None
-    section = given.model_copy(
-        update={
-            "model": None,
-            "table": pa.concat_tables(parts),
-            "answer": "answer",
-            "id": "image_id",
-            "by_question": "question" if several else None,
-        }
+    every = frozenset(pictures.ids.tolist())
+    section = given.tabled(
+        {
+            question: every.difference(one["image_id"].to_pylist())
+            for question, one in zip(given.asked, parts, strict=True)
+        },
+        table=pa.concat_tables(parts),
+        answer="answer",
+        id="image_id",
+        by_question="question" if several else None,
     )
     return section, ran
 
 
-def _table(ran: Ran, question: str, pictures: Pictures) -> pa.Table:
-    """Return a row for every image; those that failed have no answer."""
+def _table(ran: Ran, question: str) -> pa.Table:
+    """Return a row for every image that did not fail."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    every = pa.array(pictures.ids.tolist(), pa.string())
-    rows = pc.index_in(every, ran.table["id"].combine_chunks())
-    texts = ran.table["answer"].combine_chunks()
+    ids, texts = ran.table["id"], ran.table["answer"]
     if ran.pending:
-        texts = pa.array([_STAND_IN] * len(texts), pa.string())
-    names = pa.array([question] * len(every), pa.string())
-    return pa.table({"image_id": every, "question": names, "answer": texts.take(rows)})
+        texts = pa.array([_STAND_IN] * len(ids), pa.string())
+    names = pa.array([question] * len(ids), pa.string())
+    return pa.table({"image_id": ids, "question": names, "answer": texts})

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from equipoise.core.errors import ConfigError
 from equipoise.evidence.prompts import Prompts, prompts
@@ -124,18 +123,14 @@ MAKERS: Mapping[Offer, Callable[[Runner, str, ModelConfig, Pictures], Chosen]] =
 )
 
 
-def ranked_table(made: Chosen, every: Objects) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return a table of predictions and the names of its columns of ranks.
-
-    Images that the model had nothing to say of are in it, without a prediction.
-    """
-    rows = pc.index_in(pa.array(every.tolist(), pa.string()), pa.array(made.ids, pa.string()))
+def ranked_table(made: Chosen) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return a table of predictions and the names of its columns of ranks."""
     ranks = tuple(f"rank {rank}" for rank in range(1, made.labels.shape[1] + 1))
     columns = {
-        name: pa.array(made.labels[:, place].tolist(), pa.string()).take(rows)
+        name: pa.array(made.labels[:, place].tolist(), pa.string())
         for place, name in enumerate(ranks)
     }
-    return pa.table({"image_id": pa.array(every.tolist(), pa.string()), **columns}), ranks
+    return pa.table({"image_id": pa.array(made.ids, pa.string()), **columns}), ranks
 
 
 def _prompts(runner: Runner, name: str, given: ModelConfig, offer: Offer) -> Prompts:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
@@ -181,7 +181,24 @@ class NormalizeConfig(Section):
         return Normalization(**self.model_dump())
 
 
-class ModelConfig(RunConfig):
+class TabledConfig(RunConfig):
+    """A model whose outputs stand in a table, also those of one that was run."""
+
+    # By question, ids of images that failed; no key, since only a run can tell.
+    _failed: Mapping[str, frozenset[str]] = PrivateAttr(default_factory=dict)
+
+    def failed(self, question: str = "") -> frozenset[str]:
+        """Return the ids of the images of which the model, when it was run, said nothing."""
+        return self._failed.get(question, frozenset())
+
+    def tabled(self, failed: Mapping[str, frozenset[str]], **read: object) -> Self:
+        """Return the section of a table in place of the model."""
+        made = self.model_copy(update={"model": None, **read})
+        made._failed = failed
+        return made
+
+
+class ModelConfig(TabledConfig):
     """One model: a table of its predictions, or how to run it.
 
     Attributes

@@ -50,4 +50,5 @@ def _source(model: ModelConfig, base: Path) -> PredictionSource:
         normalize=None if model.normalize is None else model.normalize.steps,
         encoding=model.encoding,
         delimiter=model.delimiter,
+        failed=model.failed(),
     )

@@ -110,15 +110,13 @@ def _predicted(
 
     offer = runner.offer(name, given, *chosen.offers(given))
     made = chosen.MAKERS[offer](runner, name, given, pictures)
-    table, ranks = chosen.ranked_table(made, pictures.ids)
+    table, ranks = chosen.ranked_table(made)
     read: dict[str, Any] = {"top": ranks} if len(ranks) > 1 else {"prediction": ranks[0]}
-    section = given.model_copy(
-        update={
-            "model": None,
-            "table": table,
-            "id": _ID,
-            "open_vocabulary": given.open_vocabulary or made.free,
-            **read,
-        }
+    section = given.tabled(
+        {"": frozenset(pictures.ids.tolist()).difference(made.ids)},
+        table=table,
+        id=_ID,
+        open_vocabulary=given.open_vocabulary or made.free,
+        **read,
     )
     return section, [*made.ran]
