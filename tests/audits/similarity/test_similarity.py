@@ -133,16 +133,43 @@ def test_of_two_groups_the_gap_alone_is_tested() -> None:
         Family.DESCRIPTIVE,
         "of two groups it is their gap in standard deviations: logit_gap is tested",
     )
-    races = by_metric(run(data=data(groups=["race"])))["normalized_similarity_mad", "chef"]
-    assert races.family is Family.LEAF
-    over = by_metric(run(data=data(groups=["race"])))["normalized_similarity_mad", ""]
-    assert over.reason == "has no scale: logit_gap is tested over the concepts"
-    unscaled = run(data=data(groups=["race"]), models={"m": embedded()})
-    assert by_metric(unscaled)["normalized_similarity_mad", ""].family is Family.COMPOSITE
     alone = run(measures=["normalized_similarity_mad"])
     assert by_metric(alone)["normalized_similarity_mad", "chef"].verdict == Verdict.DISPARITY
     assert {f.metric for f in alone.findings} == {"normalized_similarity_mad"}
     assert "group_effects" in alone.tables
+
+
+def test_where_logits_are_tested_the_spread_without_scale_is_only_shown() -> None:
+    spreads = {
+        subject: finding
+        for (metric, subject), finding in by_metric(run(data=data(groups=["race"]))).items()
+        if metric == "normalized_similarity_mad"
+    }
+    assert {*spreads} == {"", *CONCEPTS}
+    for finding in spreads.values():
+        assert finding.value > 0
+        assert (finding.family, finding.verdict) == (Family.DESCRIPTIVE, Verdict.DESCRIPTIVE)
+        assert finding.reason == "has no scale, sees any preference: logit_gap is tested"
+    unscaled = by_metric(run(data=data(groups=["race"]), models={"m": embedded()}))
+    assert unscaled["normalized_similarity_mad", ""].family is Family.COMPOSITE
+    assert unscaled["normalized_similarity_mad", "chef"].family is Family.LEAF
+
+
+def test_where_logits_are_tested_the_spread_without_scale_is_only_shown() -> None:
+    spreads = {
+        subject: finding
+        for (metric, subject), finding in by_metric(run(data=data(groups=["race"]))).items()
+        if metric == "normalized_similarity_mad"
+    }
+    assert {*spreads} == {"", *CONCEPTS}
+    for finding in spreads.values():
+        assert finding.value > 0
+        assert finding.family is Family.DESCRIPTIVE
+        assert finding.verdict is Verdict.NONE
+        assert finding.reason == "has no scale, sees any preference: logit_gap is tested"
+    unscaled = by_metric(run(data=data(groups=["race"]), models={"m": embedded()}))
+    assert unscaled["normalized_similarity_mad", ""].family is Family.COMPOSITE
+    assert unscaled["normalized_similarity_mad", "chef"].family is Family.LEAF
 
 
 def test_scores_and_embeddings_say_the_same() -> None:

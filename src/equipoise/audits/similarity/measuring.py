@@ -49,7 +49,8 @@ class MeasuredDesign:
 def tests_of(design: Design) -> int:
     """Return about how many tests a design makes."""
     each = design.concepts + (design.concepts > 1)
-    measured = len(design.config.measures) if compared(design) > 2 else 1
+    judged = compared(design) > 2 and design.scale is None
+    measured = len(design.config.measures) if judged else 1
     return measured * each + 2 * sum(1 for _ in design.config.expected(design.name))
 
 
@@ -124,8 +125,8 @@ def _leaning(draft: Draft, average: Sequence[Part], *, logits: bool) -> Draft:
 def _of_mad(mad: Estimate, place: Place, design: Design, tested: str) -> Iterator[Draft]:
     """Yield spreads of normalised similarities, without a verdict where the gap's says the same.
 
-    Over all concepts logits decide where they are known: the spread, free of scale, is large for
-    any preference, however small.
+    Logits decide where they are known: the spread, free of scale, is large for any preference,
+    however small, and would put a model's smallest ones above what matters.
     """
     own = by_concept(mad)
     alone = own[0].by_group if len(own) == 1 else ()
@@ -135,8 +136,8 @@ def _of_mad(mad: Estimate, place: Place, design: Design, tested: str) -> Iterato
         if tested and compared(design) == 2:
             why = f"of two groups it is their gap in standard deviations: {tested} is tested"
             yield without_verdict(draft, why)
-        elif tested and design.scale is not None and draft is first:
-            yield without_verdict(draft, f"has no scale: {tested} is tested over the concepts")
+        elif tested and design.scale is not None:
+            yield without_verdict(draft, f"has no scale, sees any preference: {tested} is tested")
         else:
             yield _tested(draft)
 
