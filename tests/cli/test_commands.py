@@ -19,6 +19,7 @@ from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import configuration
+from equipoise.cli.commands.plan import show_values
 from equipoise.core import AuditResult
 from equipoise.metrics.cards import CARDS
 
@@ -138,6 +139,18 @@ def test_plan_shows_counts_and_tables(
     )
     facts = json.loads(command("plan", "c.yaml", "--json")[1])
     assert facts["detectable"][0]["cramers_v"] == "NaN"
+
+
+def test_plan_shows_models_that_are_told_about_in_different_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_values(
+        {"models": [{"model": "clip", "not finite": 2}, {"model": "blip", "without pair": 1}]}
+    )
+    assert capsys.readouterr().out == (
+        "\nmodels:\nmodel  not finite  without pair\n-----  ----------  ------------\n"
+        "clip            2             –\nblip            –             1\n"
+    )
 
 
 def compared(**_: Any) -> AuditResult:

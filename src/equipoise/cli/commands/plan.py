@@ -41,7 +41,9 @@ def show_values(values: Mapping[str, Any]) -> None:
         title = name.replace("_", " ")
         if _is_table(value):
             say(f"\n{title}:")
-            say_table([*value[0]], [[cell(part) for part in row.values()] for row in value])
+            # Rows may tell different things, as those of models of different kinds do.
+            columns = [*dict.fromkeys(column for row in value for column in row)]
+            say_table(columns, [[cell(row.get(column)) for column in columns] for row in value])
         else:
             say(f"{title}: {cell(value)}")
 
