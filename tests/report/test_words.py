@@ -13,6 +13,7 @@ from equipoise.report import text
 from equipoise.report.blocks import Facts
 from equipoise.report.contrast import contrast
 from equipoise.report.sections.overview import asked
+from equipoise.report.voices import voice
 from equipoise.report.words import figures, heading, ranked, sentence
 from report.synthetic import NAN, faces, finding, group_values
 
@@ -196,6 +197,27 @@ def test_visible_spells_out_what_cannot_be_seen() -> None:
 )
 def test_p_value(value: float, expected: str) -> None:
     assert text.p_value(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        ({"table": "labels.csv", "images": None}, "labels.csv"),
+        ({"table": None, "images": {"table": "images.csv", "folder": None}}, "images.csv"),
+        ({"images": {"table": None, "folder": "photos"}}, "the folder photos"),
+        ({"images": {"table": None, "folder": None, "format": "coco"}}, "a data set (coco)"),
+        ({}, "the table given"),
+    ],
+)
+def test_where_images_are_from_is_told(section: dict[str, object], told: str) -> None:
+    resolved = {"data": section}
+    result = replace(faces(), manifest=replace(faces().manifest, resolved=resolved))
+    facts = next(block for block in asked(result).blocks if isinstance(block, Facts))
+    assert dict(facts.pairs)["Images"].endswith(f", from {told}")
+    for kind in ("similarity", "retrieval", "diversity", "concepts"):
+        spoken = voice(kind)
+        assert spoken is not None
+        assert dict(spoken.facts(result))["Images"].endswith(f", from {told}")
 
 
 def counted(result: AuditResult) -> str:

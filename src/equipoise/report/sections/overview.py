@@ -10,7 +10,7 @@ from equipoise.core import AuditResult, Family
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
 from equipoise.report.comparison import compares, models_of
 from equipoise.report.sections.tables import distinct, panels, rows
-from equipoise.report.text import count, listed, plural
+from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import voice
 
 
@@ -85,7 +85,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 def _images(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data, n = _data(result), max((finding.n for finding in result.findings), default=0)
     return (
-        ("Images", f"{count(n)}, from {data.get('table', 'the table given')}"),
+        ("Images", f"{count(n)}, from {source(data)}"),
         ("Target", str(data.get("target", ""))),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Section
-from equipoise.report.text import count, listed, plural
+from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import Voice
 
 _NAMES = {
@@ -69,8 +69,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 def _table(config: Mapping[str, Any]) -> str:
     data = config.get("data", {})
-    images = data.get("images", {}) if isinstance(data, Mapping) else {}
-    return str(images.get("table", "the table given")) if isinstance(images, Mapping) else ""
+    return source(data if isinstance(data, Mapping) else {})
 
 
 _PREVALENCE = {

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Section
-from equipoise.report.text import count, listed
+from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice
 
 
@@ -20,7 +20,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     sizes = result.tables.get("group_sizes")
     sets = 0 if sizes is None else len(sizes)
     data = result.manifest.resolved.get("data", {})
-    table = data.get("images", {}).get("table", "") if isinstance(data, dict) else ""
+    table = source(data if isinstance(data, dict) else {})
     images = sum(sizes.column("n").to_pylist()) if sizes is not None else 0
     return (
         ("Images", f"{count(images)} in {count(sets)} sets, from {table}"),

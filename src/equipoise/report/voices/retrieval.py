@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Section
-from equipoise.report.text import count, listed
+from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice
 
 
@@ -21,7 +21,6 @@ def _question(result: AuditResult) -> str:
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = result.manifest.resolved.get("data", {})
     data = data if isinstance(data, dict) else {}
-    images = data.get("images", {})
     n = max((finding.n for finding in result.findings), default=0)
     subject, sets = data.get("subject"), data.get("sets")
     ranked = f"the images of its own {subject}" if subject else "all images"
@@ -29,7 +28,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         f"the members of a {sets} exchange their groups" if sets else "a random order of the pool"
     )
     return (
-        ("Images", f"{count(n)}, from {images.get('table', '')}"),
+        ("Images", f"{count(n)}, from {source(data)}"),
         ("Each query ranks", ranked),
         ("Chance", chance),
     )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Section
-from equipoise.report.text import count, listed, number
+from equipoise.report.text import count, listed, number, source
 from equipoise.report.voices import Voice
 
 
@@ -24,7 +24,6 @@ def _question(result: AuditResult) -> str:
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = result.manifest.resolved.get("data", {})
     data = data if isinstance(data, Mapping) else {}
-    images = data.get("images", {})
     n = max((finding.n for finding in result.findings), default=0)
     subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
     over = f"the images of its own {subject}" if subject else "all images"
@@ -33,7 +32,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         f"the members of a {sets} exchange their groups" if sets else "images exchange their groups"
     )
     return (
-        ("Images", f"{count(n)}, from {images.get('table', '')}"),
+        ("Images", f"{count(n)}, from {source(data)}"),
         ("Each concept is held against", over),
         ("Compared", held),
         ("Resampled together", f"images of one {unit}" if unit else ""),
