@@ -151,3 +151,15 @@ def test_a_rule_may_be_about_one_version() -> None:
     assert (len(every.checks), every.passed) == (2, False)
     assert (len(one.checks), one.passed) == (1, True)
     assert str(one.checks[0].rule) == "ndkl ≤ 0.5 (default)"
+
+
+def test_what_stands_beside_under_another_null_is_checked_where_it_is_named() -> None:
+    findings = (
+        finding(metric="logit_gap", value=0.1, version="default"),
+        finding(metric="logit_gap", value=0.9, version="null: pool order"),
+        finding(metric="logit_gap", value=0.9, version="raw"),
+    )
+    every = gate(result(*findings), [GateRule("logit_gap", max=0.5)])
+    assert [check.finding for check in every.checks] == [findings[0], findings[2]]
+    named = gate(result(*findings), [GateRule("logit_gap", max=0.5, version="null: pool order")])
+    assert [check.finding for check in named.checks] == [findings[1]]

@@ -14,6 +14,8 @@ from equipoise.report.text import number, visible
 On = Literal["value", "lower", "upper"]
 Outcome = Literal["passed", "breached", "not estimable", "no match"]
 _COLUMN = {"value": "value", "lower": "ci_low", "upper": "ci_high"}
+# Versions that describe a number against a null hypothesis other than the one that is tested.
+_OTHER_NULL = "null: "
 _NAMES = {"value": "", "lower": "lower end of ", "upper": "upper end of "}
 
 
@@ -30,7 +32,8 @@ class GateRule:
     on : "value", "lower" or "upper"
         Whether the value or an end of its interval is held against the bounds.
     model, groups, subject, version : str or None
-        Which findings the rule is about; None: all models, groups and versions. Without a
+        Which findings the rule is about; None: all models, groups and versions, save versions
+        that stand beside under another null hypothesis ("null: pool order"). Without a
         subject the rule is about the findings for the whole and, where the metric has none of
         these, about every subject.
 
@@ -155,6 +158,8 @@ def _number(finding: Finding) -> tuple[object, ...]:
 
 
 def _matches(finding: Finding, rule: GateRule) -> bool:
+    if rule.version is None and finding.version.startswith(_OTHER_NULL):
+        return False
     wanted = (
         (rule.metric, finding.metric),
         (rule.model, finding.model),
