@@ -148,22 +148,6 @@ def test_where_logits_are_tested_the_spread_without_scale_is_only_shown() -> Non
     assert {*spreads} == {"", *CONCEPTS}
     for finding in spreads.values():
         assert finding.value > 0
-        assert (finding.family, finding.verdict) == (Family.DESCRIPTIVE, Verdict.DESCRIPTIVE)
-        assert finding.reason == "has no scale, sees any preference: logit_gap is tested"
-    unscaled = by_metric(run(data=data(groups=["race"]), models={"m": embedded()}))
-    assert unscaled["normalized_similarity_mad", ""].family is Family.COMPOSITE
-    assert unscaled["normalized_similarity_mad", "chef"].family is Family.LEAF
-
-
-def test_where_logits_are_tested_the_spread_without_scale_is_only_shown() -> None:
-    spreads = {
-        subject: finding
-        for (metric, subject), finding in by_metric(run(data=data(groups=["race"]))).items()
-        if metric == "normalized_similarity_mad"
-    }
-    assert {*spreads} == {"", *CONCEPTS}
-    for finding in spreads.values():
-        assert finding.value > 0
         assert finding.family is Family.DESCRIPTIVE
         assert finding.verdict is Verdict.NONE
         assert finding.reason == "has no scale, sees any preference: logit_gap is tested"
