@@ -202,6 +202,17 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
         read(tmp_path / "lables.csv")
 
 
+def test_a_missing_file_names_nothing_far_from_it_and_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_bytes(LABELS)
+    (tmp_path / "nopes.csv").mkdir()
+    message = f"{tmp_path}/nope.csv: the file does not exist. To do: check the path."
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        read(tmp_path / "nope.csv")
+    (tmp_path / "labels.csv").write_bytes(LABELS)
+    with pytest.raises(DataError, match=re.escape("write 'labels.csv' if that was meant")):
+        read(tmp_path / "labels.parquet")
+
+
 def test_a_missing_folder(tmp_path: Path) -> None:
     message = f"{tmp_path}/a/b.csv: the file does not exist. To do: check the path."
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):

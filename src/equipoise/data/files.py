@@ -95,9 +95,13 @@ def _empty(path: Path, expected: str) -> DataError:
 
 def _no_file(path: Path) -> DataError:
     try:
-        similar = nearest(path.name, (other.name for other in path.parent.iterdir()))
+        names = [other.name for other in path.parent.iterdir() if other.is_file()]
     except OSError:
-        similar = None
+        names = []
+    # Any two names of tables have their extension in common: that alone makes none similar.
+    stem = nearest(path.stem, (Path(name).stem for name in names))
+    alike = [name for name in names if Path(name).stem == stem]
+    similar = nearest(path.name, alike) or min(alike, default=None)
     return DataError(
         "the file does not exist",
         file=str(path),
