@@ -114,6 +114,32 @@ def test_the_table_over_subjects_is_that_of_the_findings(results: dict[str, Audi
     assert by["null", "frame"]["largest_gap"] < by["biased", "frame"]["largest_gap"] / 5
 
 
+def test_the_null_model_stays_under_the_threshold_beyond_chance_and_on_average(
+    results: dict[str, AuditResult],
+) -> None:
+    rows = results["similarity"].tables["planted_over_subjects"].to_pylist()
+    null = {row["attribute"]: row for row in rows if row["model"] == "null"}
+    for attribute, row in null.items():
+        gaps = [
+            f
+            for f in results["similarity"].findings
+            if (f.model, f.groups, f.metric, f.version)
+            == ("null", attribute, "logit_gap", "default")
+        ]
+        assert row["mean_gap"] == next(f.value for f in gaps if not f.subject) < THRESHOLD
+        assert row["largest_excess"] == max(f.excess for f in gaps if f.subject) < THRESHOLD
+        assert row["largest_gap"] == max(f.value for f in gaps if f.subject)
+        said = (
+            f"Gaps of any two values average {row['mean_gap']:.2f} over subjects, and the largest "
+            f"is {row['largest_gap']:.2f}; beyond what chance gives, the largest is "
+            f"{row['largest_excess']:.2f}."
+        )
+        notes = results["similarity"].manifest.notes
+        assert any(n.startswith(f"null, {attribute}") and n.endswith(said) for n in notes)
+    # The raw gap of one subject is above it: nobody is told otherwise.
+    assert null["hue"]["largest_gap"] > THRESHOLD
+
+
 def test_the_report_is_honest_about_the_null_model(
     results: dict[str, AuditResult], tmp_path: Any
 ) -> None:

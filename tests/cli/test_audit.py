@@ -12,7 +12,7 @@ import pytest
 from cli.project import CONFIG, result
 from equipoise import audits
 from equipoise.audits.running.prepared import Prepared
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Verdict
 from equipoise.evidence import read_predictions
 from equipoise.report import read
 
@@ -41,6 +41,21 @@ def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
     assert "verdicts: 1 disparity" in out
     assert "report: runs/one/report.html" in out
     assert "Gate: 1 checks, 0 breached, 0 could not be checked." in out
+
+
+def test_verdicts_of_several_models_are_counted_for_each(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(ready: Prepared, **_: Any) -> AuditResult:
+        one = result(ready.config)
+        other = replace(one.findings[0], model="null", verdict=Verdict.BELOW_THRESHOLD)
+        return replace(one, findings=(*one.findings, other, other))
+
+    monkeypatch.setattr(audits, "run", measured)
+    out = command("audit", "c.yaml", "--out", "r")[1]
+    assert "\nverdicts of m: 1 disparity\nverdicts of null: 2 below threshold\nreport: " in out
+    facts = json.loads(command("audit", "c.yaml", "--out", "r2", "--json")[1])
+    assert facts["verdicts"] == {"below threshold": 2, "disparity": 1}
 
 
 def test_the_run_is_named_after_the_configuration(command: Command, project: Path) -> None:

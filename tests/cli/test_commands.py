@@ -257,7 +257,8 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
         one = result(load_config("c.yaml"))
         over = [
             {"model": "null", "attribute": "hue", "favourite_gap": -0.011, "p_value": 0.78,
-             "rank_gap": 0.02, "rank_ndkl": 0.1, "largest_gap": 0.3}
+             "rank_gap": 0.02, "rank_ndkl": 0.1, "mean_gap": 0.17, "largest_gap": 0.3,
+             "largest_excess": 0.23}
         ]  # fmt: skip
         tables = {
             "planted_scenes": pa.Table.from_pylist(rows),
@@ -274,7 +275,7 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     lines = [line for line in out.splitlines() if "hollow moon" in line or "solid star" in line]
     assert lines[0].split() == ["biased", "hue", "hollow", "moon", "red", "0.800", "1.600", "0.100"]
     assert "solid star" in lines[1]
-    assert ["null", "hue", "−0.011", "0.78", "0.020", "0.100", "0.300"] in [
+    assert ["null", "hue", "−0.011", "0.78", "0.020", "0.100", "0.170", "0.300", "0.230"] in [
         line.split() for line in out.splitlines()
     ]
     for kind in kinds:

@@ -241,7 +241,10 @@ OVER_SUBJECTS = pa.schema(
     [(name, pa.string()) for name in ("model", "attribute")]
     + [
         (name, pa.float64())
-        for name in ("favourite_gap", "p_value", "rank_gap", "rank_ndkl", "largest_gap")
+        for name in (
+            *("favourite_gap", "p_value", "rank_gap", "rank_ndkl"),
+            *("mean_gap", "largest_gap", "largest_excess"),
+        )
     ]
 )
 
@@ -249,20 +252,22 @@ OVER_SUBJECTS = pa.schema(
 def _over_subjects(
     embedded: Mapping[str, Embedded], findings: Sequence[Finding]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the audit of similarity found over subjects, with the largest gap of all."""
+    """Yield what the audit of similarity found over subjects: the gaps of any two values, too."""
     for name, one in embedded.items():
         for found in one.found:
             own = [f for f in findings if (f.model, f.groups) == (name, found.attribute)]
             by_metric = {f.metric: f for f in own if f.metric in ("favourite_gap", "alignment")}
-            favourites = by_metric["favourite_gap"]
+            average, *gaps = (f for f in own if (f.metric, f.version) == ("logit_gap", "default"))
             yield {
                 "model": name,
                 "attribute": found.attribute,
-                "favourite_gap": favourites.value,
-                "p_value": favourites.p_value,
+                "favourite_gap": by_metric["favourite_gap"].value,
+                "p_value": by_metric["favourite_gap"].p_value,
                 "rank_gap": by_metric["alignment"].value,
                 "rank_ndkl": found.rank_correlation_ndkl,
-                "largest_gap": max(f.value for f in own if f.metric == "logit_gap" and f.subject),
+                "mean_gap": average.value,
+                "largest_gap": max(gap.value for gap in gaps),
+                "largest_excess": max(gap.excess for gap in gaps),
             }
 
 
@@ -289,5 +294,7 @@ def _notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield (
                 f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:.2f} logits "
                 f"above other values (of practical size: {THRESHOLD}); with favourites permuted "
-                f"over subjects, p = {row['p_value']:.2f}."
+                f"over subjects, p = {row['p_value']:.2f}. Gaps of any two values average "
+                f"{row['mean_gap']:.2f} over subjects, and the largest is {row['largest_gap']:.2f};"
+                f" beyond what chance gives, the largest is {row['largest_excess']:.2f}."
             )

@@ -22,7 +22,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     return {
         "run": run,
         "report": run / "report.html",
-        "verdicts": _verdicts(result),
+        "verdicts": _verdicts(result.findings),
         "findings": [_fact(finding) for finding in _overall(result)],
         "notes": result.manifest.notes,
     }
@@ -56,9 +56,21 @@ def show_end(result: AuditResult, run: Path) -> None:
     """Print what to know about a result, its verdicts, and where it is."""
     for text in result.manifest.notes:
         say(f"note: {text}")
-    counted = ", ".join(f"{count} {verdict}" for verdict, count in _verdicts(result).items())
-    say(f"\nverdicts: {counted or 'no findings'}")
+    say()
+    for line in _verdict_lines(result):
+        say(line)
     say(f"report: {run / 'report.html'}")
+
+
+def _verdict_lines(result: AuditResult) -> Iterable[str]:
+    """Count verdicts; of several models each on a line, since they may differ in every way."""
+    models = [*dict.fromkeys(finding.model for finding in result.findings)]
+    if not models:
+        yield "verdicts: no findings"
+    for model in models:
+        own = [finding for finding in result.findings if finding.model == model]
+        counted = ", ".join(f"{n} {verdict}" for verdict, n in _verdicts(own).items())
+        yield f"verdicts{f' of {model}' if len(models) > 1 else ''}: {counted}"
 
 
 def _overall(result: AuditResult) -> list[Finding]:
@@ -69,8 +81,8 @@ def _overall(result: AuditResult) -> list[Finding]:
     return whole or ranked(result.findings)[:_PARTS]
 
 
-def _verdicts(result: AuditResult) -> dict[str, int]:
-    return dict(Counter(str(finding.verdict) for finding in result.findings).most_common())
+def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
+    return dict(Counter(str(finding.verdict) for finding in findings).most_common())
 
 
 def _show_disparities(result: AuditResult) -> None:

@@ -102,7 +102,8 @@ def _show_scenes(planted: Sequence[Mapping[str, Any]]) -> None:
 
 
 _OVER_SUBJECTS = (
-    "model", "attribute", "gap of favourites", "p", "rank of gap", "rank of NDKL", "largest gap",
+    "model", "attribute", "gap of favourites", "p", "rank of gap", "rank of NDKL", "mean gap",
+    "largest gap", "beyond chance",
 )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def _show_over_subjects(found: Sequence[Mapping[str, Any]]) -> None:
     from equipoise.report.text import number, p_value
 
     say("\nover subjects: do preferences follow what was planted in the biased model?")
-    figures = ("rank_gap", "rank_ndkl", "largest_gap")
+    figures = ("rank_gap", "rank_ndkl", "mean_gap", "largest_gap", "largest_excess")
     rows = [
         (
             row["model"],

@@ -39,20 +39,23 @@ def planted_scenes(result: AuditResult) -> Section | None:
 
 _OVER = (
     "Over subjects, the gap of favourites is tested by permuting which value counts as favourite. "
-    "A trained model has small preferences of its own, so its largest gap is never zero; what "
-    "tells planted ones apart is their size, and that they follow the favourites."
+    "A trained model has small preferences of its own, and noise adds to the largest of many gaps; "
+    "beyond chance is what a gap exceeds that noise by. What tells planted ones apart is their "
+    "size, and that they follow the favourites."
 )
 
 
 def _over_subjects(found: Sequence[Row]) -> Table:
     columns = [
         "Model", "Attribute", "#Gap of favourites", "#p", "#Rank correlation of strength and gap",
-        "#Of strength and NDKL", "#Largest gap of two values",
+        "#Of strength and NDKL", "#Gap of two values, mean over subjects", "#Largest",
+        "#Largest beyond chance",
     ]  # fmt: skip
     cells = [
         (
             row["model"], row["attribute"], number(row["favourite_gap"]), p_value(row["p_value"]),
-            number(row["rank_gap"]), number(row["rank_ndkl"]), number(row["largest_gap"]),
+            number(row["rank_gap"]), number(row["rank_ndkl"]), number(row["mean_gap"]),
+            number(row["largest_gap"]), number(row["largest_excess"]),
         )
         for row in found
     ]  # fmt: skip
