@@ -76,7 +76,9 @@ def test_units_of_labels_move_together() -> None:
     units = [f"{group}{index // 4}" for index, group in enumerate(groups)]
     found = label_concentration(labels, groups, units=units, resampling=FEW)
     assert found.unit == "unit"
-    assert found.method == "percentile bootstrap over units, 200 replicates"
+    assert found.method.startswith(
+        "resampling spread: percentile bootstrap over units, 200 replicates; not a confidence"
+    )
 
 
 def chosen(labels: Any, groups: Any) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ from equipoise.audits.config_sections import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
+from equipoise.metrics.associations.predicted import is_spread
 from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
 
@@ -195,10 +196,12 @@ def _judged(draft: Draft, q: float, testing: TestingConfig) -> Finding:
         nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
         return replace(finding, verdict=nothing)
     threshold = testing.threshold(finding.metric)
+    # Ends that are no confidence interval show no disparity to be small.
+    aside = is_spread(finding.method)
     verdict, why = judge(
         value=finding.value,
-        low=finding.ci_low,
-        high=finding.ci_high,
+        low=math.nan if aside else finding.ci_low,
+        high=math.nan if aside else finding.ci_high,
         chance_mean=finding.chance,
         q=q,
         threshold=math.nan if threshold is None else threshold,

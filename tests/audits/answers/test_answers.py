@@ -108,6 +108,33 @@ def test_label_concentration_is_the_metrics_own() -> None:
     assert shape.method.startswith("resampling spread")
 
 
+def test_ends_that_leave_out_their_value_decide_no_verdict() -> None:
+    # Many answers that are given once or twice: a resample piles up more than the data.
+    few = {f"job {index}": 1 for index in range(N)}
+    pairs = {f"job {index}": 2 for index in range(N // 2)}
+    frequent = {"label_concentration": {"k": 10}, "answer_gap": {"least": 1, "most": 1000}}
+    alone = images(unit=[f"u{index}" for index in range(2 * N)])
+    result = run(answers(few, pairs), frame=alone, data={"unit": "unit"}, metrics=frequent)
+    known = [one for one in result.findings if np.isfinite([one.value, one.ci_low]).all()]
+    aside = [one for one in known if not one.ci_low <= one.value <= one.ci_high]
+    assert "answer_gap" in {one.metric for one in aside}
+    assert all(one.method.startswith("resampling spread: percentile") for one in aside)
+    spreads = [one for one in result.findings if one.method.startswith("resampling spread")]
+    assert "label_concentration" in {one.metric for one in spreads}
+    assert all(one.verdict is not Verdict.BELOW_THRESHOLD for one in spreads)
+    calm = run(JOBS, frame=alone, data={"unit": "unit"}, model=STATES)
+    assert pick(calm, "answer_gap", "nurse").method.startswith("percentile bootstrap")
+
+
+def test_a_spread_under_the_threshold_shows_nothing_to_be_small() -> None:
+    same = {f"job {index}": 2 for index in range(N // 2)}
+    wide = {"thresholds": {"label_concentration": 0.9}}
+    found = pick(run(answers(same, same), testing=wide), "label_concentration")
+    assert found.ci_high < 0.9
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "without an interval a disparity cannot be ruled out" in found.reason
+
+
 def test_fewer_answers_than_k_have_no_concentration() -> None:
     result = run(JOBS, model=STATES)
     assert "label_concentration" not in {one.metric for one in result.findings}

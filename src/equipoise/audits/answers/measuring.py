@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.associations.labels import label_concentration
-from equipoise.metrics.associations.predicted import UNEVEN, spread
+from equipoise.metrics.associations.predicted import ASIDE, spread
 from equipoise.metrics.counts import count
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import measure
@@ -48,10 +49,19 @@ def measure_design(one: AnswersDesign, config: Config, tests: int) -> list[Draft
     found = [*_distribution(one, config, place, resampling, gaps), *gaps]
     found += _concentration(one, config, place, resampling)
     found += _right(one, config, place, resampling)
+    found = [_spread_aside(draft) for draft in found]
     if not one.leads:
         return [without_verdict(draft, _RAW) for draft in found if not draft.finding.subject]
     asked = replace(place, version=one.asked.question or "default")
     return [*_unanswered(one, config, asked, resampling), *found]
+
+
+def _spread_aside(draft: Draft) -> Draft:
+    """Call ends that leave out their own value what they are: no interval."""
+    finding = draft.finding
+    if math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high:
+        return draft
+    return replace(draft, finding=replace(finding, method=spread(finding.method, ASIDE)))
 
 
 def _unanswered(
@@ -180,9 +190,7 @@ def _concentration(
     )
     for draft in parts(estimate, place):
         if one.leads and draft.finding.metric == skewness.metric:
-            told = replace(draft.finding, method=spread(draft.finding.method, UNEVEN))
-            shape = replace(draft, finding=told)
-            yield without_verdict(shape, "a shape of counts, without a chance level")
+            yield without_verdict(draft, "a shape of counts, without a chance level")
 
 
 def _right(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,6 @@ from equipoise.core.finding import Family
 from equipoise.data.problems import listed
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
 from equipoise.metrics.associations.members import exact_mean
-from equipoise.metrics.associations.predicted import UNEVEN, spread
 
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12
@@ -136,10 +135,6 @@ def measure_concentration(question: Question) -> Iterator[Piece]:
             for part in shapes:
                 one = Told("", "", {}, part.by_group)
                 draft = part_draft(estimate, part, place, Family.DESCRIPTIVE, one)
-                draft = replace(
-                    draft,
-                    finding=replace(draft.finding, method=spread(draft.finding.method, UNEVEN)),
-                )
                 yield without_verdict(draft, "a shape of counts, without a chance level")
             yield from _label_rows(place, found)
             yield from _unused(question, space, found)

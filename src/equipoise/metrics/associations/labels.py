@@ -18,6 +18,7 @@ from equipoise.metrics.associations.building import compared, number
 from equipoise.metrics.associations.partitions import HARM, Alternative
 from equipoise.metrics.associations.predicted import (
     CHOSEN_ANEW,
+    UNEVEN,
     Chosen,
     Concentration,
     LabelCounts,
@@ -61,7 +62,7 @@ def label_concentration(
     units : array-like, shape (n,), optional
         Names of the units that repeat.
     resampling : Bootstrap, Permutation or None
-        None gives the value alone. The interval needs Bootstrap.
+        None gives the value alone. The ends need Bootstrap.
     rng : int
         Seed.
 
@@ -70,8 +71,9 @@ def label_concentration(
     Estimate
         Largest difference between groups in the share of images on their k most frequent labels,
         in [0, 1], higher is worse; small groups have higher shares by chance, which the chance
-        level shows. Chance and p: images exchange groups. `.by` has the shares; "label_skewness"
-        (g1) and "label_kurtosis" (excess) of each group's counts, without chance level.
+        level shows. Ends: resampling spread, which can leave out the value: replicates pile up
+        more. Chance and p: images exchange groups. `.by` has the shares; "label_skewness" (g1) and
+        "label_kurtosis" (excess) of each group's counts, without chance level.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def label_concentration(
         metric="label_concentration",
         value=float(observed[0]),
         n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
-        method=_method(boot, counted.unit, resampling),
+        method=spread(_method(boot, counted.unit, resampling), UNEVEN),
         reference="Mandal 2024, chapters 5 and 7",
         params={"k": k, "labels": "vocabulary" if vocabulary is not None else "predicted"},
         chance=held.chance,
@@ -268,10 +270,8 @@ def _group_values(
 
 
 def _method(boot: Floats | None, unit: str, resampling: Resampling | None) -> str:
-    if resampling is None:
-        return NO_INTERVAL
     if boot is None:
-        return "none: use Bootstrap()"
+        return NO_INTERVAL if resampling is None else "none: use Bootstrap()"
     return f"percentile bootstrap over {unit}s, {len(boot)} replicates"
 
 

@@ -225,10 +225,18 @@ def _units(units: Any, n: int) -> tuple[Indices, npt.NDArray[np.uint64] | None]:
 
 CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
 UNEVEN = "resampling adds noise of its own to the counts, which moves their shape"
+ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
+
+_SPREAD = "resampling spread"
 
 
 def spread(method: str, why: str) -> str:
     """Say that percentiles of replicates are no confidence interval, and why; "none" stays."""
     if not method.startswith("percentile bootstrap"):
         return method
-    return f"resampling spread: {method}; not a confidence interval: {why}"
+    return f"{_SPREAD}: {method}; not a confidence interval: {why}"
+
+
+def is_spread(method: str) -> bool:
+    """Whether ends are no confidence interval, so that nothing is concluded from them."""
+    return method.startswith(_SPREAD)
