@@ -101,6 +101,12 @@ def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
         vae_after(tmp_path, dataclasses.replace(VAE, seed=1))
 
 
+def test_a_state_beyond_the_steps_asked_for_is_refused(tmp_path: Path) -> None:
+    unet_after(tmp_path)
+    with pytest.raises(ValueError, match="^unet.pt has 4 steps, more than the 2 asked for$"):
+        unet_after(tmp_path, dataclasses.replace(UNET, steps=2))
+
+
 def test_gradients_of_parts_are_those_of_the_whole_batch() -> None:
     network = torch.nn.Linear(3, 1)
     rows = torch.arange(12.0).reshape(4, 3)
@@ -249,7 +255,7 @@ def test_prompts_name_every_combination_alike_often() -> None:
 
 def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
     out, state = tmp_path / "weights", tmp_path / "state"
-    train.train(out, state, VAE, UNET, Measured(per_cell=1, per_subject=1, steps=1))
+    train.train(out, state, VAE, UNET, Measured(1, per_subject=1, per_subject_guided=1, steps=1))
     record = json.loads((out / FILE).read_text(encoding="utf-8"))
     assert record["sha256"] == digests(out)
     assert sorted(record["sha256"]) == [

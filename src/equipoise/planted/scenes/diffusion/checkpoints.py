@@ -101,9 +101,16 @@ def train_on(
         Learning rate of a step.
     every : int
         Steps between two writings of the state.
+
+    Raises
+    ------
+    ValueError
+        If more steps have been done.
     """
     import torch
 
+    if training.step > steps:
+        raise ValueError(f"{path.name} has {training.step} steps, more than the {steps} asked for")
     began, seed = time.perf_counter(), training.recipe["seed"]
     training.network.train()
     while training.step < steps:

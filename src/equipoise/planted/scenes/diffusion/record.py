@@ -3,7 +3,9 @@
 import hashlib
 import json
 import platform
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe
 from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import World
+from equipoise.stats.threads import each
 
 FILE = "record.json"
 _LIBRARIES = ("torch", "transformers", "diffusers", "tokenizers", "safetensors", "numpy")
@@ -32,16 +35,17 @@ class Measured:
     ----------
     per_cell : int
         Images of each of the 288 attributed prompts.
-    per_subject : int
-        Images of each subject's neutral prompts, at either guidance.
+    per_subject, per_subject_guided : int
+        Images of each subject's neutral prompts, at guidance 1 and at `GUIDANCE`.
     seed : int
         Of the noise.
     steps : int
         Denoising steps.
     """
 
-    per_cell: int = 2
-    per_subject: int = 48
+    per_cell: int = 1
+    per_subject: int = 64
+    per_subject_guided: int = 12
     seed: int = 1
     steps: int = STEPS
 
@@ -62,23 +66,7 @@ def write_record(
     measured : Measured
         How much to measure.
     """
-    pipeline = load_pipeline(folder)
-    neutral = {
-        f"{guidance:g}": _neutral(
-            neutral_hues(
-                pipeline,
-                world,
-                per_subject=measured.per_subject,
-                guidance=guidance,
-                seed=measured.seed,
-                steps=measured.steps,
-            )
-        )
-        for guidance in (1.0, GUIDANCE)
-    }
-    told = told_rates(
-        pipeline, per_cell=measured.per_cell, seed=measured.seed, steps=measured.steps
-    )
+    told, *found = each(lambda measure: measure(load_pipeline(folder)), _measures(world, measured))
     record = {
         "world": world.name,
         "recipes": {"vae": asdict(vae), "unet": asdict(unet)},
@@ -86,11 +74,25 @@ def write_record(
         | {"python": platform.python_version()},
         "test": asdict(measured) | {"guidance": GUIDANCE},
         "told": {name: round(value, 4) for name, value in told.items()},
-        "neutral_by_guidance": neutral,
+        "neutral_by_guidance": {
+            f"{guidance:g}": _neutral(one)
+            for guidance, one in zip((1.0, GUIDANCE), found, strict=True)
+        },
         "sha256": digests(folder),
     }
     text = json.dumps(record, indent=2, allow_nan=False)
     (folder / FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def _measures(world: World, measured: Measured) -> list[Callable[[Any], Any]]:
+    """What to ask of a pipeline: the rates of what is told, and hues at either guidance."""
+    same = {"seed": measured.seed, "steps": measured.steps}
+    neutral = partial(neutral_hues, world=world, **same)
+    return [
+        partial(told_rates, per_cell=measured.per_cell, **same),
+        partial(neutral, per_subject=measured.per_subject, guidance=1.0),
+        partial(neutral, per_subject=measured.per_subject_guided, guidance=GUIDANCE),
+    ]
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -53,7 +53,7 @@ class UnetRecipe:
 
     images: int = 48_000
     batch_size: int = 64
-    steps: int = 8000
+    steps: int = 3900
     parts: int = 2
     learning_rate: float = 1e-3
     warm_up: int = 100
