@@ -180,8 +180,9 @@ def test_more_failures_than_allowed_stop_the_run_with_a_list(photos: Path, store
     (folder,) = (store / "embeddings").iterdir()
     assert str(caught.value) == (
         f"{photos}: 2 of 12 images failed, and max_failures allows 1; the first is '00000.png': "
-        f"the file is empty. To do: see {folder / 'failures.parquet'}; repair these images or "
-        "leave them out, or raise max_failures."
+        f"the file is empty. To do: see {folder / 'failures.parquet'}; repair these images, "
+        "or raise max_failures to do without them (removed from the set, they make it another, "
+        "which is computed anew)."
     )
     listed = pq.read_table(folder / "failures.parquet")["image_id"].to_pylist()
     assert listed == ["00000.png", "00004.png"]

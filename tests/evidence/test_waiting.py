@@ -37,14 +37,14 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
     (photos / "00009.png").write_bytes(b"")
     with pytest.raises(DataError):
         extract_embeddings(pictures, Means(), tmp_path, part=4)
-    found = pending(pictures, NAME, "embeddings", tmp_path)
+    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
     assert (found.images, found.present, found.bytes) == (10, 10, 0)
     (stopped,) = (tmp_path / "embeddings").iterdir()
     next(stopped.glob("part-00001-*")).unlink()
-    found = pending(pictures, NAME, "embeddings", tmp_path)
+    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
     assert (found.present, found.bytes is not None and found.bytes > 0) == (6, True)
     next(stopped.glob("part-00000-*")).write_bytes(b"broken")
-    assert pending(pictures, NAME, "embeddings", tmp_path).present == 2
+    assert pending(pictures, NAME, "embeddings", tmp_path, part=4).present == 2
 
 
 def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path) -> None:
@@ -62,7 +62,19 @@ def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path)
         assert pending(*asked, tmp_path).present == 0
     # A row of the same model is as long, whatever the images.
     assert pending(pictures.take(range(5)), NAME, "embeddings", tmp_path).bytes is not None
-    assert pending(pictures, NAME, "embeddings", tmp_path, question="Who?").present == 0
+    assert pending(pictures, NAME, "embeddings", tmp_path).present == 10
+    unlike: list[dict[str, Any]] = [{"question": "Who?"}, {"features": True}, {"part": 64}]
+    for more in unlike:
+        assert pending(pictures, NAME, "embeddings", tmp_path, **more).present == 0
+
+
+def test_a_key_counts_and_not_the_name(photos: Path, tmp_path: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    extract_embeddings(pictures, Means(), tmp_path)
+    key = Means().info.key
+    assert pending(pictures, "another", "embeddings", tmp_path, key=key).present == 10
+    for other in ("", "other"):
+        assert pending(pictures, NAME, "embeddings", tmp_path, key=other).present == 0
 
 
 def _cropped(photos: Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -11,10 +12,12 @@ from equipoise.audits.findings import conclude
 from equipoise.audits.kinds import Progress, kind, prepares
 from equipoise.audits.provenance import manifest_of
 from equipoise.audits.running.prepared import Prepared
+from equipoise.core.errors import DataError
 from equipoise.core.result import AuditResult, Manifest
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.running.live import Live
 
 
 def prepare(
@@ -22,7 +25,9 @@ def prepare(
 ) -> Prepared:
     """Run the models that a configuration names, and make tables of the formats of its images.
 
-    What a model said is kept in the store (`extraction.store`) and read where it is there.
+    What a model said is kept in the store (`extraction.store`) and read where it is there. Where
+    images are left to do, every model is opened and the audit planned on stand-ins first: a word
+    that fits nothing, or a model that cannot be loaded, is told before a model runs.
 
     Parameters
     ----------
@@ -42,13 +47,44 @@ def prepare(
     ConfigError
         When a model is of a kind that cannot answer what is asked of it.
     DataError
-        When images cannot be used, or more than `extraction.max_failures` fail.
+        When a file or images cannot be used, or more than `extraction.max_failures` fail.
     ModelError
         When a model cannot be loaded or run.
     """
     from equipoise.audits.running.live import Live
 
-    return prepares(config.audit)(config, Live(config, base, progress))
+    live = Live(config, base, progress)
+    _rehearse(config, base, live)
+    return prepares(config.audit)(config, live)
+
+
+def _rehearse(config: AuditConfig, base: Path, live: Live) -> None:
+    """Raise what is wrong with an audit before a model runs over pictures."""
+    from equipoise.audits.running.asked import to_run
+    from equipoise.audits.running.rehearsal import Rehearsal
+
+    if not to_run(getattr(config, "models", {})):
+        return
+    ready = prepares(config.audit)(config, Rehearsal(config, base, live.opened))
+    if any(run["to_do"] for run in ready.runs):
+        steps = kind(config.audit)
+        planned = steps.plan(ready.config, steps.load(ready.config, base=base))
+        _check_groups([row for row in getattr(planned, "groups", ()) if "compared" in row])
+
+
+def _check_groups(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse groups of which fewer than two would be compared if no image failed."""
+    for name in dict.fromkeys(row["groups"] for row in rows):
+        here = [row for row in rows if row["groups"] == name]
+        if sum(row["compared"] for row in here) < 2:
+            sizes = ", ".join(
+                f"{row['group']}: {row['rows'] if 'rows' in row else row['images']}" for row in here
+            )
+            raise DataError(
+                f"groups {name}: fewer than two are large enough to be compared ({sizes})",
+                expected="at least two groups of data.min_group_size",
+                fix="choose other groups, or lower data.min_group_size",
+            )
 
 
 def load(

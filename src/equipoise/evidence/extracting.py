@@ -131,8 +131,8 @@ def _too_many(
         f"{len(failures)} of {len(ledger.pictures)} images failed, and max_failures allows "
         f"{allowed}; {told}",
         file=ledger.pictures.name,
-        fix=f"see {ledger.folder / 'failures.parquet'}; repair these images or leave them out, or "
-        "raise max_failures",
+        fix=f"see {ledger.folder / 'failures.parquet'}; repair these images, or raise max_failures "
+        "to do without them (removed from the set, they make it another, which is computed anew)",
     )
 
 

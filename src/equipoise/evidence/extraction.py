@@ -20,6 +20,8 @@ Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
 
 ENGINES = ("native", "ray")
+# Answers take long.
+PART_OF_ANSWERS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,5 +244,5 @@ def extract_answers(
     """
     from equipoise.evidence.extracting import extracted
 
-    settings = Settings(**{"part": 32, **how})  # type: ignore[arg-type]
+    settings = Settings(**{"part": PART_OF_ANSWERS, **how})  # type: ignore[arg-type]
     return extracted(Request("answers", question=question), pictures, model, store, settings)

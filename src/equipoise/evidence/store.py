@@ -19,6 +19,7 @@ _TROUBLE = {
     errno.EDQUOT: "the disk quota is used up. To do: free space and run again; finished parts stay",
     errno.EACCES: "no permission to write there. To do: choose another store",
     errno.EPERM: "no permission to write there. To do: choose another store",
+    errno.ENOENT: "no such folder can be made there. To do: choose another store",
     errno.EROFS: "the disk is read-only. To do: choose another store",
     errno.EEXIST: "a part of the path is a file. To do: choose another store",
     errno.ENOTDIR: "a part of the path is a file. To do: choose another store",

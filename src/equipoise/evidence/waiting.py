@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from equipoise.evidence.decoding import Decoding
+from equipoise.evidence.extraction import PART_OF_ANSWERS, Settings
 from equipoise.evidence.parts import failures_of, parts_in
 from equipoise.evidence.pictures import Pictures
 from equipoise.evidence.store import crops_digest, ids_digest, read_manifest
@@ -24,8 +26,8 @@ class Pending:
     images : int
         In the set.
     present : int
-        Of them with a row or a failure in finished parts. Whether pictures or weights have changed
-        since is not looked at: that needs the model.
+        Of them with a row or a failure in finished parts. Whether pictures have changed since is
+        not looked at.
     bytes : int or None
         To be written, about; None where nothing tells how long a row is.
     """
@@ -35,7 +37,7 @@ class Pending:
     bytes: int | None
 
 
-def pending(
+def pending(  # noqa: PLR0913 - all of them decide
     pictures: Pictures,
     model: str,
     table: str,
@@ -43,6 +45,9 @@ def pending(
     *,
     texts: Sequence[str] = (),
     question: str = "",
+    key: str | None = None,
+    features: bool = False,
+    part: int | None = None,
 ) -> Pending:
     """Say what an extraction would do.
 
@@ -50,13 +55,15 @@ def pending(
     ----------
     pictures : Pictures
     model : str
-        The name for `load_model`.
+        The name for `load_model`; evidence is looked for by it where `key` is not given.
     table : str
         ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
     store : Path
         Where evidence lies.
-    texts, question
+    texts, question, features, part
         As in the extraction.
+    key : str, optional
+        `ModelInfo.key` of the model, whatever its name.
 
     Returns
     -------
@@ -66,18 +73,22 @@ def pending(
         "ids": ids_digest(pictures),
         "crops": crops_digest(pictures),
         "question": question,
+        "features": features,
+        "decoding": Decoding().facts,
+        "part": part or (PART_OF_ANSWERS if table == "answers" else Settings.part),
     }
     if table == "scores":
         wanted["names"] = [*texts]
     present, size = 0, _row(table, len(texts))
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)
-        if facts.get("model", {}).get("name") != model:
+        about = facts.get("key", {})
+        told = facts.get("model", {}).get("name") if key is None else about.get("model")
+        if told != (model if key is None else key):
             continue
         found, rows, length = _found(manifest.parent)
         size = length // rows if rows else size
-        key = facts.get("key", {})
-        if all(key.get(name) == value for name, value in wanted.items()):
+        if all(about.get(name) == value for name, value in wanted.items()):
             present = max(present, min(found, len(pictures)))
     to_do = len(pictures) - present
     return Pending(len(pictures), present, None if size is None else size * to_do)

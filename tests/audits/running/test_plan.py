@@ -1,6 +1,7 @@
 """Plans of audits that run models: nothing is loaded, and sizes are those of the audit."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,17 @@ def test_what_a_plan_says_of_the_audit_holds_after_it(kind: str, world: Path) ->
     real: Any = audits.plan(ready.config, base=world)
     assert before.audit == after.audit == real
     assert after.runs[0] | {"in_store": 96, "to_do": 0, "bytes": 0} == after.runs[0]
+
+
+@pytest.mark.usefixtures("loads")
+def test_a_plan_knows_a_model_by_its_files(world: Path) -> None:
+    audits.prepare(audits.parse_config(diversity()), base=world)
+    shutil.copytree(world / "clip", world / "copy")
+    assert plan(diversity(model="hf:copy"), world).runs[0]["to_do"] == 0
+    assert plan(diversity() | {"extraction": {"part": 64}}, world).runs[0]["to_do"] == 96
+    other = (WEIGHTS / "clip-null" / "model.safetensors").read_bytes()
+    (world / "clip" / "model.safetensors").write_bytes(other)
+    assert plan(diversity(), world).runs[0]["to_do"] == 96
 
 
 def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None:

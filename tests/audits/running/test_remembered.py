@@ -1,6 +1,8 @@
 """What models are is kept, so that weights are loaded only where a model has to run."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ import pytest
 from audits.running import fakes
 from equipoise.audits.running.opened import Deferred, DeferredClassifier, deferred, offer_of
 from equipoise.audits.running.remembered import open_model, recalled
-from equipoise.core.errors import ModelError
+from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
+from equipoise.evidence.store import locked, translated
 from equipoise.planted.scenes.embed import WEIGHTS
 
 CPU = RunOptions(device="cpu", dtype="float32")
@@ -149,3 +152,32 @@ def test_what_is_wrong_with_a_model_is_said_by_its_loader(tmp_path: Path) -> Non
         open_model(f"hf:{tmp_path}", CPU, tmp_path)
     with pytest.raises(ModelError, match="There is no model file"):
         open_model(f"onnx:{tmp_path / 'none.onnx'}", RunOptions(), tmp_path)
+
+
+def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path) -> None:
+    (tmp_path / "afile").write_text("")
+    assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
+    with (
+        pytest.raises(RunError, match=r"a part of the path is a file\. To do: choose another st"),
+        locked(tmp_path / "afile" / "embeddings"),
+    ):
+        pytest.fail("made")
+    with (
+        pytest.raises(RunError, match=r"no such folder can be made there\. To do: choose another"),
+        translated(tmp_path),
+    ):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+
+def test_what_was_loaded_last_is_recalled(world: Path) -> None:
+    name, store = f"hf:{world / 'clip'}", world / "evidence"
+    open_model(name, CPU, store)
+    (first,) = (store / "models").iterdir()
+    for place, (stem, dimension) in enumerate({"0": 7, "f": 8, "1": 9}.items()):
+        path = first.with_name(f"{stem}.json")
+        told = json.loads(first.read_text())
+        path.write_text(json.dumps(told | {"info": told["info"] | {"dimension": dimension}}))
+        os.utime(path, (4e9 + place, 4e9 + place))
+    known = recalled(name, store)
+    assert known is not None
+    assert known.info.dimension == 9

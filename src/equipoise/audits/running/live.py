@@ -54,7 +54,7 @@ class Live:
         """Return what a model is; refuse one that is none of what is allowed."""
         from equipoise.audits.running.opened import offer_of
 
-        model = self._model(given)
+        model = self.opened(given)
         found = offer_of(model)
         if found is None or found not in allowed:
             raise refused(name, given, found, allowed, self.config.audit)
@@ -77,7 +77,7 @@ class Live:
         self.offer(name, given, "encoder")
         with self._stoppable():
             vectors, texts = embed_classes(
-                prompts, self._model(given), self.store, progress=self._telling(name, what)
+                prompts, self.opened(given), self.store, progress=self._telling(name, what)
             )
         flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
         cells = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
@@ -133,7 +133,8 @@ class Live:
         found = self._extracted(name, what, given, extract_answers, pictures, question)
         return _ran(name, what, pictures, found, "answer")
 
-    def _model(self, given: RunConfig) -> Any:
+    def opened(self, given: RunConfig) -> Any:
+        """Return the model that a section names, opened once."""
         from equipoise.audits.running.remembered import open_model
 
         if not isinstance(given.model, str):
@@ -154,7 +155,7 @@ class Live:
         **more: Any,
     ) -> Extraction:
         options = self.config.extraction
-        model = self._model(given)
+        model = self.opened(given)
         if options.part is not None:
             more["part"] = options.part
         if isinstance(given.model, str) and (options.engine == "ray" or _spreads(model)):

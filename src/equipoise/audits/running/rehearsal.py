@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.running.live import located_model, refused
+from equipoise.audits.running.live import located_model, options_of, refused
 from equipoise.audits.running.runner import Offer, Ran
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.running.config import RunConfig
     from equipoise.audits.running.expected import Expected
+    from equipoise.evidence.asking import RunOptions
     from equipoise.evidence.pictures import Pictures
     from equipoise.evidence.prompts import Prompts
 
@@ -59,10 +60,15 @@ class Rehearsal:
     config : AuditConfig
     base : Path
         What relative paths are relative to.
+    opened : callable, optional
+        Gives the model that a section names, so that each is what it is and not what its name
+        promises; a model that cannot be loaded is an error. Without it none is opened.
     """
 
     config: AuditConfig
     base: Path
+    opened: Callable[[RunConfig], Any] | None = None
+    _keys: dict[tuple[str, RunOptions], str | None] = field(default_factory=dict, repr=False)
 
     @property
     def store(self) -> Path:
@@ -80,9 +86,9 @@ class Rehearsal:
         self, name: str, given: RunConfig, pictures: Pictures, *, what: str = "images"
     ) -> Ran:
         """Stand in for vectors of images."""
-        self.offer(name, given, "encoder", "classifier")
+        features = self.offer(name, given, "encoder", "classifier") == "classifier"
         known = self._expected(given).dimension
-        told = self._pending(given, pictures, "embeddings", known)
+        told = self._pending(given, pictures, "embeddings", known, features=features)
         table = _table(pictures.ids, "embedding", known or _DIMENSION)
         return Ran(name, what, table, _INFO, tuple(pictures.ids.tolist()), pending=told)
 
@@ -123,6 +129,9 @@ class Rehearsal:
         self.offer(name, given, "classifier")
         known = self._expected(given).labels
         names = known or tuple(expected)
+        if self.opened is not None and not expected:
+            # Which of its own classes a model will predict is not known, though all are.
+            names = ()
         return self._values(name, given, pictures, what, "probabilities", names)
 
     def answers(
@@ -158,6 +167,8 @@ class Rehearsal:
     def _expected(self, given: RunConfig) -> Expected:
         from equipoise.audits.running.expected import expected
 
+        if self.opened is not None:
+            return expected(self.opened(given), self.store)
         model = given.model
         return expected(model if hasattr(model, "info") else self._named(given), self.store)
 
@@ -171,9 +182,23 @@ class Rehearsal:
         from equipoise.evidence import pending
 
         named = self._named(given)
+        asked |= {"key": self._key(given), "part": self.config.extraction.part}
         found = pending(pictures, named, kind, self.store, **asked)
         told = _told(named, found.images, found.present, numbers)
         return told if told["bytes"] is not None else told | {"bytes": found.bytes}
+
+    def _key(self, given: RunConfig) -> str | None:
+        """Return the key of a model: "" of one never loaded, None where only its name is known."""
+        from equipoise.audits.running.remembered import known_by_files
+
+        if self.opened is not None or not isinstance(given.model, str):
+            model: Any = given.model if self.opened is None else self.opened(given)
+            return str(model.info.key)
+        asked = self._named(given), options_of(given, self.config)
+        if asked not in self._keys:
+            tells, known = known_by_files(*asked, self.store)
+            self._keys[asked] = known.info.key if known else ("" if tells else None)
+        return self._keys[asked]
 
 
 def _told(named: str, items: int, in_store: int | None, numbers: int | None) -> dict[str, Any]:
@@ -191,7 +216,9 @@ def _told(named: str, items: int, in_store: int | None, numbers: int | None) -> 
 
 def _table(ids: npt.NDArray[np.object_], column: str, width: int) -> pa.Table:
     """Return rows of numbers that are drawn once, the same for every model."""
-    block = np.random.default_rng(0).random((min(len(ids), _ROWS), width), dtype=np.float32)
-    rows = np.resize(block, (len(ids), width)).astype(np.float16)
+    rows = np.random.default_rng(0).random((_ROWS, width), dtype=np.float32).astype(np.float16)
     cells = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), width)
-    return pa.table({"id": pa.array(ids, pa.string()), column: cells})
+    # The same block again and again costs the memory of one.
+    blocks = [cells[: len(ids) - start] for start in range(0, len(ids), _ROWS)]
+    every = pa.chunked_array(blocks, cells.type)
+    return pa.table({"id": pa.array(ids, pa.string()), column: every})

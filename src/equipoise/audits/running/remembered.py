@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -72,12 +73,25 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     return model
 
 
+def known_by_files(name: str, options: RunOptions, store: Path) -> tuple[bool, Remembered | None]:
+    """Return whether a name's files tell what the model is, and what it is if it was loaded before.
+
+    Nothing is loaded: files are hashed, see `open_model`.
+    """
+    path = _place(name, options, store)
+    return path is not None, None if path is None else _read(path)
+
+
 def recalled(name: str, store: Path) -> Remembered | None:
-    """Return what a model of this name was when it was last loaded, whatever its files are now."""
+    """Return what a model of this name was when it was first loaded last, whatever its files."""
     folder = store / "models"
-    every = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    every = sorted(folder.glob("*.json"), key=_written) if folder.is_dir() else []
     found = [one for path in every if (one := _read(path)) is not None and one.info.name == name]
     return found[-1] if found else None
+
+
+def _written(path: Path) -> tuple[int, str]:
+    return path.stat().st_mtime_ns, path.name
 
 
 def _place(name: str, options: RunOptions, store: Path) -> Path | None:
@@ -166,4 +180,5 @@ def _write(path: Path, known: Remembered) -> None:
             os.fsync(file.fileno())
         unfinished.replace(path)
     except OSError:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # also where a part of the path is no folder
+            unfinished.unlink(missing_ok=True)

@@ -1,0 +1,84 @@
+"""What is wrong with an audit is told before a model runs over a single picture."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audits.running.fakes import Classifier
+from audits.running.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
+from equipoise import audits
+from equipoise.audits.running.rehearsal import _table
+from equipoise.core.errors import EquipoiseError
+from equipoise.evidence import RunOptions
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def predictions() -> dict[str, Any]:
+    return {
+        "audit": "predictions",
+        "data": {"images": IMAGES, "target": "subject", "groups": ["frame"]},
+        "models": {"m": {"model": "hf:clip", "vocabulary": [*CHOSEN]}},
+        "resampling": {"replicates": 50, "permutations": 100},
+    }
+
+
+WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
+    (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
+    (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
+    (diversity, lambda one: one["data"].update(sets=["fram"]), "fram"),
+    (KINDS["concepts"], lambda one: one["data"].update(groups=["fram"]), "fram"),
+    (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
+    (predictions, lambda one: one["data"].update(groups=["fram"]), "fram"),
+    (predictions, lambda one: one["data"].update(target="subjct"), "subjct"),
+    (predictions, lambda one: one["models"]["m"].update(vocabulary=["a", "b"]), "outside"),
+    (diversity, lambda one: one["models"].update(n={"model": "hf:./none"}), "none"),
+    (diversity, lambda one: one["models"].update(n={"model": "onnx:none.onnx"}), "none.onnx"),
+]
+
+
+@pytest.mark.parametrize(("values_of", "change", "words"), WRONG)
+def test_a_wrong_word_is_told_before_a_model_runs(
+    values_of: Callable[[], dict[str, Any]], change: Change, words: str, world: Path
+) -> None:
+    values = values_of()
+    values["data"] = dict(values["data"])
+    change(values)
+    with pytest.raises(EquipoiseError, match=words):
+        audits.prepare(audits.parse_config(values), base=world)
+    assert not [*world.rglob("part-*")]
+
+
+def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:
+    values = predictions()
+    values["models"] = {"m": {"model": Classifier(labels=("other", "more", CHOSEN[0]))}}
+    values["models"]["m"]["map"] = {"more": CHOSEN[1]}
+    audits.prepare(audits.parse_config(values), base=world)
+    assert [*world.rglob("part-*")]
+
+
+def test_a_second_run_loads_no_weights_and_plans_nothing(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = audits.parse_config(retrieval())
+    first = audits.prepare(config, base=world)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        pytest.fail("called")
+
+    monkeypatch.setattr(RunOptions, "load", refused)
+    monkeypatch.setattr("equipoise.audits.retrieval.kind.load", refused)
+    monkeypatch.setattr("equipoise.audits.retrieval.kind.plan", refused)
+    assert audits.prepare(config, base=world).inputs == first.inputs
+
+
+def test_stand_ins_of_many_images_cost_the_memory_of_few() -> None:
+
+    table = _table(np.array([str(number) for number in range(5000)], dtype=object), "embedding", 64)
+    values = table["embedding"]
+    assert len(values) == 5000
+    assert len({chunk.values.buffers()[1].address for chunk in values.chunks}) == 1
+    assert values[0] == values[1024]
