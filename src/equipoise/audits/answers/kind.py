@@ -20,6 +20,7 @@ from equipoise.audits.answers.designs import (
 )
 from equipoise.audits.answers.measuring import measure_design
 from equipoise.audits.answers.outside import Related, lost_answers, related
+from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
 from equipoise.audits.findings import Draft
 from equipoise.audits.group_sizes import listed
@@ -82,7 +83,7 @@ class Plan:
     rows : int
     models : list of dict
         Per model and question: rows answered and not, without a partner, different answers, and
-        those compared by themselves.
+        those compared by themselves; None before the model was asked.
     groups : list of dict
         Per group: rows, and whether it is large enough to be compared.
     detectable : list of dict
@@ -125,9 +126,13 @@ def plan(config: Config, data: AnswersData) -> Plan:
 
 def _model(one: AnswersDesign, config: Config) -> dict[str, Any]:
     answered = int((one.states == "answered").sum())
-    return {
-        "model": one.asked.model,
-        "question": one.asked.question,
+    place = {"model": one.asked.model, "question": one.asked.question}
+    raw = next(iter(one.design.data.models[one.asked.key].versions.values()))
+    if raw.coded.vocabulary == (STAND_IN,):
+        # Only the answers tell, and there are none.
+        told = "answered", "unanswered", "without_answers", "different_answers", "compared"
+        return place | dict.fromkeys(told)
+    return place | {
         "answered": answered,
         "unanswered": len(one.states) - answered,
         "without_answers": len(one.design.rows) - len(one.states),

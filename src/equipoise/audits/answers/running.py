@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from equipoise.audits.running.runner import Ran, Runner
     from equipoise.evidence import Pictures
 
-_STAND_IN = "(not yet known)"
+STAND_IN = "(not yet known)"
+"""What a plan takes for every answer of a model that was not asked."""
 
 
 def prepare(config: Config, runner: Runner) -> Prepared:
@@ -86,6 +87,6 @@ def _table(ran: Ran, question: str) -> pa.Table:
 
     ids, texts = ran.table["id"], ran.table["answer"]
     if ran.pending:
-        texts = pa.array([_STAND_IN] * len(ids), pa.string())
+        texts = pa.array([STAND_IN] * len(ids), pa.string())
     names = pa.array([question] * len(ids), pa.string())
     return pa.table({"image_id": ids, "question": names, "answer": texts})
