@@ -15,6 +15,7 @@ from equipoise import audits
 from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
+from equipoise.report.words import sentence
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "similarity"
@@ -137,6 +138,15 @@ def test_of_two_groups_the_gap_alone_is_tested() -> None:
     assert by_metric(alone)["normalized_similarity_mad", "chef"].verdict == Verdict.DISPARITY
     assert {f.metric for f in alone.findings} == {"normalized_similarity_mad"}
     assert "group_effects" in alone.tables
+
+
+def test_the_mean_of_gaps_and_the_net_mean_say_what_they_are() -> None:
+    over = by_metric(run(data=data(sets="set")))["logit_gap", ""]
+    assert over.direction.startswith("with opposite gaps cancelling over concepts, “woman” is")
+    assert sentence(over).startswith(
+        "Over the concepts of m, gaps between groups of gender average"
+    )
+    assert "logits, whichever group they favour" in sentence(over)
 
 
 def test_where_logits_are_tested_the_spread_without_scale_is_only_shown() -> None:

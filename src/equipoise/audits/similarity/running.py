@@ -9,7 +9,7 @@ from equipoise.audits.retrieval import running as retrieval
 from equipoise.audits.similarity.config import ModelConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from equipoise.audits.retrieval.config import Config as RetrievalConfig
     from equipoise.audits.retrieval.config import ModelConfig as Ran
@@ -34,7 +34,18 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         name: _scaled(one, config.models[name], prepared.models.get(name, {}))
         for name, one in ready.models.items()
     }
-    return replace(prepared, config=ready.model_copy(update={"models": models}))
+    notes = (*prepared.notes, *_replaced(config, prepared.models))
+    return replace(prepared, config=ready.model_copy(update={"models": models}), notes=notes)
+
+
+def _replaced(config: Config, infos: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, info in infos.items():
+        given, own = config.models[name].scale, info.get("scale")
+        if None not in (given, own) and given != own:
+            yield (
+                f"{name}: models.{name}.scale, {given:g}, stands in place of the model's own, "
+                f"{own:.4g}: gaps in logits are not those that the model itself sees."
+            )
 
 
 def _scaled(ready: Ran, asked: ModelConfig, info: Mapping[str, Any]) -> ModelConfig:

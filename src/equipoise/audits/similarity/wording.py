@@ -35,7 +35,7 @@ def leaning(
     pair = favoured(by_group)
     if pair is None:
         return ""
-    where = "on average over concepts, " if average else ""
+    where = "with opposite gaps cancelling over concepts, " if average else ""
     if not beyond_chance:
         return f"{where}no group is favoured beyond what chance gives"
     high, low = pair

@@ -75,15 +75,15 @@ VOICE = Voice(
     frames=MappingProxyType(
         {
             ("logit_gap", False): (
-                "On average over the concepts of {model}, the groups of {groups} that lie farthest "
-                "apart are {value} logits apart."
+                "Over the concepts of {model}, gaps between groups of {groups} average {value} "
+                "logits, whichever group they favour."
             ),
             ("logit_gap", True): (
                 "For “{subject}” in {model}, groups of {groups} lie up to {value} logits apart."
             ),
             ("similarity_gap", False): (
-                "On average over the concepts of {model}, the groups of {groups} that lie farthest "
-                "apart are {value} apart in similarity."
+                "Over the concepts of {model}, gaps between groups of {groups} average {value} in "
+                "similarity, whichever group they favour."
             ),
             ("similarity_gap", True): (
                 "For “{subject}” in {model}, groups of {groups} lie up to {value} apart in "
