@@ -204,3 +204,14 @@ def test_many_ids_keep_their_paths() -> None:
     )
     assert pictures.ids[5] == "000005"
     assert pictures.take([5]).source == type(pictures.source)(("/r/5",))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("path", ["../x.png", "a/../../x.png", ".."])
+def test_a_path_out_of_the_root_is_refused(path: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as raised:
+        pictures_of_table(["a", "b"], ["x..png", path], root=tmp_path, name="t.csv", column="file")
+    assert str(raised.value).startswith(
+        f"t.csv, column 'file', row 2: the path {path!r} leaves the folder {str(tmp_path)!r}"
+    )
+    kept = ["a/../x.png", "..x.png", str(tmp_path.parent / "x.png")]
+    assert len(pictures_of_table(["a", "b", "c"], kept, root=tmp_path, name="t")) == 3

@@ -155,6 +155,7 @@ def pictures_of_table(
     root: Path,
     name: str,
     crops: npt.ArrayLike | None = None,
+    column: str | None = None,
 ) -> Pictures:
     """Return the pictures that a table names.
 
@@ -170,19 +171,35 @@ def pictures_of_table(
         The table as given, for messages.
     crops : array-like of int, shape (n, 4), optional
         Left, top, right and bottom in pixels.
+    column : str, optional
+        Of the paths, for messages.
 
     Raises
     ------
     DataError
-        When ids repeat or are empty, a path is empty, the lengths differ, or a crop is empty.
+        When ids repeat or are empty, a path is empty or leaves `root`,
+        the lengths differ, or a crop is empty.
     """
     if len(ids) != len(paths):
         raise DataError(f"{len(ids)} ids and {len(paths)} paths", file=name, expected="as many")
     for row, path in enumerate(paths, start=1):
         if not str(path):
             raise DataError("the path of the image is empty", file=name, row=row)
+        if ".." in str(path) and _leaves(str(path)):
+            raise DataError(
+                f"the path {str(path)!r} leaves the folder {str(root)!r}",
+                file=name,
+                column=column,
+                row=row,
+                expected="a path inside the folder, or an absolute one",
+            )
     where = tuple(os.path.join(root, path) for path in paths)  # noqa: PTH118 - a million strings
     return sorted_by_id(name, list(ids), Files(where), _boxes(crops, len(ids), name))
+
+
+def _leaves(path: str) -> bool:
+    inside = os.path.normpath(path)
+    return Path(inside).parts[:1] == (os.pardir,)
 
 
 def _boxes(crops: npt.ArrayLike | None, n: int, name: str) -> Boxes | None:
