@@ -43,9 +43,9 @@ class Measured:
         Denoising steps.
     """
 
-    per_cell: int = 1
-    per_subject: int = 64
-    per_subject_guided: int = 12
+    per_cell: int = 2
+    per_subject: int = 96
+    per_subject_guided: int = 24
     seed: int = 1
     steps: int = STEPS
 

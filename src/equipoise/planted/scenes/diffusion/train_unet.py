@@ -53,7 +53,7 @@ class UnetRecipe:
 
     images: int = 48_000
     batch_size: int = 64
-    steps: int = 3900
+    steps: int = 6000
     parts: int = 2
     learning_rate: float = 1e-3
     warm_up: int = 100
