@@ -251,12 +251,13 @@ def test_missing_files_and_directories(extension: str, tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=f"^{re.escape(directory)}$"):
         load_vectors(ArraySource(tmp_path / f"embeddings{extension}"), items())
+    (tmp_path / f"vectors{extension}").touch()
     missing = (
-        f"{tmp_path}/embedings{extension}: the file does not exist. "
-        f"To do: write 'embeddings{extension}' if that was meant."
+        f"{tmp_path}/vectrs{extension}: the file does not exist. "
+        f"To do: write 'vectors{extension}' if that was meant."
     )
     with pytest.raises(DataError, match=f"^{re.escape(missing)}$"):
-        load_vectors(ArraySource(str(tmp_path / f"embedings{extension}")), items())
+        load_vectors(ArraySource(str(tmp_path / f"vectrs{extension}")), items())
 
 
 def test_a_pickle_in_an_npz_is_never_run(tmp_path: Path) -> None:

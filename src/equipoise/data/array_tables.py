@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from equipoise.core import DataError
 from equipoise.data.array_files import FORMATS
@@ -99,6 +100,19 @@ def _open_frame(frame: Any, role: str) -> ColumnFile:
     return ColumnFile(name, frame_names(frame, role), read, list_columns(frame, role), vectors)
 
 
+def _may_have_gaps(metadata: pq.FileMetaData, column: str) -> bool:
+    """Whether a column may have cells without a value, by what the file tells of itself."""
+    for group in range(metadata.num_row_groups):
+        chunks = metadata.row_group(group)
+        for place in range(chunks.num_columns):
+            chunk = chunks.column(place)
+            if chunk.path_in_schema.startswith(f"{column}."):
+                told = chunk.statistics
+                if told is None or not told.has_null_count or told.null_count:
+                    return True
+    return False
+
+
 def _open_parquet(path: Path) -> ColumnFile:
     digest, name = hash_file(path, FORMATS), str(path)
     with open_parquet(path, name) as parquet:
@@ -109,7 +123,10 @@ def _open_parquet(path: Path) -> ColumnFile:
 
     def vectors(column: str) -> tuple[npt.NDArray[Any], Mask]:
         check_columns(schema.names, (column,), name)
-        with open_parquet(path, name, stored_types=True) as parquet:
+        with open_parquet(path, name) as parquet:
+            gaps = _may_have_gaps(parquet.metadata, column)
+        # Lists of no fixed size take more memory to read.
+        with open_parquet(path, name, stored_types=gaps) as parquet:
             parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
             return stack(map(_checked, parts), parquet.metadata.num_rows, name, column)
 
