@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -38,6 +39,17 @@ def chromium() -> str:
     if path is None:
         pytest.skip("drives a browser, and chromium is not installed")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Let SIGINT interrupt, also where the shell that began the tests in its background says not.
+
+    Processes that a test starts inherit this.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -41,6 +41,7 @@ def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
             revision=options.revision,
             allow_patterns=[*patterns],
             ignore_patterns=["*/*"],
+            local_files_only=not options.fetch,
         )
     except Exception as error:
         at = f" at revision {options.revision}" if options.revision else ""

@@ -17,6 +17,8 @@ class Options:
         Branch, tag or commit of a checkpoint on a hub.
     allow_pickle, trust_remote_code : bool
         Whether files may be read that can run code.
+    fetch : bool
+        Whether a hub may be asked for files that the local cache does not hold.
     """
 
     name: str
@@ -27,3 +29,4 @@ class Options:
     trust_remote_code: bool = False
     backend: str = "auto"
     preprocessing: str = "auto"
+    fetch: bool = True

@@ -20,6 +20,7 @@ from equipoise.audits.running.runner import Offer
 from equipoise.core.errors import EquipoiseError
 from equipoise.evidence.asking import RunOptions
 from equipoise.models import ModelInfo
+from equipoise.models.options import Options
 
 _FORM = 1
 _LIBRARIES = (
@@ -76,9 +77,9 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
 def known_by_files(name: str, options: RunOptions, store: Path) -> tuple[bool, Remembered | None]:
     """Return whether a name's files tell what the model is, and what it is if it was loaded before.
 
-    Nothing is loaded: files are hashed, see `open_model`.
+    Nothing is loaded or fetched: files that are here are hashed, see `open_model`.
     """
-    path = _place(name, options, store)
+    path = _place(name, options, store, fetch=False)
     return path is not None, None if path is None else _read(path)
 
 
@@ -94,14 +95,14 @@ def _written(path: Path) -> tuple[int, str]:
     return path.stat().st_mtime_ns, path.name
 
 
-def _place(name: str, options: RunOptions, store: Path) -> Path | None:
+def _place(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -> Path | None:
     """Return the file of what a model is, None where only loading it tells."""
     prefix, _, target = name.partition(":")
     tell = _FACTS.get(prefix)
     if tell is None:
         return None
     try:
-        facts = tell(name, target, options)
+        facts = tell(_asked(name, options, fetch), target)
     except EquipoiseError:
         # Loading it says what is wrong, in the adapter's words.
         return None
@@ -111,19 +112,19 @@ def _place(name: str, options: RunOptions, store: Path) -> Path | None:
     return store / "models" / f"{key[:32]}.json"
 
 
-def _hf(name: str, target: str, options: RunOptions) -> dict[str, Any]:
+def _hf(options: Options, target: str) -> dict[str, Any]:
     from equipoise.models.hf_files import find_checkpoint
     from equipoise.models.runtimes import place
 
     placed = place(options.device, options.dtype, "hf")
-    found = find_checkpoint(target, _asked(name, options))
+    found = find_checkpoint(target, options)
     files, _ = found.digests(options.trust_remote_code)
     # A name of a device such as cuda:1 is no part of a model's key.
     device = placed.device.partition(":")[0]
     return {"files": files, "device": device, "dtype": placed.dtype, "revision": found.revision}
 
 
-def _onnx(name: str, target: str, options: RunOptions) -> dict[str, Any]:  # noqa: ARG001
+def _onnx(_: Options, target: str) -> dict[str, Any]:
     from equipoise.models.info import sha256_of
 
     path = Path(target)
@@ -131,12 +132,10 @@ def _onnx(name: str, target: str, options: RunOptions) -> dict[str, Any]:  # noq
     return {"files": [sha256_of(one) if one.is_file() else "" for one in both]}
 
 
-_FACTS: dict[str, Callable[[str, str, RunOptions], dict[str, Any]]] = {"hf": _hf, "onnx": _onnx}
+_FACTS: dict[str, Callable[[Options, str], dict[str, Any]]] = {"hf": _hf, "onnx": _onnx}
 
 
-def _asked(name: str, options: RunOptions) -> Any:
-    from equipoise.models.options import Options
-
+def _asked(name: str, options: RunOptions, fetch: bool) -> Options:
     return Options(
         name,
         device=options.device,
@@ -144,6 +143,7 @@ def _asked(name: str, options: RunOptions) -> Any:
         revision=options.revision,
         allow_pickle=options.allow_pickle,
         trust_remote_code=options.trust_remote_code,
+        fetch=fetch,
     )
 
 
