@@ -99,3 +99,14 @@ FilePath = Annotated[Path, BeforeValidator(_file), PlainSerializer(Path.as_posix
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Delimiter = Annotated[str, AfterValidator(_delimiter)]
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
+    """Refuse a text that stands for two states of a prediction or an answer."""
+    texts = [*missing, *unknown, *refused]
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    if twice:
+        raise ValueError(
+            f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
+            "'unknown' and 'refused'"
+        )

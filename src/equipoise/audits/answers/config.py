@@ -17,6 +17,7 @@ from equipoise.audits.config_fields import (
     Name,
     Section,
     Table,
+    one_state_each,
 )
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
 from equipoise.audits.predictions.config_inputs import (
@@ -115,13 +116,7 @@ class ModelConfig(TabledConfig):
 
     @model_validator(mode="after")
     def _one_state(self) -> ModelConfig:
-        texts = [*self.missing, *self.unknown, *self.refused]
-        twice = sorted({text for text in texts if texts.count(text) > 1})
-        if twice:
-            raise ValueError(
-                f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
-                "'unknown' and 'refused'"
-            )
+        one_state_each(self.missing, self.unknown, self.refused)
         return self
 
 

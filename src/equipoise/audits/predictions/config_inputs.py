@@ -20,6 +20,7 @@ from equipoise.audits.config_fields import (
     Share,
     Table,
     distinct,
+    one_state_each,
 )
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.predictions.config_vocabulary import Vocabulary
@@ -286,11 +287,5 @@ class ModelConfig(TabledConfig):
 
     @model_validator(mode="after")
     def _one_state(self) -> ModelConfig:
-        texts = [*self.missing, *self.unknown, *self.refused]
-        twice = sorted({text for text in texts if texts.count(text) > 1})
-        if twice:
-            raise ValueError(
-                f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
-                "'unknown' and 'refused'"
-            )
+        one_state_each(self.missing, self.unknown, self.refused)
         return self
