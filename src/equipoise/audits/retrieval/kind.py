@@ -12,7 +12,7 @@ from equipoise.audits.group_sizes import listed
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.audits.retrieval import loading
 from equipoise.audits.retrieval.designs import Design, designs
-from equipoise.audits.retrieval.loading import RetrievalData
+from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
 from equipoise.audits.retrieval.tables import tables_of
 from equipoise.core.errors import DataError
@@ -145,12 +145,7 @@ def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iter
         "A trained model is never exchangeable: with images enough any preference has a small p. "
         "Read the excess over chance."
     )
-    for name, one in data.models.items():
-        if not one.normalised:
-            yield f"{name}: the embeddings are not of length 1; they are normalised."
-        for what, count in one.counts.items():
-            if count:
-                yield f"{name}: {count} {what}, not used."
+    yield from notes_of(data.models)
     yield from _missing(data)
     for design in every:
         yield from _of_design(design, config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,16 @@ class RetrievalData:
     models: Mapping[str, Scored]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
+
+
+def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
+    """Yield what was done to each model's embeddings, and what of them is not used."""
+    for name, one in models.items():
+        if not one.normalised:
+            yield f"{name}: the embeddings are not of length 1; they are normalised."
+        for what, count in one.counts.items():
+            if count:
+                yield f"{name}: {count} {what}, not used."
 
 
 def load(config: Config, *, base: Path) -> RetrievalData:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.audits.findings import Draft
 from equipoise.audits.group_sizes import listed
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
+from equipoise.audits.retrieval.loading import notes_of
 from equipoise.audits.similarity import loading
 from equipoise.audits.similarity.designs import Design, designs
 from equipoise.audits.similarity.loading import SimilarityData
@@ -138,12 +139,7 @@ def _notes(every: Sequence[Design], data: SimilarityData) -> Iterator[str]:
         "images enough any of them has a small p. Read the size of a gap, and whether gaps follow "
         "what was declared before."
     )
-    for name, one in data.models.items():
-        if not one.normalised:
-            yield f"{name}: the embeddings are not of length 1; they are normalised."
-        for what, count in one.counts.items():
-            if count:
-                yield f"{name}: {count} {what}, not used."
+    yield from notes_of(data.models)
     yield from _scales(every)
     for name, count in data.images.counts["missing"].items():
         if count:
