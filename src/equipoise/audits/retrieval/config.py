@@ -143,18 +143,44 @@ class RankingConfig(Section):
     curves: bool = True
 
 
-class Config(AuditConfig):
-    """The configuration of an audit of retrieval; see docs/audits/retrieval.md for every key."""
+class RankingAudit(AuditConfig):
+    """What an audit that ranks images by queries is configured by.
 
-    audit: Literal["retrieval"]
+    Attributes
+    ----------
+    data : DataConfig
+    queries : QueriesConfig, optional
+    models : mapping of str to ModelConfig
+    ranking : RankingConfig
+    """
+
     data: DataConfig
     queries: QueriesConfig | None = None
     models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
     ranking: RankingConfig = RankingConfig()
 
     @model_validator(mode="after")
-    def _queries_are_named(self) -> Config:
+    def _names_of_files(self) -> RankingAudit:
         file_names(self.models)
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> RankingAudit:
+        groups = [group_name(group) for group in self.data.groups]
+        groups += [name for group in self.data.groups for name in group if name not in groups]
+        for index, rule in enumerate(self.gate):
+            among(f"gate[{index}].model", rule.model, [*self.models])
+            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+        return self
+
+
+class Config(RankingAudit):
+    """The configuration of an audit of retrieval; see docs/audits/retrieval.md for every key."""
+
+    audit: Literal["retrieval"]
+
+    @model_validator(mode="after")
+    def _queries_are_named(self) -> Config:
         for name, model in self.models.items():
             if self.queries is None and model.scores is None:
                 what = "is to embed" if model.model is not None else "has embeddings of"
@@ -162,13 +188,4 @@ class Config(AuditConfig):
                     f"queries: required, and missing: model {name!r} {what} queries, which the "
                     "table of queries names"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = [group_name(group) for group in self.data.groups]
-        groups += [name for group in self.data.groups for name in group if name not in groups]
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
         return self

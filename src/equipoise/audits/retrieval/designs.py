@@ -8,63 +8,35 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from equipoise.audits.config_sections import group_name
-from equipoise.audits.retrieval.loading import RetrievalData, Scored
-from equipoise.core.groups import Groups
+from equipoise.audits.retrieval.compared import Compared
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import Config
-
-Objects = npt.NDArray[np.object_]
+    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.retrieval.loading import RetrievalData
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """One model's rankings, held against one set of groups.
+class Design(Compared):
+    """One model's rankings, held against one choice of groups.
 
     Attributes
     ----------
-    model : str
-    attributes : tuple of str
-        Compared.
+    model, attributes, data
+        See `Compared`.
+    config : RankingAudit
     within : tuple of str
         Attributes that are held fixed: each of their values is a pool of its own.
-    data : RetrievalData
-    config : Config
     """
 
-    model: str
-    attributes: tuple[str, ...]
-    within: tuple[str, ...]
-    data: RetrievalData
-    config: Config
-
-    @property
-    def scored(self) -> Scored:
-        """The model's rankings."""
-        return self.data.models[self.model]
-
-    @property
-    def name(self) -> str:
-        """The groups as findings call them."""
-        return group_name(self.attributes)
+    config: RankingAudit
+    within: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
         """What is held fixed, in words; "default" where nothing is."""
         return f"within {group_name(self.within)}" if self.within else "default"
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The groups of the images that are ranked."""
-        found = {name: self.column(name) for name in self.attributes}
-        return Groups.of(found, min_size=self.config.data.min_group_size)
-
-    def column(self, name: str) -> Objects:
-        """Return a column of the images that are ranked."""
-        return self.data.images.columns[name][self.scored.used]
 
     @cached_property
     def pools(self) -> dict[str, Any]:
@@ -133,7 +105,7 @@ class Design:
         return dict(given) if {*given} == {*self.groups.names} else "pool"
 
 
-def designs(config: Config, data: RetrievalData) -> Iterator[Design]:
+def designs(config: RankingAudit, data: RetrievalData) -> Iterator[Design]:
     """Yield every model with every choice of groups; intersections with their marginals."""
     for model in data.models:
         seen: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
@@ -141,7 +113,7 @@ def designs(config: Config, data: RetrievalData) -> Iterator[Design]:
             for compared, within in _choices(attributes, marginals=config.ranking.marginals):
                 if (compared, within) not in seen:
                     seen.add((compared, within))
-                    yield Design(model, compared, within, data, config)
+                    yield Design(model, compared, data, config, within)
 
 
 def _choices(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.findings import Draft
 from equipoise.audits.group_sizes import listed
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.audits.retrieval import loading
@@ -19,7 +18,7 @@ from equipoise.core.errors import DataError
 from equipoise.metrics.retrieval.chance import expected_max_skew
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import Config
+    from equipoise.audits.retrieval.config import RankingAudit
 
 Row = dict[str, Any]
 
@@ -28,12 +27,12 @@ Row = dict[str, Any]
 _SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 6e-8, 0.4
 
 
-def load(config: Config, *, base: Path) -> RetrievalData:
+def load(config: RankingAudit, *, base: Path) -> RetrievalData:
     """Read the images, the queries and every model's scores, see `loading.load`."""
     return loading.load(config, base=base)
 
 
-def measure(config: Config, data: RetrievalData, progress: Progress | None) -> Measured:
+def measure(config: RankingAudit, data: RetrievalData, progress: Progress | None) -> Measured:
     """Measure the rankings of every model on every choice of groups.
 
     Raises
@@ -41,16 +40,25 @@ def measure(config: Config, data: RetrievalData, progress: Progress | None) -> M
     DataError
         When no choice of groups leaves two to compare.
     """
+    measured = measured_designs(config, data, progress)
+    drafts = tuple(draft for one in measured for draft in one.drafts)
+    return Measured(drafts, tables_of(measured), tuple(notes(measured, data, config)))
+
+
+def measured_designs(
+    config: RankingAudit, data: RetrievalData, progress: Progress | None
+) -> list[MeasuredDesign]:
+    """Measure every model with every choice of groups.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare.
+    """
     every = [*designs(config, data)]
     _check(every, data)
     tests = sum(tests_of(design) for design in every)
-    drafts: list[Draft] = []
-    measured: list[MeasuredDesign] = []
-    for design in told(every, progress, "measuring"):
-        found = measure_design(design, config, tests)
-        drafts += found.drafts
-        measured.append(found)
-    return Measured(tuple(drafts), tables_of(measured), tuple(_notes(every, data, config)))
+    return [measure_design(design, config, tests) for design in told(every, progress, "measuring")]
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Plan:
     seconds: float
 
 
-def plan(config: Config, data: RetrievalData) -> Plan:
+def plan(config: RankingAudit, data: RetrievalData) -> Plan:
     """Say what the audit would do."""
     every = [*designs(config, data)]
     return Plan(
@@ -121,7 +129,7 @@ def _ranking(design: Design) -> Row:
     }
 
 
-def _seconds(design: Design, config: Config) -> float:
+def _seconds(design: Design, config: RankingAudit) -> float:
     draws = config.resampling.permutations or config.resampling.replicates
     items = len(design.scored.queries) * design.prefixes
     return _SECONDS_PER_DESIGN + 2 * draws * items * len(design.ks) * _SECONDS_PER_ITEM
@@ -139,7 +147,10 @@ def _check(every: Sequence[Design], data: RetrievalData) -> None:
             )
 
 
-def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iterator[str]:
+def notes(
+    measured: Sequence[MeasuredDesign], data: RetrievalData, config: RankingAudit
+) -> Iterator[str]:
+    """Yield what a reader must know of the data and the rankings."""
     yield PERCEIVED
     yield (
         "A trained model is never exchangeable: with images enough any preference has a small p. "
@@ -147,8 +158,8 @@ def _notes(every: Sequence[Design], data: RetrievalData, config: Config) -> Iter
     )
     yield from notes_of(data.models)
     yield from _missing(data)
-    for design in every:
-        yield from _of_design(design, config)
+    for one in measured:
+        yield from _of_design(one.design, config)
 
 
 def _missing(data: RetrievalData) -> Iterator[str]:
@@ -157,7 +168,7 @@ def _missing(data: RetrievalData) -> Iterator[str]:
             yield f"{count} images have no {name}: where it is asked for they are in no pool."
 
 
-def _of_design(design: Design, config: Config) -> Iterator[str]:
+def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
     wanted = design.ks[0] ** 2
     if config.ranking.prefixes is None and design.prefixes < wanted:
         where = f"{design.model}, {design.name}"

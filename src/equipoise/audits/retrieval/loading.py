@@ -15,7 +15,7 @@ from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import Config, ModelConfig
+    from equipoise.audits.retrieval.config import ModelConfig, RankingAudit
 
 Objects = npt.NDArray[np.object_]
 
@@ -72,7 +72,7 @@ def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
                 yield f"{name}: {count} {what}, not used."
 
 
-def load(config: Config, *, base: Path) -> RetrievalData:
+def load(config: RankingAudit, *, base: Path) -> RetrievalData:
     """Read everything that a configuration names.
 
     Raises
@@ -98,7 +98,7 @@ def load(config: Config, *, base: Path) -> RetrievalData:
     return RetrievalData(images, models, inputs, counts)
 
 
-def _queries(config: Config, base: Path) -> Items | None:
+def _queries(config: RankingAudit, base: Path) -> Items | None:
     about = config.queries
     if about is None or all(model.queries is None for model in config.models.values()):
         return None
@@ -111,7 +111,7 @@ def _from_vectors(
     model: ModelConfig,
     images: Items,
     queries: Items,
-    config: Config,
+    config: RankingAudit,
     base: Path,
     inputs: dict[str, Any],
     counts: dict[str, Any],
@@ -148,7 +148,7 @@ def _from_vectors(
 
 
 def _by_subject(
-    vectors: Vectors, queries: Items, config: Config
+    vectors: Vectors, queries: Items, config: RankingAudit
 ) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Average the unit vectors of the queries of one subject, in order of first appearance."""
     usable = np.flatnonzero(vectors.usable)
@@ -170,7 +170,7 @@ def _by_subject(
     return names, means
 
 
-def _without_subject(queries: Items, config: Config) -> int:
+def _without_subject(queries: Items, config: RankingAudit) -> int:
     column = config.queries.subject if config.queries else None
     return 0 if column is None else int((queries.coded[column].codes < 0).sum())
 
@@ -179,7 +179,7 @@ def _from_scores(
     name: str,
     model: ModelConfig,
     images: Items,
-    config: Config,
+    config: RankingAudit,
     base: Path,
     inputs: dict[str, Any],
     counts: dict[str, Any],
@@ -212,7 +212,7 @@ def _own(
     images: Items,
     used: npt.NDArray[np.int64],
     names: list[str],
-    config: Config,
+    config: RankingAudit,
 ) -> npt.NDArray[np.float64]:
     if config.data.subject is None:
         return np.asarray(scores.T, dtype=np.float64)
@@ -223,7 +223,7 @@ def _own(
 
 
 def _with_subject(
-    used: npt.NDArray[np.int64], images: Items, names: list[str], config: Config, file: str
+    used: npt.NDArray[np.int64], images: Items, names: list[str], config: RankingAudit, file: str
 ) -> npt.NDArray[np.int64]:
     """Keep images whose subject a query asks for; refuse where most have none."""
     if config.data.subject is None:

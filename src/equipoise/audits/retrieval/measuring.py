@@ -23,9 +23,8 @@ from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.retrieval.together import retrieval_measures
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import Config
+    from equipoise.audits.retrieval.config import RankingAudit
 
-AUDIT = "retrieval"
 _UNIFORM, _POOL, _ORDER = "_uniform", "_pool", "_pool_order"
 _VERSIONS = {
     _ORDER: "null: pool order",
@@ -60,20 +59,22 @@ def tests_of(design: Design) -> int:
     return len(design.ks) * wanted * (pools + 1) + len(design.groups.names)
 
 
-def measure_design(design: Design, config: Config, tests: int) -> MeasuredDesign:
+def measure_design(design: Design, config: RankingAudit, tests: int) -> MeasuredDesign:
     """Measure one design at every K, and its curves."""
     drafts: list[Draft] = []
     distributions: list[tuple[str, str, QueryDistribution]] = []
     for k in design.ks:
         version = _version(design, k)
-        place = Place(AUDIT, design.model, design.name, version, config.resampling.level)
+        place = Place(config.audit, design.model, design.name, version, config.resampling.level)
         for estimate in _measured(design, config, k, tests).values():
             for draft in _drafts(estimate, place):
                 drafts.append(_follows(draft) if _repeats(draft, design) else draft)
             if _several(estimate) and estimate.metric != "skew_at_k":
                 distributions.append((version, estimate.metric, query_distribution(estimate)))
     if config.ranking.similarity:
-        place = Place(AUDIT, design.model, design.name, design.version, config.resampling.level)
+        place = Place(
+            config.audit, design.model, design.name, design.version, config.resampling.level
+        )
         drafts += _drafts(_similarity(design, config, tests), place)
     return MeasuredDesign(design, tuple(drafts), tuple(distributions), _curves(design, config))
 
@@ -84,7 +85,7 @@ def _version(design: Design, k: int) -> str:
     return f"K = {k}" if design.version == "default" else f"{design.version}, K = {k}"
 
 
-def _common(design: Design, config: Config, tests: int) -> dict[str, Any]:
+def _common(design: Design, config: RankingAudit, tests: int) -> dict[str, Any]:
     return {
         **design.pools,
         "resampling": resampling_of(config, tests),
@@ -92,7 +93,7 @@ def _common(design: Design, config: Config, tests: int) -> dict[str, Any]:
     }
 
 
-def _measured(design: Design, config: Config, k: int, tests: int) -> Mapping[str, Estimate]:
+def _measured(design: Design, config: RankingAudit, k: int, tests: int) -> Mapping[str, Estimate]:
     options = config.ranking
     measures = [m for m in options.measures if m != "bias_at_k" or _has_two(design, config)]
     if not measures:
@@ -110,19 +111,19 @@ def _measured(design: Design, config: Config, k: int, tests: int) -> Mapping[str
     )
 
 
-def _has_two(design: Design, config: Config) -> bool:
+def _has_two(design: Design, config: RankingAudit) -> bool:
     """Whether Bias@K knows its two groups here."""
     wanted = {config.ranking.first, config.ranking.second} - {None}
     return len(design.groups.names) == 2 or (bool(wanted) and wanted <= {*design.groups.names})
 
 
-def _similarity(design: Design, config: Config, tests: int) -> Estimate:
+def _similarity(design: Design, config: RankingAudit, tests: int) -> Estimate:
     return normalized_similarity_mad(
         design.scored.scores, design.groups, **_common(design, config, tests)
     )
 
 
-def _curves(design: Design, config: Config) -> pa.Table | None:
+def _curves(design: Design, config: RankingAudit) -> pa.Table | None:
     """Measure every K; None where no pool has more images than the last."""
     if not config.ranking.curves or not design.has_curves:
         return None

@@ -15,16 +15,29 @@ from equipoise.data import load_items
 from equipoise.evidence.prompts import Prompts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from equipoise.audits.retrieval.config import Config, DataConfig, QueriesConfig
+    from equipoise.audits.pictures.config import PicturesConfig
+    from equipoise.audits.retrieval.config import DataConfig, QueriesConfig, RankingAudit
     from equipoise.audits.running.failed import Members
     from equipoise.audits.running.runner import Ran, Runner
     from equipoise.evidence.pictures import Pictures
 
 
-def prepare(config: Config, runner: Runner) -> Prepared:
+def prepare(
+    config: RankingAudit,
+    runner: Runner,
+    queries: Callable[[PicturesConfig], QueriesConfig] | None = None,
+) -> Prepared:
     """Run the models that are named: dual encoders embed, others score images with queries.
+
+    Parameters
+    ----------
+    config : RankingAudit
+    runner : Runner
+    queries : callable, optional
+        Makes the queries of the images, where the configuration has no table of them.
 
     Raises
     ------
@@ -36,18 +49,21 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         return Prepared.nothing(config)
 
     found = known(config.data.images, runner.base, columns=config.data.columns)
+    asked = config.queries
+    if run and asked is None and queries is not None:
+        asked = queries(found.items)
     models = dict(config.models)
     ran: list[Ran] = []
     for name, given in run.items():
         pictures = need_pictures(found, why=f"models.{name}.model")
-        models[name], said = _said(name, given, pictures, config.queries, runner)
+        models[name], said = _said(name, given, pictures, asked, runner)
         ran += said
     data = config.data.model_copy(
         update={"images": found.items, "max_unmatched": unmatched(config.data.max_unmatched, ran)}
     )
     return gathered(
         config,
-        config.model_copy(update={"data": data, "models": models}),
+        config.model_copy(update={"data": data, "models": models, "queries": asked}),
         known={"images": found},
         ran=ran,
         members=lambda _: _members(data, runner.base),

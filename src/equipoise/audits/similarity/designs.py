@@ -9,63 +9,36 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from equipoise.audits.config_sections import group_name
-from equipoise.core.groups import Groups
+from equipoise.audits.retrieval.compared import Compared
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.loading import Scored
     from equipoise.audits.similarity.config import Config
     from equipoise.audits.similarity.loading import SimilarityData
-
-Objects = npt.NDArray[np.object_]
 
 # Standard errors that a test at 5 % finds in four of five cases.
 _FOUND = 2.8
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class Design(Compared):
     """One model's similarities, held against one choice of groups.
 
     Attributes
     ----------
-    model : str
-    attributes : tuple of str
+    model, attributes
+        See `Compared`.
     data : SimilarityData
     config : Config
     """
 
-    model: str
-    attributes: tuple[str, ...]
     data: SimilarityData
     config: Config
-
-    @property
-    def scored(self) -> Scored:
-        """The model's similarities."""
-        return self.data.models[self.model]
 
     @property
     def scale(self) -> float | None:
         """What makes a logit of a score, where it is known."""
         return self.config.models[self.model].scale
-
-    @property
-    def name(self) -> str:
-        """The groups as findings call them."""
-        return group_name(self.attributes)
-
-    @cached_property
-    def groups(self) -> Groups:
-        """The groups of the images that are compared."""
-        found = {name: self.column(name) for name in self.attributes}
-        return Groups.of(found, min_size=self.config.data.min_group_size)
-
-    def column(self, name: str) -> Objects:
-        """Return a column of the images that are compared."""
-        return self.data.images.columns[name][self.scored.used]
 
     @cached_property
     def pools(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import Items, load_items
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import Config as RetrievalConfig
+    from equipoise.audits.retrieval.config import RankingAudit
     from equipoise.audits.similarity.config import Config, HypothesisConfig
 
 
@@ -62,7 +62,7 @@ def load(config: Config, *, base: Path) -> SimilarityData:
         or a hypothesis has a value that is no number or names none of the concepts.
     """
     # The sections that say what to read are those of an audit of retrieval.
-    found = retrieval.load(cast("RetrievalConfig", config), base=base)
+    found = retrieval.load(cast("RankingAudit", config), base=base)
     _check_nested(config, found.images)
     asked = {query for model in found.models.values() for query in model.queries}
     inputs, counts, expected = dict(found.inputs), dict(found.counts), []

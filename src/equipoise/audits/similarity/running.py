@@ -11,7 +11,7 @@ from equipoise.audits.similarity.config import ModelConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from equipoise.audits.retrieval.config import Config as RetrievalConfig
+    from equipoise.audits.retrieval.config import RankingAudit
     from equipoise.audits.retrieval.config import ModelConfig as Ran
     from equipoise.audits.running.prepared import Prepared
     from equipoise.audits.running.runner import Runner
@@ -26,7 +26,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     ConfigError
         When nothing says where the pictures are, or a model is of another kind.
     """
-    prepared = retrieval.prepare(cast("RetrievalConfig", config), runner)
+    prepared = retrieval.prepare(cast("RankingAudit", config), runner)
     if prepared.config is config:
         return prepared
     ready = cast("Config", prepared.config)
