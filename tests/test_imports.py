@@ -9,6 +9,7 @@ import pytest
 
 HEAVY = {
     "altair",
+    "cv2",
     "daft",
     "diffusers",
     "huggingface_hub",
@@ -20,6 +21,7 @@ HEAVY = {
     "openvino",
     "pandas",
     "polars",
+    "pytorch_grad_cam",
     "ray",
     "scipy",
     "sklearn",
