@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models import hf, onnx, open_clip, python, timm
+from equipoise.models import hf, onnx, open_clip, python, timm, wrapped
 from equipoise.models.options import Options
 
 LOADERS: dict[str, Callable[[str, Options], Any]] = {
@@ -13,6 +13,7 @@ LOADERS: dict[str, Callable[[str, Options], Any]] = {
     "timm": timm.load,
     "onnx": onnx.load,
     "python": python.load,
+    "equipoise": wrapped.load,
 }
 
 
@@ -34,7 +35,8 @@ def load_model(
     name : str
         ``hf:`` and a hub id or folder; ``open_clip:`` and architecture/tag, architecture/file,
         a folder or hf-hub:id; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
-        and a file; ``python:`` and module:factory.
+        and a file; ``python:`` and module:factory; ``equipoise:`` and a folder that a recipe of
+        `equipoise.mitigate` wrote.
     device : str
         ``auto`` (cuda where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
     dtype : str

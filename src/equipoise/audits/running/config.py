@@ -21,7 +21,7 @@ from equipoise.audits.config_fields import Name, Section, Share, distinct
 from equipoise.audits.config_problems import nearest
 from equipoise.data import TEMPLATES
 
-PREFIXES = ("hf", "open_clip", "timm", "onnx", "python")
+PREFIXES = ("hf", "open_clip", "timm", "onnx", "python", "equipoise")
 """What the name of a model begins with: the library that loads it."""
 
 
@@ -126,8 +126,8 @@ class RunConfig(Section):
     Attributes
     ----------
     model : str or model, optional
-        `hf:`, `open_clip:`, `timm:`, `onnx:` or `python:`, and what to load; a folder or file
-        that lies beside the configuration may be given relative to it. From Python also a
+        `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a folder or
+        file that lies beside the configuration may be given relative to it. From Python also a
         loaded model.
     revision : str, optional
         Branch, tag or commit of a hub's repository.

@@ -1,0 +1,224 @@
+"""The prefix ``equipoise:``: a folder that says which model to wrap, and how."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import ModelError
+from equipoise.models.ensembles import Ensemble
+from equipoise.models.hub import without_revision
+from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.options import Options
+from equipoise.models.protocols import DualEncoder
+
+Floats = NDArray[np.float32]
+
+SETTINGS, DIRECTIONS = "equipoise_model.json", "directions.safetensors"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """What is done to the vectors of a model.
+
+    Attributes
+    ----------
+    ensemble : Ensemble, optional
+        Texts whose vector is the mean of those of several captions.
+    directions : ndarray of float32, shape (k, dimension), optional
+        Orthonormal rows, removed from vectors.
+    removed_from : tuple of str
+        "texts", "images", or both.
+    record : mapping
+        How it came about, for whoever reads the folder.
+    """
+
+    ensemble: Ensemble | None = None
+    directions: Floats | None = None
+    removed_from: tuple[str, ...] = ("texts", "images")
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All that decides an output but the directions themselves, as JSON takes it."""
+        return {
+            "ensemble": None if self.ensemble is None else asdict(self.ensemble),
+            "removed_from": list(self.removed_from) if self.directions is not None else [],
+        }
+
+
+@dataclass(frozen=True)
+class WrappedEncoder:
+    """A dual encoder whose vectors are changed on their way out; made by `load_model`."""
+
+    info: ModelInfo
+    base: DualEncoder
+    wrapping: Wrapping
+
+    def embed_images(self, images: Sequence[Any]) -> Floats:
+        """Return projected vectors of n images, (n, dimension), not normalised."""
+        return self._without(self.base.embed_images(images), "images")
+
+    def embed_texts(self, texts: Sequence[str]) -> Floats:
+        """Return projected vectors of n texts, (n, dimension), not normalised."""
+        ensemble = self.wrapping.ensemble
+        found = (
+            self.base.embed_texts(texts)
+            if ensemble is None
+            else ensemble.embed(self.base.embed_texts, texts)
+        )
+        return self._without(found, "texts")
+
+    def _without(self, vectors: Floats, of: str) -> Floats:
+        directions = self.wrapping.directions
+        if directions is None or of not in self.wrapping.removed_from:
+            return vectors
+        wide, rows = vectors.astype(np.float64), directions.astype(np.float64)
+        return (wide - (wide @ rows.T) @ rows).astype(np.float32)
+
+
+def save_wrapped(folder: Path, base: ModelInfo, wrapping: Wrapping) -> None:
+    """Write what `load_model("equipoise:folder")` opens.
+
+    Parameters
+    ----------
+    folder : Path
+        There, and empty.
+    base : ModelInfo
+        Of the model to wrap. A folder or file is named relative to `folder`.
+    wrapping : Wrapping
+    """
+    settings = {
+        "format": FORMAT,
+        "base": _relative(base.name, folder),
+        "base_weights_sha256": base.weights_sha256,
+        **wrapping.facts,
+        "record": dict(wrapping.record),
+    }
+    if wrapping.directions is not None:
+        from safetensors.numpy import save_file
+
+        rows = np.ascontiguousarray(wrapping.directions, dtype=np.float32)
+        save_file({"directions": rows}, folder / DIRECTIONS)
+    text = json.dumps(settings, indent=1, ensure_ascii=True, sort_keys=True)
+    (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
+
+
+def load(target: str, options: Options) -> WrappedEncoder:
+    """Load a wrapped dual encoder.
+
+    Parameters
+    ----------
+    target : str
+        A folder that holds equipoise_model.json.
+    options : Options
+        As for the model inside.
+
+    Raises
+    ------
+    ModelError
+        If the folder is none of these, or the model inside is missing, another one than was
+        wrapped, or made by code that is not trusted.
+    """
+    without_revision(target, options)
+    folder = Path(target).expanduser()
+    settings = _settings(target, folder)
+    base = _base(settings, folder, options)
+    wrapping = _wrapping(settings, folder, base.info, target)
+    files = digests(path for path in (folder / SETTINGS, folder / DIRECTIONS) if path.is_file())
+    kept = {name: files[name] for name in files if name == DIRECTIONS}
+    info = replace(
+        base.info,
+        name=options.name,
+        weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
+        files={**base.info.files, **files},
+        revision=None,
+        preprocessing={**base.info.preprocessing, "wrapping": wrapping.facts},
+    )
+    return WrappedEncoder(info, base, wrapping)
+
+
+def _settings(target: str, folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS
+    if not path.is_file():
+        raise ModelError(
+            f"{target} holds no {SETTINGS}. To do: name a folder that equipoise wrote."
+        )
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        found = settings["format"]
+        known = isinstance(settings["base"], str)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{path} does not say which model to wrap ({error}).") from error
+    if found != FORMAT or not known:
+        raise ModelError(f"{path} has format {found!r}; this equipoise reads format {FORMAT}.")
+    return dict(settings)
+
+
+def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
+    from equipoise.models.loading import LOADERS
+
+    name = _absolute(settings["base"], folder)
+    prefix, _, rest = name.partition(":")
+    if prefix == "python" and not options.trust_remote_code:
+        raise ModelError(
+            f"{options.name} wraps {name}, which is Python code. To do: if you trust where the "
+            "folder comes from, set trust_remote_code: true."
+        )
+    if prefix not in LOADERS:
+        raise ModelError(f"{folder / SETTINGS} wraps {name!r}, which names no model.")
+    base = LOADERS[prefix](rest, replace(options, name=name))
+    if not isinstance(base, DualEncoder):
+        raise ModelError(f"{options.name} wraps {name}, which is no dual encoder.")
+    if base.info.weights_sha256 != settings.get("base_weights_sha256"):
+        raise ModelError(
+            f"{options.name} was made of another model than {name} is now: its weights differ. "
+            "To do: put the model back, or mitigate this one anew."
+        )
+    return base
+
+
+def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target: str) -> Wrapping:
+    try:
+        ensemble = settings["ensemble"]
+        removed = tuple(settings["removed_from"])
+        directions = _directions(folder) if removed else None
+        made = None if ensemble is None else Ensemble.of(ensemble)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{target} cannot be read: {error}.") from error
+    if directions is not None and directions.shape[1:] != (base.dimension,):
+        raise ModelError(
+            f"{target} removes directions of shape {directions.shape} from vectors of "
+            f"{base.dimension} numbers."
+        )
+    return Wrapping(made, directions, removed, settings.get("record") or {})
+
+
+def _directions(folder: Path) -> Floats:
+    from safetensors.numpy import load_file
+
+    found: Floats = load_file(folder / DIRECTIONS)["directions"]
+    return found
+
+
+def _relative(name: str, folder: Path) -> str:
+    prefix, _, rest = name.partition(":")
+    if prefix == "python" or not Path(rest).expanduser().exists():
+        return name
+    return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
+
+
+def _absolute(name: str, folder: Path) -> str:
+    prefix, _, rest = name.partition(":")
+    beside = folder / rest
+    if prefix == "python" or not rest or not beside.exists():
+        return name
+    return f"{prefix}:{os.path.normpath(beside)}"
