@@ -477,3 +477,70 @@ def test_a_model_that_loads_late_is_loaded_for_what_is_missing_and_says_once_tha
         extract_embeddings(pictures, Late(), store)
     extract_embeddings(pictures, Means(), store)
     assert extract_embeddings(pictures, Late(), store).computed == 0
+
+
+def test_a_wrong_folder_is_told_with_the_path_that_was_tried(tmp_path: Path, store: Path) -> None:
+    names = [f"{k:05d}.png" for k in range(40)]
+    pictures = pictures_of_table(names, names, root=tmp_path / "wrong", name="images.csv")
+    with pytest.raises(DataError) as caught:
+        extract_embeddings(pictures, Means(), store, part=8)
+    (folder,) = (store / "embeddings").iterdir()
+    assert str(caught.value) == (
+        "images.csv: 8 of 40 images failed, and max_failures allows 2; the first is '00000.png': "
+        f"No such file or directory ({tmp_path / 'wrong' / '00000.png'}). To do: see whether the "
+        "files lie there: the folder that paths start from is the one that the configuration "
+        f"gives as 'root'. The rest was not tried; {folder / 'failures.parquet'} lists these."
+    )
+
+
+def read_only(monkeypatch: pytest.MonkeyPatch, number: int = errno.EROFS) -> None:
+    """Have every file refuse to be written; root may write whatever the permissions say."""
+    real_open, real_os = Path.open, os.open
+
+    def refused(path: Any) -> OSError:
+        return OSError(number, os.strerror(number), str(path))
+
+    def opened(path: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
+        if "w" in mode:
+            raise refused(path)
+        return real_open(path, mode, *args, **more)
+
+    def os_opened(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise refused(path)
+        return real_os(path, flags, *args, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    monkeypatch.setattr(os, "open", os_opened)
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_whole_store_is_read_from_a_read_only_disk(
+    number: int, photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "00002.png").write_bytes(b"no picture")
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
+    before = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
+    with monkeypatch.context() as patch:
+        read_only(patch, number)
+        model = Means()
+        again = extract_embeddings(pictures, model, store, part=4, max_failures=0.1)
+    assert model.seen == []
+    assert again.table.equals(first.table)
+    assert (again.inputs, again.failures) == (first.inputs, first.failures)
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*")} == before
+
+
+def test_a_store_that_lacks_something_is_refused_on_a_read_only_disk(
+    photos: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=4)
+    first.parts[1].unlink()
+    with monkeypatch.context() as patch:
+        read_only(patch)
+        with pytest.raises(RunError, match=r"the disk is read-only. To do: choose another store"):
+            extract_embeddings(pictures, Means(), store, part=4)
+        with pytest.raises(RunError, match=r"the disk is read-only. To do: choose another store"):
+            extract_embeddings(pictures.take(range(3)), Means(), store, part=4)

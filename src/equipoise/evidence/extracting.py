@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from equipoise import __version__
-from equipoise.core.errors import DataError, EquipoiseError, ModelError
+from equipoise.core.errors import DataError, EquipoiseError, ModelError, RunError
 from equipoise.evidence.asking import Request
 from equipoise.evidence.decoding import quiet
 from equipoise.evidence.engine import Engine, Telling, engine_of
@@ -25,12 +25,15 @@ from equipoise.evidence.extraction import Extraction, Settings
 from equipoise.evidence.ledger import Ledger
 from equipoise.evidence.parts import Failure, failure_table
 from equipoise.evidence.pictures import Pictures
-from equipoise.evidence.store import crops_digest, ids_digest, locked, write, write_manifest
+from equipoise.evidence.store import crops_digest, held, ids_digest, write, write_manifest
+from equipoise.evidence.twins import same_pictures
 from equipoise.evidence.working import Outcome
 from equipoise.models.info import one_digest, sha256_of
 
 # Raised whenever the same images, model and settings would give other files than before.
 _FORMAT = 1
+# Pictures with several ids that the manifest names.
+_FIRST = 20
 
 
 def extracted(
@@ -50,19 +53,24 @@ def extracted(
     info = asdict(engine.info)
     about = {"key": facts, "model": info, "images": len(pictures), "versions": _versions()}
     ledger = Ledger(folder, pictures, settings.part)
-    with locked(folder), quiet():
-        write_manifest(folder, about | {"whole": False})
+    with held(folder) as writable, quiet():
+        if writable:
+            write_manifest(folder, about | {"whole": False})
         done = _done(ledger, engine, key, settings)
-        ledger.drop_others(done)
         failures = _failures(done)
-        _write_failures(folder, failures)
         rows = len(pictures) - len(failures)
-        counts = {"rows": rows, "failures": _by_stage(failures)}
-        write_manifest(folder, about | {"whole": True} | counts)
+        identical = same_pictures(pictures, b"".join(one.contents for one in done))
+        if writable:
+            ledger.drop_others(done)
+            _write_failures(folder, failures)
+            counts = {"rows": rows, "failures": _by_stage(failures)}
+            write_manifest(folder, about | {"whole": True} | counts | _told(identical))
         parts = tuple(ledger.path(outcome) for outcome in done)
         inputs = {f"evidence/{request.table}/{key[:16]}": _input(parts, rows)}
     computed = sum(outcome.computed for outcome in done)
-    return Extraction(folder, parts, engine.names, failure_table(failures), info, inputs, computed)
+    return Extraction(
+        folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
+    )
 
 
 def _facts(
@@ -81,6 +89,14 @@ def _facts(
         "crops": crops_digest(pictures),
         "part": settings.part,
     }
+
+
+def _told(identical: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Say how many images share their bytes with another, and which are the first of them."""
+    if not identical:
+        return {}
+    counts = {"images": sum(map(len, identical)), "pictures": len(identical)}
+    return {"identical": counts | {"first": [[*ids] for ids in identical[:_FIRST]]}}
 
 
 def _versions() -> dict[str, str]:
@@ -112,7 +128,8 @@ def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[
     if failed > allowed or failed == n:
         ledger.forget(done)
         failures = _failures(done)
-        _write_failures(ledger.folder, failures)
+        with suppress(RunError):  # the error that is raised says more
+            _write_failures(ledger.folder, failures)
         raise _too_many(ledger, engine, failures, allowed, rows=sum(one.rows for one in done))
     return done
 
@@ -121,7 +138,7 @@ def _too_many(
     ledger: Ledger, engine: Engine, failures: Sequence[Failure], allowed: int, *, rows: int
 ) -> EquipoiseError:
     first = failures[0]
-    told = f"the first is {first.image_id!r}: {first.reason}"
+    told = f"the first is {first.image_id!r}: {first.reason}{_where(ledger.pictures, first)}"
     if not rows and all(failure.stage == "model" for failure in failures):
         return ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
@@ -131,8 +148,27 @@ def _too_many(
         f"{len(failures)} of {len(ledger.pictures)} images failed, and max_failures allows "
         f"{allowed}; {told}",
         file=ledger.pictures.name,
-        fix=f"see {ledger.folder / 'failures.parquet'}; repair these images, or raise max_failures "
-        "to do without them (removed from the set, they make it another, which is computed anew)",
+        fix=_advice(ledger, wrong_folder=not rows and {one.stage for one in failures} == {"read"}),
+    )
+
+
+def _where(pictures: Pictures, failure: Failure) -> str:
+    """Say where a picture was looked for that could not be read."""
+    if failure.stage != "read":
+        return ""
+    return f" ({pictures.where(pictures.ids.tolist().index(failure.image_id))})"
+
+
+def _advice(ledger: Ledger, *, wrong_folder: bool) -> str:
+    listed = ledger.folder / "failures.parquet"
+    if wrong_folder:
+        return (
+            "see whether the files lie there: the folder that paths start from is the one that "
+            f"the configuration gives as 'root'. The rest was not tried; {listed} lists these"
+        )
+    return (
+        f"see {listed}; repair these images, or raise max_failures to do without them (removed "
+        "from the set, they make it another, which is computed anew)"
     )
 
 

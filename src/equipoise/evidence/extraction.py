@@ -45,6 +45,9 @@ class Extraction:
         The evidence as an input of an audit: `sha256`, `bytes`, `rows`.
     computed : int
         Images the model ran on now; 0 when all was there.
+    identical : tuple of tuples of str
+        The ids that stand for one picture together: the same bytes, cut the same way. Each keeps
+        its row.
     """
 
     folder: Path
@@ -54,6 +57,7 @@ class Extraction:
     info: Mapping[str, Any] = field(repr=False)
     inputs: Mapping[str, Mapping[str, Any]]
     computed: int
+    identical: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
     @cached_property
     def table(self) -> pa.Table:

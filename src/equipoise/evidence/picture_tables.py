@@ -65,6 +65,12 @@ class Rows:
             raise OSError(f"row {row} of {file.path} cannot be read: {error}") from error
         return _bytes(value, Path(file.path).parent)
 
+    def where(self, place: int) -> str:
+        """Return the file and row of one picture."""
+        row = self.places[place]
+        at = bisect_right(self.starts, row) - 1
+        return f"row {row - self.starts[at]} of {self.files[self.stretches[at][0]].path}"
+
     def take(self, places: Sequence[int]) -> Rows:
         """Return some of the pictures."""
         taken = tuple(self.places[place] for place in places)

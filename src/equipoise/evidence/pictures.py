@@ -32,6 +32,10 @@ class Source(Protocol):
         """Return the bytes of one picture; raises OSError where they cannot be had."""
         ...
 
+    def where(self, place: int) -> str:
+        """Return where a picture lies, for messages."""
+        ...
+
     def take(self, places: Sequence[int]) -> Source:
         """Return the source of some of the pictures, in the order given."""
         ...
@@ -46,6 +50,10 @@ class Files:
     def read(self, place: int) -> bytes:
         """Return the bytes of one file."""
         return Path(self.paths[place]).read_bytes()
+
+    def where(self, place: int) -> str:
+        """Return the path of one file."""
+        return self.paths[place]
 
     def take(self, places: Sequence[int]) -> Files:
         """Return some of the files."""
@@ -90,6 +98,10 @@ class Pictures:
             When they cannot be had.
         """
         return self.source.read(place)
+
+    def where(self, place: int) -> str:
+        """Return where one picture lies, for messages."""
+        return self.source.where(place)
 
     def take(self, places: Sequence[int]) -> Pictures:
         """Return some of the images, in the order given."""

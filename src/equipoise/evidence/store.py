@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ _TROUBLE = {
     errno.EEXIST: "a part of the path is a file. To do: choose another store",
     errno.ENOTDIR: "a part of the path is a file. To do: choose another store",
 }
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _TEMPORARY = ".partial"
 
 
@@ -57,6 +58,30 @@ def locked(folder: Path) -> Iterator[None]:
         for left in folder.glob(f"*{_TEMPORARY}"):
             left.unlink(missing_ok=True)
         yield
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[bool]:
+    """Lock a folder as `locked` does, or take it as it is: whole, where nothing can be written.
+
+    Yields whether it may be written.
+
+    Raises
+    ------
+    RunError
+        When another process works in it; or it cannot be written and is not whole.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except RunError as error:
+            read_only = getattr(error.__cause__, "errno", None) in _READ_ONLY
+            if not read_only or read_manifest(folder).get("whole") is not True:
+                raise
+            writable = False
+        else:
+            writable = True
+        yield writable
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from equipoise.evidence.asking import Asked, FormError
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
 from equipoise.evidence.parts import Failure, digest_of, part_bytes
 from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.twins import packed
 
 # Pixels of one batch, and of what is decoded ahead of it: 200 MB of large photographs each.
 _HELD = 1 << 26
@@ -47,6 +48,8 @@ class Outcome:
     failures : tuple of Failure
     data : bytes or None
         The file; None where it need not be written.
+    contents : bytes
+        What the bytes of every image are, see `twins.packed`.
     trouble : str
         Why the work has to stop; empty where all is well.
     """
@@ -57,6 +60,7 @@ class Outcome:
     computed: int = 0
     failures: tuple[Failure, ...] = ()
     data: bytes | None = field(default=None, repr=False)
+    contents: bytes = field(default=b"", repr=False)
     trouble: str = ""
 
 
@@ -110,7 +114,7 @@ class Worker:
         if digest_of(self.key, piece.pictures, contents) != piece.have:
             return None
         self.tell(n)
-        return Outcome(piece.number, piece.have)
+        return Outcome(piece.number, piece.have, contents=packed(contents))
 
     def _made(self, piece: Piece, pool: ThreadPoolExecutor) -> Outcome:
         self.asked.open()
@@ -137,7 +141,8 @@ class Worker:
         failures.sort(key=lambda failure: failure.image_id)
         digest = digest_of(self.key, piece.pictures, contents)
         data = part_bytes(self.asked, ids, self.asked.stacked(values), failures)
-        return Outcome(piece.number, digest, len(ids), computed, tuple(failures), data)
+        told = packed(contents)
+        return Outcome(piece.number, digest, len(ids), computed, tuple(failures), data, told)
 
     def _batches(self, pictures: Pictures, pool: ThreadPoolExecutor) -> Iterator[list[_Seen]]:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""

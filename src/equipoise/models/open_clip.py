@@ -131,7 +131,7 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     """
     library = open_clip()
     placement = place(options.device, options.dtype, "open_clip", options.backend)
-    found = _find(library, target, options)
+    found = find(library, target, options)
     placement = with_backend(placement, options, [found.weights])
     computed = placement.dtype if placement.backend == "torch" else "float32"
     try:
@@ -148,7 +148,8 @@ def load(target: str, options: Options) -> OpenClipEncoder:
     return _encoder(options, placement, found, model.eval(), (prepare, tokenizer))
 
 
-def _find(library: Any, target: str, options: Options) -> Found:
+def find(library: Any, target: str, options: Options) -> Found:
+    """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir():
         without_revision(target, options)
         return _folder(target, Path(target), options)

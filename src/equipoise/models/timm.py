@@ -94,7 +94,7 @@ def load(target: str, options: Options) -> TimmClassifier:
     """
     library = timm()
     placement = place(options.device, options.dtype, "timm", options.backend)
-    found = _find(library, target, options)
+    found = find(library, target, options)
     placement = with_backend(placement, options, [found.weights])
     own = {} if found.settings else {"pretrained_cfg_overlay": {"file": str(found.weights)}}
     try:
@@ -105,7 +105,8 @@ def load(target: str, options: Options) -> TimmClassifier:
     return _classifier(library, options, placement, found, model)
 
 
-def _find(library: Any, target: str, options: Options) -> Found:
+def find(library: Any, target: str, options: Options) -> Found:
+    """Return which model a name is of, and from which files it is loaded; see `load`."""
     if Path(target).is_dir():
         without_revision(target, options)
         return _folder(target, Path(target), options)

@@ -1,6 +1,7 @@
 """From pictures and a model to a report, in one configuration and through the real command."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,26 @@ def test_pictures_that_cannot_be_decoded_are_counted_by_group(
     page = (world / "run" / "report.html").read_text(encoding="utf-8")
     assert 'id="failures"' in page
     assert "Images that could not be used" in page
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "associations"])
+def test_pictures_with_the_same_bytes_are_counted_by_group(
+    kind: str, audit: Audit, world: Path
+) -> None:
+    files = pl.read_csv(world / "images.csv").filter(pl.col("frame") == "level")["file"].to_list()
+    for name in files[1:3]:
+        shutil.copy(world / "pictures" / files[0], world / "pictures" / name)
+    manifest = audit(KINDS[kind](), "run").manifest
+    groups = "sets" if kind == "associations" else "frame"
+    (found,) = manifest.counts["prepared"]["identical"].values()
+    assert (found["images"], found["pictures"]) == (3, 1)
+    assert (found["groups"][groups]["level"], found["groups"][groups]["upright"]) == (3, 0)
+    first, second, _ = sorted(Path(name).stem for name in files[:3])
+    assert (
+        f"images: 3 of 96 images have the same bytes as another (1 picture under several ids, the "
+        f"first '{first}' and '{second}'); every id keeps its row and counts."
+    ) in manifest.notes
+    assert any("the same bytes as another are level 3, upright 0" in one for one in manifest.notes)
 
 
 def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(

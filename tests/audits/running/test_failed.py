@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from equipoise.audits.running import identical
 from equipoise.audits.running.failed import by_group, members_of, told
 
 IDS = np.array([*"abcdef"], dtype=object)
@@ -62,3 +63,15 @@ def test_words_name_the_groups_that_lost_most_and_least() -> None:
 def test_equal_shares_are_not_told_apart() -> None:
     rows = by_group("m", "images", {"a": "read", "b": "read"}, IDS, {"sex": {"m": "ac", "f": "bd"}})
     assert len([*told(rows)]) == 1
+
+
+def test_images_with_the_same_bytes_are_counted_by_group_and_told() -> None:
+    members = members_of(IDS, COLUMNS, [("race",)])
+    shared = (("a", "c", "d"), ("e", "f"))
+    counts = identical.counted(shared, members)
+    assert counts == {"images": 5, "pictures": 2, "groups": {"race": {"x": 1, "y": 3}}}
+    assert [*identical.told("images", shared, 6, counts)] == [
+        "images: 5 of 6 images have the same bytes as another (2 pictures under several ids, the "
+        "first 'a' and 'c'); every id keeps its row and counts.",
+        "images, race: images with the same bytes as another are x 1, y 3.",
+    ]

@@ -1,8 +1,12 @@
 """Running models: where they lie, how they are loaded, how far they are, how they are stopped."""
 
+import gc
+import json
 import os
+import shutil
 import signal
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +132,31 @@ def test_where_there_are_several_workers_each_opens_the_model_by_its_name(
     else:  # on a processor the loaded model runs, however many GPUs there are
         assert model.info.device == "cpu"
         assert "options" not in how
+
+
+def test_the_weights_of_one_model_at_a_time_are_in_memory(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    most: list[int] = []
+    load = RunOptions.load
+
+    def counted(options: Any, name: str) -> Any:
+        gc.collect()
+        model = load(options, name)
+        alive.add(model.model)
+        most.append(len(alive))
+        return model
+
+    monkeypatch.setattr(RunOptions, "load", counted)
+    for name in ("second", "third"):
+        shutil.copytree(world / "clip", world / name)
+        settings = json.loads((world / name / "preprocessor_config.json").read_text())
+        changed = settings | {"image_mean": [0.1 * len(name)] * 3}
+        (world / name / "preprocessor_config.json").write_text(json.dumps(changed))
+    models = {one: {"model": f"hf:{one}"} for one in ("clip", "second", "third")}
+    config = audits.parse_config(retrieval() | {"models": models})
+    ready = audits.prepare(config, base=world)
+    assert {*ready.models} == {*models}
+    assert max(most) == 1
+    assert len(most) <= 6

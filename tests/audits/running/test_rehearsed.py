@@ -1,17 +1,17 @@
 """What is wrong with an audit is told before a model runs over a single picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from audits.running.fakes import Classifier
+from audits.running.fakes import Classifier, Encoder
 from audits.running.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
 from equipoise import audits
 from equipoise.audits.running.rehearsal import _table
-from equipoise.core.errors import EquipoiseError
+from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.evidence import RunOptions
 
 Change = Callable[[dict[str, Any]], Any]
@@ -50,6 +50,33 @@ def test_a_wrong_word_is_told_before_a_model_runs(
     with pytest.raises(EquipoiseError, match=words):
         audits.prepare(audits.parse_config(values), base=world)
     assert not [*world.rglob("part-*")]
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("hf:./none", "models.n.model: "),
+        ("onnx:none.onnx", "models.n.model: There is no model file none.onnx"),
+        ("python:nope:f", "models.n.model: There is no module nope"),
+    ],
+)
+def test_an_error_about_loading_names_the_key(model: str, words: str, world: Path) -> None:
+    values = diversity()
+    values["models"] = values["models"] | {"n": {"model": model}}
+    with pytest.raises(EquipoiseError) as raised:
+        audits.prepare(audits.parse_config(values), base=world)
+    assert str(raised.value).startswith(words)
+    assert str(raised.value).count("models.n.model") == 1
+
+
+def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> None:
+    class Broken(Encoder):
+        def embed_images(self, images: Sequence[Any]) -> np.ndarray:
+            raise RuntimeError("no kernel image")
+
+    values = diversity(model=Broken())
+    with pytest.raises(ModelError, match=r"^models\.m\.model: python:encoder failed on each of "):
+        audits.prepare(audits.parse_config(values), base=world)
 
 
 def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:

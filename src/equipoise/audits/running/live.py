@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.running.runner import WORDS, Offer, Ran
-from equipoise.core.errors import ConfigError
+from equipoise.core.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
@@ -43,7 +44,7 @@ class Live:
     config: AuditConfig
     base: Path
     progress: Progress | None = None
-    _open: dict[tuple[Any, RunOptions], Any] = field(default_factory=dict, repr=False)
+    _open: dict[tuple[str, RunOptions], Any] = field(default_factory=dict, repr=False)
 
     @property
     def store(self) -> Path:
@@ -54,7 +55,8 @@ class Live:
         """Return what a model is; refuse one that is none of what is allowed."""
         from equipoise.audits.running.opened import offer_of
 
-        model = self.opened(given)
+        with told_of(name):
+            model = self.opened(given)
         found = offer_of(model)
         if found is None or found not in allowed:
             raise refused(name, given, found, allowed, self.config.audit)
@@ -75,7 +77,7 @@ class Live:
         from equipoise.evidence.texts import embed_classes
 
         self.offer(name, given, "encoder")
-        with self._stoppable():
+        with self._stoppable(), told_of(name):
             vectors, texts = embed_classes(
                 prompts, self.opened(given), self.store, progress=self._telling(name, what)
             )
@@ -134,12 +136,20 @@ class Live:
         return _ran(name, what, pictures, found, "answer")
 
     def opened(self, given: RunConfig) -> Any:
-        """Return the model that a section names, opened once."""
+        """Return the model that a section names.
+
+        The weights of one named model at a time are in memory: those of the others are let go, and
+        loaded again where they are asked for again.
+        """
+        from equipoise.audits.running.opened import rested
         from equipoise.audits.running.remembered import open_model
 
         if not isinstance(given.model, str):
             return given.model
         asked = located_model(given.model, self.base), options_of(given, self.config)
+        for other in self._open.keys() - {asked}:
+            name, options = other
+            self._open[other] = rested(self._open[other], partial(options.load, name))
         if asked not in self._open:
             self._tell(f"opening {given.model}")
             self._open[asked] = open_model(*asked, self.store)
@@ -162,7 +172,7 @@ class Live:
             # Each worker opens a model of its own.
             model = located_model(given.model, self.base.absolute())
             more["options"] = options_of(given, self.config)
-        with self._stoppable():
+        with self._stoppable(), told_of(name):
             return extract(
                 *asked,
                 model,
@@ -204,6 +214,18 @@ def _spreads(model: Any) -> bool:
     return gpus() > 1
 
 
+@contextmanager
+def told_of(name: str) -> Iterator[None]:
+    """Have what is wrong with a model name the key of the configuration that names the model."""
+    key = f"models.{name}.model: "
+    try:
+        yield
+    except ModelError as error:
+        if not str(error).startswith(key):
+            error.args = (f"{key}{error}",)
+        raise
+
+
 def refused(
     name: str, given: RunConfig, found: Offer | None, allowed: Sequence[Offer], audit: str
 ) -> ConfigError:
@@ -243,5 +265,5 @@ def _ran(name: str, what: str, pictures: Pictures, found: Extraction, column: st
     failed = zip(*(found.failures[one].to_pylist() for one in ("image_id", "stage")), strict=True)
     return Ran(
         name, what, table, found.info, tuple(pictures.ids.tolist()), found.names, dict(failed),
-        found.inputs,
+        found.inputs, found.identical,
     )  # fmt: skip

@@ -72,6 +72,10 @@ class Deferred:
         """Load the model before it runs: what is wrong with it is no fault of an image."""
         _ = self.model
 
+    def release(self) -> None:
+        """Let go of the weights; they are loaded again when the model has to run."""
+        vars(self).pop("model", None)
+
 
 class DeferredEncoder(Deferred):
     """A dual encoder."""
@@ -120,6 +124,21 @@ class DeferredAnswerer(Deferred):
     def answer(self, images: Sequence[Any], question: str) -> list[str]:
         """Return one answer for each image."""
         return self.model.answer(images, question)  # type: ignore[no-any-return]
+
+
+def rested(model: Any, load: Callable[[], Any]) -> Any:
+    """Return a model without its weights in memory, which `load` gives when it has to run."""
+    if isinstance(model, Deferred):
+        model.release()
+        return model
+    offer = offer_of(model)
+    if offer is None:
+        return model
+    return deferred(offer, model.info, tuple(getattr(model, "labels", ())), load, _nothing)
+
+
+def _nothing() -> None:
+    """Forget nothing: nothing was written down."""
 
 
 def deferred(

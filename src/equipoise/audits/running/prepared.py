@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from equipoise.audits.running import identical
 from equipoise.audits.running.failed import FAILURES, Members, by_group, told
 
 if TYPE_CHECKING:
@@ -83,21 +84,36 @@ def gathered(
     inputs: dict[str, Mapping[str, Any]] = {}
     for files in (*(one.inputs for one in known.values()), *(one.inputs for one in ran)):
         inputs |= files
+    shared = {
+        one.what: (one, identical.counted(one.identical, members(one.what)))
+        for one in ran
+        if one.identical
+    }
     return Prepared(
         asked,
         config,
         inputs=inputs,
-        counts=_counts(known, ran),
+        counts=_counts(known, ran, {what: counts for what, (_, counts) in shared.items()}),
         models={one.model: one.info for one in ran},
         failures=pa.Table.from_pylist(rows, FAILURES),
         runs=tuple({"model": one.model, "on": one.what, **one.pending} for one in ran),
-        notes=(*(text for one in known.values() for text in one.steps), *told(rows)),
+        notes=(
+            *(text for one in known.values() for text in one.steps),
+            *told(rows),
+            *(
+                text
+                for what, (one, counts) in shared.items()
+                for text in identical.told(what, one.identical, len(one.ids), counts)
+            ),
+        ),
     )
 
 
-def _counts(known: Mapping[str, Known[Any]], ran: Sequence[Ran]) -> dict[str, Any]:
+def _counts(
+    known: Mapping[str, Known[Any]], ran: Sequence[Ran], shared: Mapping[str, Any]
+) -> dict[str, Any]:
     counts: dict[str, Any] = {what: one.counts for what, one in known.items() if one.counts}
     for one in ran:
         by_model = counts.setdefault("models", {}).setdefault(one.model, {})
         by_model[one.what] = {"asked": len(one.ids), "failed": len(one.failures)}
-    return counts
+    return counts | ({"identical": dict(shared)} if shared else {})

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.running.live import located_model, options_of, refused
+from equipoise.audits.running.live import located_model, options_of, refused, told_of
 from equipoise.audits.running.runner import Offer, Ran
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Rehearsal:
 
     def offer(self, name: str, given: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model is; what is asked for first where that is not known."""
-        found = self._expected(given).offer
+        with told_of(name):
+            found = self._expected(given).offer
         if found is not None and found not in allowed:
             raise refused(name, given, found, allowed, self.config.audit)
         return found or allowed[0]

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from equipoise import __version__
 from equipoise.audits.running.opened import deferred, offer_of
@@ -25,7 +25,7 @@ from equipoise.models.options import Options
 _FORM = 1
 _LIBRARIES = (
     "torch", "torchvision", "transformers", "tokenizers", "pillow", "onnxruntime", "openvino",
-    "optimum-intel", "simplejpeg",
+    "optimum-intel", "simplejpeg", "timm", "open_clip_torch",
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def open_model(name: str, options: RunOptions, store: Path) -> Any:
     """Return a model that loads its weights when it first runs, or a loaded one.
 
     What a model is depends on its files, the libraries that load it and where it runs. For a name
-    of which that can be told without loading it (`hf:`, `onnx:`), a model that was loaded before
+    of which that can be told without loading it (all but `python:`), a model that was loaded before
     is known by the SHA-256 of its files. Others are loaded.
 
     Parameters
@@ -132,7 +132,62 @@ def _onnx(_: Options, target: str) -> dict[str, Any]:
     return {"files": [sha256_of(one) if one.is_file() else "" for one in both]}
 
 
-_FACTS: dict[str, Callable[[Options, str], dict[str, Any]]] = {"hf": _hf, "onnx": _onnx}
+def _timm(options: Options, target: str) -> dict[str, Any]:
+    from equipoise.models.runtimes import timm
+    from equipoise.models.timm import find
+
+    return _of_library("timm", find(timm(), target, options), options)
+
+
+def _open_clip(options: Options, target: str) -> dict[str, Any]:
+    from equipoise.models.open_clip import find
+    from equipoise.models.runtimes import open_clip
+
+    found = find(open_clip(), target, options)
+    # An architecture can be one that the user added.
+    config = None if found.settings else open_clip().get_model_config(found.architecture)
+    return _of_library("open_clip", found, options) | {"config": config}
+
+
+def _of_library(library: str, found: _Found, options: Options) -> dict[str, Any]:
+    """Return what decides a model of a library that has its own names: its files, and the name."""
+    from equipoise.models.info import digests
+    from equipoise.models.runtimes import place
+
+    placed = place(options.device, options.dtype, library)
+    folder = None if found.settings is None else found.settings.parent
+    beside = [] if folder is None else [*folder.glob("*.json"), *folder.glob("*.txt")]
+    return {
+        "files": digests({found.weights, *beside}),
+        "architecture": found.architecture if folder is None else "",
+        "device": placed.device.partition(":")[0],
+        "dtype": placed.dtype,
+        "revision": found.revision,
+    }
+
+
+class _Found(Protocol):
+    """What the adapters of timm and open_clip find."""
+
+    @property
+    def architecture(self) -> str: ...
+
+    @property
+    def weights(self) -> Path: ...
+
+    @property
+    def settings(self) -> Path | None: ...
+
+    @property
+    def revision(self) -> str | None: ...
+
+
+_FACTS: dict[str, Callable[[Options, str], dict[str, Any]]] = {
+    "hf": _hf,
+    "onnx": _onnx,
+    "timm": _timm,
+    "open_clip": _open_clip,
+}
 
 
 def _asked(name: str, options: RunOptions, fetch: bool) -> Options:

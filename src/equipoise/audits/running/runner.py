@@ -48,6 +48,8 @@ class Ran:
         Stage by id.
     inputs : mapping of str to mapping
         Files of evidence.
+    identical : tuple of tuples of str
+        The ids that stand for one picture together.
     pending : mapping
         In a plan: how many there are, how many the store has, and what is to be done.
     """
@@ -60,6 +62,7 @@ class Ran:
     names: tuple[str, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    identical: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
     pending: Mapping[str, Any] = field(default_factory=dict)
 
     @property
