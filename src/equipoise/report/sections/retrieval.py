@@ -71,7 +71,7 @@ def _curve(panel: Sequence[Row], metric: str, where: str) -> Chart | None:
 def queries(result: AuditResult) -> Section | None:
     """Shares among the first K of the queries that lean most, and the spread over queries."""
     blocks: list[Block] = [*_shares(result)]
-    table = _distributions(result)
+    table = distributions(result, "Over the queries")
     if table is not None:
         blocks.append(table)
     if not blocks:
@@ -128,8 +128,21 @@ def _map(found: Sequence[Finding], model: str, where: str) -> Chart:
     return Chart(f"Shares among the first K by query: {name}", spec, {"rows": data}, None, name)
 
 
-def _distributions(result: AuditResult) -> Table | None:
-    found = rows(result, "query_distributions")
+def distributions(result: AuditResult, caption: str, *, held: bool | None = None) -> Table | None:
+    """Return the spread of every measure over queries, with its extremes by name.
+
+    Parameters
+    ----------
+    result : AuditResult
+    caption : str
+    held : bool, optional
+        Only measures that hold other attributes fixed, or only those that do not.
+    """
+    found = [
+        row
+        for row in rows(result, "query_distributions")
+        if held is None or held == row["version"].startswith("within")
+    ]
     if not found:
         return None
     cells = [
@@ -147,7 +160,6 @@ def _distributions(result: AuditResult) -> Table | None:
         "Metric", "Model", "Groups", "#Mean", "#sd", "#Lowest", "#Quartiles", "#Highest",
         "Highest in", "Lowest in", "#Queries", "#Not estimable",
     ]  # fmt: skip
-    caption = "Over the queries"
     return Table.of(caption, columns, cells, source="query_distributions")
 
 

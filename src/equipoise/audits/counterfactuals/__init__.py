@@ -1,0 +1,1 @@
+"""Audits of counterfactual sets: whom neutral prompts show first, all else equal."""

@@ -1,0 +1,132 @@
+"""The configuration of an audit of counterfactual sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, model_validator
+
+from equipoise.audits.config_fields import Name, distinct
+from equipoise.audits.config_problems import nearest
+from equipoise.audits.retrieval import config as retrieval
+from equipoise.audits.retrieval.config import Measure, RankingAudit
+from equipoise.data.lexicons import lexicon
+
+LISTS = ("howard_2024",)
+"""Lexicons that have prefixes."""
+
+MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k")
+_ALWAYS = ("max_skew", "ndkl")
+
+
+def _prefixes(value: object) -> str | tuple[str, ...]:
+    """Take the name of a lexicon with prefixes, or prefixes."""
+    if isinstance(value, str):
+        if value in LISTS:
+            return value
+        raise ValueError(
+            f"no list of prefixes is called {value!r}. Allowed: {', '.join(LISTS)}, or a list of "
+            f"texts{nearest(value, LISTS)}"
+        )
+    given = value if isinstance(value, list | tuple) else ()
+    texts = tuple(one for one in given if isinstance(one, str) and one.strip())
+    if not texts or len(texts) < len(given) or any(one.count("{}") > 1 for one in texts):
+        raise ValueError(
+            "expected the name of a list of prefixes, or texts such as 'A photo of a', with '{}' "
+            "at most once, where the subject goes"
+        )
+    return distinct(texts)
+
+
+Prefixes = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_prefixes),
+    PlainSerializer(lambda value: value if isinstance(value, str) else [*value]),
+]
+"""Name of a list of prefixes, or prefixes."""
+
+
+class DataConfig(retrieval.DataConfig):
+    """The counterfactual sets.
+
+    Attributes
+    ----------
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
+    groups : list of str or list of str
+        Attributes that vary within the sets: a list within the list, their intersections.
+    subject : str
+        Column of what an image shows besides: each prompt ranks the images of its own subject.
+    sets : str
+        Column of the counterfactual set.
+    """
+
+    subject: Name = "subject"
+    sets: Name = "set"
+
+
+class ProtocolConfig(retrieval.RankingConfig):
+    """What is measured of each subject's ranking, see `RankingConfig`.
+
+    Attributes
+    ----------
+    measures : list of str
+        MaxSkew and NDKL among them.
+    """
+
+    measures: Annotated[
+        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ] = MEASURES
+    similarity: bool = False
+
+    @model_validator(mode="after")
+    def _with_chance(self) -> ProtocolConfig:
+        missing = [name for name in _ALWAYS if name not in self.measures]
+        if missing:
+            raise ValueError(
+                f"measures: {missing[0]} is missing; {' and '.join(_ALWAYS)} stand beside their "
+                "chance levels in every report of counterfactual sets"
+            )
+        return self
+
+
+class Config(RankingAudit):
+    """The configuration of an audit of counterfactual sets; docs/audits/counterfactuals.md.
+
+    Attributes
+    ----------
+    prefixes : str or list of str
+        What neutral prompts of the images' subjects begin with, where there is no table of
+        `queries`.
+    """
+
+    audit: Literal["counterfactuals"]
+    data: DataConfig
+    prefixes: Prefixes = "howard_2024"
+    ranking: ProtocolConfig = ProtocolConfig()
+
+    @property
+    def openings(self) -> Sequence[str]:
+        """The prefixes themselves."""
+        if isinstance(self.prefixes, str):
+            found: Sequence[str] = lexicon(self.prefixes).content["prefixes"]
+            return found
+        return self.prefixes
+
+    @model_validator(mode="after")
+    def _prompts_are_named(self) -> Config:
+        if self.queries is not None:
+            if "prefixes" in self.model_fields_set and self.prefixes != "howard_2024":
+                raise ValueError(
+                    "'queries' and 'prefixes' are given; expected 'queries' for prompts of your "
+                    "own, or 'prefixes' to make them of the images' subjects"
+                )
+            return self
+        for name, model in self.models.items():
+            if model.queries is not None:
+                raise ValueError(
+                    f"queries: required, and missing: model {name!r} has embeddings of prompts, "
+                    "which the table of queries names"
+                )
+        return self

@@ -1,0 +1,84 @@
+"""The audit of counterfactual sets in its three steps: the rankings of retrieval, by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.counterfactuals.complete import sets_of
+from equipoise.audits.counterfactuals.tables import tables_of
+from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.retrieval import kind as retrieval
+from equipoise.audits.retrieval.designs import designs
+
+if TYPE_CHECKING:
+    from equipoise.audits.counterfactuals.config import Config
+    from equipoise.audits.retrieval.loading import RetrievalData
+
+Row = dict[str, Any]
+
+
+def load(config: Config, *, base: Path) -> RetrievalData:
+    """Read the images, the prompts and every model's scores, see `retrieval.loading.load`."""
+    return retrieval.load(config, base=base)
+
+
+def measure(config: Config, data: RetrievalData, progress: Progress | None) -> Measured:
+    """Measure how each model ranks every subject's images.
+
+    Raises
+    ------
+    DataError
+        When no choice of groups leaves two to compare.
+    """
+    measured = retrieval.measured_designs(config, data, progress)
+    drafts = tuple(draft for one in measured for draft in one.drafts)
+    notes = (*retrieval.notes(measured, data, config), *_notes(config, data))
+    return Measured(drafts, tables_of(measured), notes)
+
+
+@dataclass(frozen=True)
+class Plan(retrieval.Plan):
+    """What an audit of counterfactual sets would do.
+
+    Attributes
+    ----------
+    images, models, groups, rankings, tests, seconds
+        As of an audit of retrieval.
+    sets : list of dict
+        Per choice of groups: subjects, sets, and those that lack a combination.
+    """
+
+    sets: list[Row]
+
+
+def plan(config: Config, data: RetrievalData) -> Plan:
+    """Say what the audit would do."""
+    sets = [
+        {"groups": one.name, **sets_of(one)}
+        for one in designs(config, data)
+        if not one.within and one.model == next(iter(data.models))
+    ]
+    return Plan(**vars(retrieval.plan(config, data)), sets=sets)
+
+
+def _notes(config: Config, data: RetrievalData) -> Iterator[str]:
+    seen: set[str] = set()
+    for one in designs(config, data):
+        if one.within or one.name in seen:
+            continue
+        seen.add(one.name)
+        found = sets_of(one)
+        if found["incomplete"]:
+            yield (
+                f"{one.name}: {found['incomplete']} of {found['sets']} sets lack an image of some "
+                "combination. They are ranked as they are; a pool's own shares are what skews "
+                "compare with."
+            )
+        if found["repeated"]:
+            yield (
+                f"{one.name}: {found['repeated']} of {found['sets']} sets have several images of "
+                "one combination."
+            )

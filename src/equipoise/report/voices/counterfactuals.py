@@ -1,0 +1,73 @@
+"""How the report speaks of audits of counterfactual sets: as of retrieval, by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import count, listed, source
+from equipoise.report.voices import Voice, retrieval
+
+
+def _question(result: AuditResult) -> str:
+    crossed = sorted({f.groups for f in result.findings}, key=lambda one: -one.count(" × "))
+    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    verb = "does" if len(models) == 1 else "do"
+    return (
+        f"Among images that differ in {crossed[0]} alone, whom {verb} {listed(models)} show first "
+        "for a prompt that names no attribute?"
+    )
+
+
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data = result.manifest.resolved.get("data", {})
+    data = data if isinstance(data, dict) else {}
+    n = max((finding.n for finding in result.findings), default=0)
+    sets, subject = data.get("sets", "set"), data.get("subject", "subject")
+    return (
+        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Each prompt ranks", f"the images of its own {subject}"),
+        ("Chance", f"the members of a {sets} exchange their groups; beside it, a random order"),
+        ("Prompts", _prompts(result)),
+    )
+
+
+def _prompts(result: AuditResult) -> str:
+    """Say what neutral prompts are: a table, or prefixes with each subject."""
+    queries = result.manifest.resolved.get("queries")
+    if isinstance(queries, dict):
+        return f"of {queries.get('table')}; those of one subject are averaged"
+    prefixes = result.manifest.resolved.get("prefixes")
+    if isinstance(prefixes, list):
+        return f"each subject after {listed([f'“{one}”' for one in prefixes])}, averaged"
+    return f"each subject after the prefixes of {prefixes}, averaged"
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import counterfactuals
+    from equipoise.report.sections.retrieval import curves
+
+    return (
+        counterfactuals.subjects,
+        counterfactuals.marginals,
+        counterfactuals.proportions,
+        curves,
+    )
+
+
+VOICE: Voice = replace(
+    retrieval.VOICE,
+    question=_question,
+    parts="subjects",
+    frames=MappingProxyType(
+        {
+            (metric, one): text.replace("queries", "subjects")
+            for (metric, one), text in retrieval.VOICE.frames.items()
+        }
+    ),
+    facts=_facts,
+    sections=_sections,
+)
