@@ -53,6 +53,10 @@ from equipoise.metrics.retrieval.measures import (
 )
 from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.retrieval.together import retrieval_measures
+from equipoise.metrics.shares.average import mean_share_mad
+from equipoise.metrics.shares.confusion import Confusion
+from equipoise.metrics.shares.corrected import corrected_shares
+from equipoise.metrics.shares.gap import share_gap
 from equipoise.metrics.similarity.favourites import favourite_gap
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.skewsize import mev_sweep, skewsize
@@ -61,6 +65,7 @@ __all__ = [
     "CARDS",
     "Card",
     "Choices",
+    "Confusion",
     "CosineScores",
     "Counts",
     "ImageSimilarities",
@@ -79,6 +84,7 @@ __all__ = [
     "concept_hit_rate",
     "concept_metrics",
     "concept_results",
+    "corrected_shares",
     "correlation",
     "correlation_p_value",
     "cosine_scores",
@@ -104,6 +110,7 @@ __all__ = [
     "max_skew",
     "mcas",
     "mean_distances",
+    "mean_share_mad",
     "measure",
     "mev_sweep",
     "min_skew",
@@ -121,6 +128,7 @@ __all__ = [
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "share_gap",
     "similarity_gap",
     "skew_at_k",
     "skewsize",

@@ -1,0 +1,173 @@
+"""Shares held against shares from outside: labour statistics, or equal ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import GroupValue
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import NOTHING, Against, Percentile
+from equipoise.metrics.shares.corrected import Shares, method_of, null_draws
+from equipoise.stats.chance import band, p_value
+from equipoise.stats.resampling import Exact
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LargestGap:
+    """Ends of the largest difference: those of every class together, at a shared level."""
+
+    drawn: Floats
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the ends."""
+        each = 1.0 - (1.0 - level) / self.drawn.shape[1]
+        ends = [Percentile(column)(each) for column in self.drawn.T]
+        low = max(max(a, -b, 0.0) for a, b in ends)
+        high = max(max(abs(a), abs(b)) for a, b in ends)
+        return low, high
+
+
+def share_gap(
+    shares: Estimate, outside: Mapping[str, float] | Literal["uniform"] = "uniform"
+) -> Estimate:
+    """Largest difference between the shares of classes and shares from outside.
+
+    Parameters
+    ----------
+    shares : Estimate
+        What `corrected_shares` returned, with its draws.
+    outside : mapping of class to number, or "uniform"
+        Shares or counts to hold them against, such as labour statistics; taken as known without
+        error, and divided by their sum over the classes.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: simultaneous over classes. Chance and p: what is
+        found where true shares are those from outside. `.by` has the signed "share_difference" of
+        every class, with its own interval and two-sided p.
+
+    Raises
+    ------
+    InputError
+        When the estimate is another, a class has no number from outside, or numbers are negative,
+        not finite or all 0.
+    """
+    found = shares.ends
+    if not isinstance(found, Shares):
+        raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
+    classes = found.classified.classes
+    target = _target(classes, outside)
+    apart = found.observed - target
+    value = float(np.abs(apart).max())
+    null = _null(found, target)
+    held = _held(None if null is None else np.abs(null).max(axis=1), value, found, outside)
+    drawn = None if found.boot is None else found.boot - target
+    ends: Ends = no_ends if drawn is None else LargestGap(drawn)
+    parts = [
+        _part(found, index, target, drawn, null, outside, shares.reason)
+        for index in range(len(classes))
+    ]
+    return Estimate(
+        metric="share_gap",
+        value=value,
+        n=shares.n,
+        method=method_of(found).replace("draws", "draws, simultaneous over classes,", 1),
+        reference=shares.reference,
+        params={
+            **shares.params,
+            "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
+        },
+        chance=held.chance,
+        no_chance="" if held.chance else shares.reason or "no resampling was asked for",
+        p_value=held.p_value,
+        null=held.null,
+        by=parts_to_table(parts),
+        excluded=shares.excluded,
+        unit=shares.unit,
+        reason=shares.reason,
+        ends=ends,
+    )
+
+
+def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Floats:
+    if isinstance(outside, str):
+        if outside != "uniform":
+            raise InputError(f"outside: {outside!r}; expected 'uniform' or a number for each class")
+        return np.full(len(classes), 1.0 / len(classes))
+    if missing := [one for one in classes if one not in outside]:
+        raise InputError(f"outside: none for class {missing[0]!r}; expected one for each")
+    numbers = np.array([float(outside[one]) for one in classes])
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
+        raise InputError(
+            f"outside: {numbers.tolist()}; expected shares or counts, at least 0 and not all 0"
+        )
+    return np.asarray(numbers / numbers.sum())
+
+
+def _null(found: Shares, target: Floats) -> Floats | None:
+    if found.null is None or found.resampling is None:
+        return None
+    draws = found.classified.under(target, null_draws(found.resampling), found.seed)
+    return np.asarray(draws - target)
+
+
+def _held(
+    null: Floats | None,
+    value: float,
+    found: Shares,
+    outside: object,
+    harm: Literal["higher", "either"] = "higher",
+) -> Against:
+    if null is None or found.resampling is None or math.isnan(value):
+        return NOTHING
+    finest = 0.0 if isinstance(found.resampling, Exact) else found.resampling.resolution
+    what = "equal" if isinstance(outside, str) else "those from outside"
+    text = f"true shares are {what}; {len(null)} draws of images and labelled images"
+    tested = p_value(null, value, harm, resolution=finest)
+    return Against(band(null, method=text), tested.value, f"{text}; {tested.method}")
+
+
+def _part(
+    found: Shares,
+    index: int,
+    target: Floats,
+    drawn: Floats | None,
+    null: Floats | None,
+    outside: object,
+    reason: str,
+) -> Part:
+    name = found.classified.classes[index]
+    level = 0.95 if found.resampling is None else found.resampling.level
+    value = float(found.observed[index] - target[index])
+    low, high = no_ends(level) if drawn is None else Percentile(drawn[:, index])(level)
+    held = _held(None if null is None else null[:, index], value, found, outside, "either")
+    share = float(found.observed[index])
+    used = int(found.classified.said.sum())
+    return Part(
+        "share_difference",
+        name,
+        value,
+        low,
+        high,
+        chance=held.chance.mean if held.chance else math.nan,
+        chance_low=held.chance.low if held.chance else math.nan,
+        chance_high=held.chance.high if held.chance else math.nan,
+        p_value=math.nan if held.p_value is None else held.p_value,
+        n=used,
+        by_group=(
+            GroupValue(name, (name,), used, share, low + target[index], high + target[index]),
+        ),
+        reason=reason,
+        shows="share",
+    )

@@ -1,0 +1,331 @@
+"""Shares corrected for the errors of a classifier, and held against shares from outside."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.associations.scores import association_score
+from equipoise.metrics.shares.average import mean_share_mad
+from equipoise.metrics.shares.confusion import Confusion
+from equipoise.metrics.shares.corrected import corrected_shares
+from equipoise.metrics.shares.gap import share_gap
+from equipoise.metrics.shares.solving import inverted, likeliest
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}
+FEW = Bootstrap(300, 300)
+
+
+def shares(estimate: Estimate, metric: str = "corrected_share") -> dict[str, float]:
+    return {one.subject: one.value for one in estimate.parts if one.metric == metric}
+
+
+def test_two_classes_by_hand() -> None:
+    found = corrected_shares({"a": 60, "b": 40}, TWO, resampling=None)
+    # What is said less what the other class would give, over the difference of the rates.
+    assert shares(found) == pytest.approx({"a": 4 / 7, "b": 3 / 7})
+    assert shares(found, "raw_share") == pytest.approx({"a": 0.6, "b": 0.4})
+    assert found.value == pytest.approx(1 / 7)
+    assert found.metric == "share_mad"
+    assert found.n == {"images": 100, "labelled": 200}
+    assert math.isnan(found.interval().low)
+
+
+def test_three_classes_and_an_outcome_that_is_none_by_hand() -> None:
+    rates = np.array([[80, 10, 0, 10], [10, 70, 10, 10], [0, 20, 60, 20]])
+    true = np.array([0.5, 0.3, 0.2])
+    outcomes = ("x", "y", "z", "unknown")
+    said = dict(zip(outcomes, np.rint(1000 * true @ rates / 100).astype(int).tolist(), strict=True))
+    assert said == {"x": 430, "y": 300, "z": 150, "unknown": 120}
+    found = corrected_shares(said, Confusion(outcomes[:3], outcomes, rates), resampling=None)
+    assert shares(found) == pytest.approx({"x": 0.5, "y": 0.3, "z": 0.2}, abs=1e-6)
+
+
+def test_shares_outside_of_zero_to_one_are_those_of_the_border() -> None:
+    said = {"a": 95, "b": 5}
+    plain = corrected_shares(said, TWO, method="inverse", resampling=None)
+    assert shares(plain)["a"] == pytest.approx(0.75 / 0.7)
+    likely = corrected_shares(said, TWO, resampling=None)
+    assert shares(likely) == pytest.approx({"a": 1.0, "b": 0.0})
+
+
+def test_a_class_that_is_set_aside_is_no_part_of_the_shares() -> None:
+    counts = {
+        "man": {"man": 90, "woman": 10},
+        "woman": {"man": 10, "woman": 90},
+        "no person": {"no person": 100},
+    }
+    said = {"man": 33, "woman": 17, "no person": 50}
+    found = corrected_shares(said, counts, aside=["no person"], resampling=FEW)
+    # Of 50 images with a person (0.66 - 0.1) / 0.8.
+    assert shares(found) == pytest.approx({"man": 0.7, "woman": 0.3})
+    assert found.chance is not None
+    assert found.chance.mean < found.value
+
+
+def test_without_labelled_images_the_classifier_is_taken_at_its_word() -> None:
+    found = corrected_shares({"a": 30, "b": 10, "?": 5}, None, classes=["a", "b"], resampling=FEW)
+    assert shares(found) == pytest.approx({"a": 0.75, "b": 0.25})
+    assert found.excluded == {"said ?: no class": 5}
+    assert found.params["corrected"] is False
+    assert "not corrected" in found.method
+
+
+def test_what_the_labelled_images_were_never_called_is_left_out_and_counted() -> None:
+    found = corrected_shares({"a": 60, "b": 40, "giraffe": 7}, TWO, resampling=None)
+    assert shares(found)["a"] == pytest.approx(4 / 7)
+    assert found.excluded == {"said giraffe: of no labelled image": 7}
+
+
+def test_labels_one_by_one_are_counted_and_missing_ones_left_out() -> None:
+    labels = np.array(["a"] * 60 + ["b"] * 40 + [None] * 3, dtype=object)
+    found = corrected_shares(labels, TWO, resampling=None)
+    assert shares(found)["a"] == pytest.approx(4 / 7)
+    assert found.excluded == {"nothing was said": 3}
+
+
+@pytest.mark.parametrize(
+    ("confusion", "reason"),
+    [
+        (
+            {"a": {"a": 51, "b": 49}, "b": {"a": 49, "b": 51}},
+            "the condition number of the confusion matrix is 50, above 20",
+        ),
+        ({"a": {"a": 90}, "b": {"a": 80}}, "the condition number of the confusion matrix is inf"),
+        ({"a": {"a": 90, "b": 1}, "b": {"b": 4}}, "fewer than 10 labelled images (b: 4)"),
+    ],
+)
+def test_what_cannot_be_estimated_says_why(confusion: Any, reason: str) -> None:
+    found = corrected_shares({"a": 60, "b": 40}, confusion, resampling=FEW)
+    assert not found.estimable
+    assert found.reason.startswith(reason)
+    assert all(math.isnan(one) for one in shares(found).values())
+    assert all(p.reason.startswith(reason) for p in found.parts if p.metric == "corrected_share")
+    gap = share_gap(found)
+    assert math.isnan(gap.value)
+    assert gap.reason == found.reason
+
+
+def test_no_image_at_all_is_not_estimable() -> None:
+    assert corrected_shares({"a": 0, "b": 0}, TWO).reason == "no image was named"
+    nobody = corrected_shares({"c": 4}, None, classes=["a", "b"])
+    assert nobody.reason == "no image was named"
+
+
+def test_intervals_grow_with_fewer_labelled_images_and_with_units() -> None:
+    few = {"a": {"a": 18, "b": 2}, "b": {"a": 4, "b": 16}}
+    labels = ["a"] * 60 + ["b"] * 40
+    units = [f"seed {place // 10}" for place in range(100)]
+    widths = [
+        one.interval().high - one.interval().low
+        for one in (
+            _first(corrected_shares(labels, TWO, resampling=FEW)),
+            _first(corrected_shares(labels, few, resampling=FEW)),
+            _first(corrected_shares(labels, TWO, units=units, resampling=FEW)),
+        )
+    ]
+    assert widths[1] > 1.3 * widths[0]
+    assert widths[2] > 1.3 * widths[0]
+    clustered = corrected_shares(labels, TWO, units=units, resampling=FEW)
+    assert clustered.unit == "unit"
+    assert clustered.params["effective_images"] < 15
+
+
+def _first(estimate: Estimate) -> Estimate:
+    """The largest gap is one number with the interval of the shares."""
+    return share_gap(estimate)
+
+
+def test_images_of_units_of_their_own_are_independent() -> None:
+    labels = ["a"] * 30 + ["b"] * 20
+    own = corrected_shares(labels, TWO, units=[str(i) for i in range(50)], resampling=FEW)
+    plain = corrected_shares(labels, TWO, resampling=FEW)
+    assert own.interval() == plain.interval()
+
+
+def test_equal_shares_are_at_the_level_of_chance_and_unequal_ones_are_not() -> None:
+    equal = corrected_shares({"a": 55, "b": 45}, TWO, resampling=FEW)
+    assert equal.p_value is not None
+    assert equal.p_value > 0.2
+    unequal = corrected_shares({"a": 85, "b": 15}, TWO, resampling=FEW)
+    assert unequal.p_value is not None
+    assert unequal.p_value < 0.01
+    assert unequal.chance is not None
+    assert 0 < unequal.chance.mean < 0.3 < unequal.excess
+
+
+def test_the_gap_to_shares_from_outside_by_hand() -> None:
+    found = corrected_shares({"a": 60, "b": 40}, TWO, resampling=FEW)
+    gap = share_gap(found, {"a": 20, "b": 80})
+    assert gap.value == pytest.approx(4 / 7 - 0.2)
+    by_class = shares(gap, "share_difference")
+    assert by_class == pytest.approx({"a": 4 / 7 - 0.2, "b": 3 / 7 - 0.8})
+    assert gap.p_value is not None
+    assert gap.p_value < 0.01
+    ends = gap.interval()
+    assert 0 < ends.low < gap.value < ends.high
+    assert all(one.p_value < 0.02 for one in gap.parts)
+    same = share_gap(found, {"a": 4, "b": 3})
+    assert same.p_value is not None
+    assert same.p_value > 0.3
+    assert same.interval().low == 0.0
+
+
+def test_the_same_draws_whatever_the_order_of_images_and_classes() -> None:
+    labels = np.array(["a"] * 60 + ["b"] * 40)
+    first = corrected_shares(labels, TWO, resampling=FEW, rng=3)
+    again = corrected_shares(labels[::-1], TWO, resampling=FEW, rng=3)
+    assert first.interval() == again.interval()
+    other = corrected_shares(labels, TWO, resampling=FEW, rng=4)
+    assert first.interval() != other.interval()
+
+
+def test_the_mean_over_sets_of_images() -> None:
+    given = {
+        name: corrected_shares({"a": a, "b": 100 - a}, TWO, resampling=FEW, name=name)
+        for name, a in (("x", 80), ("y", 30))
+    }
+    found = mean_share_mad(given)
+    assert found.value == pytest.approx(sum(one.value for one in given.values()) / 2)
+    assert found.p_value is not None
+    assert found.p_value < 0.01
+    assert found.interval().low < found.value < found.interval().high
+    lost = corrected_shares({"a": 0, "b": 0}, TWO, resampling=FEW)
+    assert mean_share_mad({**given, "z": lost}).excluded == {"not estimable": 1}
+
+
+def test_counts_of_labelled_images_and_of_labels_are_the_same() -> None:
+    true = ["a"] * 100 + ["b"] * 100 + ["a", ""]
+    said = ["a"] * 90 + ["b"] * 10 + ["a"] * 20 + ["b"] * 80 + [None, "a"]
+    known, left_out = Confusion.of_labels(
+        np.array(true, dtype=object), np.array(said, dtype=object)
+    )
+    assert left_out >= 1
+    assert known.counts[:2, :2].tolist() == Confusion.of_counts(TWO).counts.tolist()
+    assert known.accuracy[:2] == pytest.approx([0.9, 0.8])
+
+
+@given(
+    st.lists(st.floats(0.02, 1.0), min_size=3, max_size=3),
+    st.lists(st.floats(0.0, 0.4), min_size=3, max_size=3),
+    st.lists(st.integers(0, 60), min_size=3, max_size=3).filter(any),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_other_shares_are_likelier_than_those_found(
+    right: list[float], wrong: list[float], said: list[int]
+) -> None:
+    rates = np.diag(right) + np.roll(np.diag(wrong), 1, axis=1) + 0.05
+    rates /= rates.sum(axis=1, keepdims=True)
+    share = np.array(said, dtype=float)[None] / sum(said)
+    found = likeliest(share, rates[None])[0]
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0).all()
+
+    def loss(shares: Any) -> float:
+        return float(-(share[0] * np.log(np.maximum(shares @ rates, 1e-12))).sum())
+
+    others = np.random.default_rng(0).dirichlet(np.full(3, 0.5), size=400)
+    near = 0.98 * found + 0.02 * others
+    assert loss(found) <= min(map(loss, (*others, *near))) + 1e-9
+
+
+def test_more_outcomes_than_classes_invert_by_least_squares() -> None:
+    rates = np.array([[[0.8, 0.1, 0.1], [0.1, 0.6, 0.3]]])
+    said = np.array([[0.25, 0.75]]) @ rates[0]
+    assert inverted(said, rates)[0] == pytest.approx([0.25, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: corrected_shares({"a": -1, "b": 2}, TWO),
+            "a: -1; expected a whole number of images, at least 0",
+        ),
+        (
+            lambda: corrected_shares({"a": 1.5, "b": 2}, TWO),
+            "a: 1.5; expected a whole number of images, at least 0",
+        ),
+        (
+            lambda: corrected_shares({"a": 1, "b": 2}, TWO, units=["x"]),
+            "units: counts have none; give what was said of each image",
+        ),
+        (
+            lambda: corrected_shares(["a", "b"], TWO, units=["x"]),
+            "units: 1; expected 2, one for each image",
+        ),
+        (
+            lambda: corrected_shares({"a": 1}, TWO, classes=["a"]),
+            r"classes: \['a'\]; expected at least two, each once",
+        ),
+        (
+            lambda: corrected_shares({"a": 1}, {"a": {"a": 0}, "b": {"b": 0}}),
+            "confusion: no labelled image; expected counts by true class",
+        ),
+        (
+            lambda: corrected_shares({"a": 1, "b": 1}, TWO, method="guess"),  # type: ignore[arg-type]
+            "method: 'guess'; expected 'likelihood' or 'inverse'",
+        ),
+        (
+            lambda: corrected_shares({"a": 1, "b": 1}, TWO, resampling=Exact()),
+            r"resampling=Exact: shares are drawn; use Bootstrap\(\)",
+        ),
+        (
+            lambda: Confusion.of_labels(["a"], ["a", "b"]),
+            "true labels: 1; predicted: 2; expected as many",
+        ),
+        (
+            lambda: Confusion.of_labels(np.array([None], object), np.array(["a"], object)),
+            "true labels: none of 1 images has one and a predicted one",
+        ),
+        (
+            lambda: share_gap(association_score([[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]])),
+            "shares: association_score is not what corrected_shares returned",
+        ),
+        (
+            lambda: share_gap(corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), {"a": 1}),
+            "outside: none for class 'b'; expected one for each",
+        ),
+        (
+            lambda: share_gap(
+                corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), {"a": -1, "b": 1}
+            ),
+            r"outside: \[-1.0, 1.0\]; expected shares or counts, at least 0 and not all 0",
+        ),
+        (
+            lambda: share_gap(corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), "even"),  # type: ignore[arg-type]
+            "outside: 'even'; expected 'uniform' or a number for each class",
+        ),
+        (
+            lambda: mean_share_mad({"x": corrected_shares({"a": 0, "b": 0}, TWO)}),
+            "estimates: none is estimable; expected at least one",
+        ),
+        (
+            lambda: mean_share_mad(
+                {
+                    str(seed): corrected_shares({"a": 9, "b": 1}, TWO, rng=seed, resampling=FEW)
+                    for seed in (0, 1)
+                }
+            ),
+            "estimates: drawn with other seeds or numbers of draws; use the same",
+        ),
+    ],
+)
+def test_input_that_cannot_be_used_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_permutation_gives_p_and_no_interval() -> None:
+    found = corrected_shares({"a": 80, "b": 20}, TWO, resampling=Permutation(200))
+    assert found.p_value is not None
+    assert math.isnan(found.interval().low)
+    assert found.method == "none: use Bootstrap()"

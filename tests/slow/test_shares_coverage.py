@@ -1,0 +1,62 @@
+"""Corrected shares on simulated images: intervals cover, tests keep their level."""
+
+import math
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.shares.corrected import corrected_shares
+from equipoise.stats.resampling import Bootstrap
+
+pytestmark = pytest.mark.slow
+
+Floats = npt.NDArray[np.float64]
+SAMPLES = 400
+SIZES = [(64, 300), (100, 50), (400, 100), (64, 30)]
+
+
+def shares_of(kind: str, classes: int) -> Floats:
+    if kind == "equal":
+        return np.asarray(np.full(classes, 1 / classes))
+    if kind == "skewed":
+        return np.asarray(np.r_[0.7, np.full(classes - 1, 0.3 / (classes - 1))])
+    if classes == 2:
+        return np.array([1.0, 0.0])
+    return np.asarray(np.r_[0.9, np.full(classes - 2, 0.1 / (classes - 2)), 0.0])
+
+
+def found(true: Floats, right: float, n: int, labelled: int, seed: int) -> Estimate:
+    """Draw a classifier's labels and images anew, with an outcome "unknown"."""
+    rng = np.random.default_rng(seed)
+    classes = len(true)
+    rates = np.full((classes, classes + 1), (1 - right) / classes)
+    rates[np.arange(classes), np.arange(classes)] = right
+    names = [*(f"c{place}" for place in range(classes)), "unknown"]
+
+    def drawn(many: int, shares: Floats) -> dict[str, int]:
+        return dict(zip(names, rng.multinomial(many, shares).tolist(), strict=True))
+
+    known = {name: drawn(labelled, row) for name, row in zip(names[:-1], rates, strict=True)}
+    said = drawn(n, true @ rates)
+    return corrected_shares(said, known, resampling=Bootstrap(400, 200), rng=seed)
+
+
+@pytest.mark.parametrize(("classes", "right"), [(2, 0.95), (2, 0.75), (3, 0.9), (6, 0.95)])
+@pytest.mark.parametrize("kind", ["equal", "skewed", "extreme"])
+def test_intervals_cover_the_true_shares(classes: int, right: float, kind: str) -> None:
+    true, hits = shares_of(kind, classes), []
+    for (n, labelled), seed in product(SIZES, range(SAMPLES // len(SIZES))):
+        one = found(true, right, n, labelled, seed)
+        ends = [(p.low, p.high) for p in one.parts if p.metric == "corrected_share"]
+        hits.append([low <= share <= high for (low, high), share in zip(ends, true, strict=True)])
+    # Three standard errors of what 400 samples show of 94.5 %, and never below 0.93 less one.
+    assert np.mean(hits) >= 0.93 - math.sqrt(0.95 * 0.05 / (SAMPLES * min(classes - 1, 2)))
+
+
+def test_the_test_of_equal_shares_keeps_its_level() -> None:
+    ps = [found(shares_of("equal", 3), 0.8, 100, 60, seed).p_value for seed in range(SAMPLES)]
+    rejected = np.mean([p is not None and p <= 0.05 for p in ps])
+    assert rejected <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / SAMPLES)
