@@ -216,6 +216,18 @@ def comparison() -> AuditResult:
     return AuditResult(found, base.manifest, tables)
 
 
+def comparison_of_subjects() -> AuditResult:
+    """Two models compared over the subjects that both have."""
+    base = comparison()
+    row = ("a", "b", "max_skew", "race", "default", "doctor", 1.0, 0.2, "disparity",
+           "below threshold", "went")  # fmt: skip
+    columns = (
+        "model_a model_b metric groups version subject value_a value_b verdict_a verdict_b change"
+    )
+    found = tuple(replace(f, unit="subject") for f in base.findings)
+    return AuditResult(found, base.manifest, {"changes": table(columns, [row])})
+
+
 def hostile() -> AuditResult:
     """Labels that try to leave their place in the page."""
     attack = "</script><script>alert(1)</script>"

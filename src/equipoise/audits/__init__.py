@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from equipoise.audits.auditing import load, plan, prepare, run
     from equipoise.audits.comparison.comparing import compare
+    from equipoise.audits.comparison.results import compare_results, together
     from equipoise.audits.config import load_config, parse_config
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.demonstrating import demo
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AuditConfig": "config_sections",
     "compare": "comparison.comparing",
+    "compare_results": "comparison.results",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating_scenes",
     "load": "auditing",
@@ -21,11 +23,13 @@ _HOMES = {
     "plan": "auditing",
     "prepare": "auditing",
     "run": "auditing",
+    "together": "comparison.results",
 }
 
 __all__ = [
     "AuditConfig",
     "compare",
+    "compare_results",
     "demo",
     "demo_scenes",
     "load",
@@ -34,6 +38,7 @@ __all__ = [
     "plan",
     "prepare",
     "run",
+    "together",
 ]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.names import title
-from equipoise.report.text import interval, number, percent
+from equipoise.report.text import interval, number, percent, plural
 
 AUDIT = "comparison"
 
@@ -141,14 +142,46 @@ def oriented(finding: Finding, pair: Pair) -> tuple[float, float, float]:
     return value, low, high
 
 
+def over_subjects(finding: Finding) -> bool:
+    """Whether a finding compares two models over the subjects that both have."""
+    return is_comparison(finding) and finding.unit == "subject"
+
+
+def _tested(finding: Finding) -> bool:
+    return over_subjects(finding) and math.isfinite(finding.q_value)
+
+
+def changed(result: AuditResult) -> list[str]:
+    """Say of each pair of models how many disparities went, stayed and came."""
+    if "changes" not in result.tables:
+        return []
+    pairs: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in result.tables["changes"].to_pylist():
+        pairs.setdefault((row["model_a"], row["model_b"]), []).append(row)
+    return [_changed(*pair, found) for pair, found in pairs.items()]
+
+
+def _changed(first: str, second: str, found: Sequence[dict[str, str]]) -> str:
+    many = Counter(row["change"] for row in found)
+    below = sum(row["change"] == "went" and row["verdict_b"] == "below threshold" for row in found)
+    there = plural(many["went"] + many["stayed"], "disparity", "disparities")
+    went = f"{many['went']} {'is' if many['went'] == 1 else 'are'} none of {second}"
+    sure = f", {below} of these below the threshold and the others inconclusive"
+    return (
+        f"Of {there} of {first}, {went}{sure if many['went'] else ''}; "
+        f"{many['stayed']} stayed, and {many['came']} came."
+    )
+
+
 def leading(findings: Sequence[Finding]) -> list[Finding]:
     """Return what a reader wants first of each pair: accuracy, and the worst group.
 
     Of several sets of groups, the one where the worst groups are farthest apart.
     """
     pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
-    chosen = []
+    chosen: list[Finding] = []
     for pair in pairs:
+        chosen += (one for one in findings if one.model == pair and _tested(one))
         for metric in ("accuracy", "worst_group_accuracy"):
             found = [
                 one

@@ -101,6 +101,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         findings.evidence,
         models.models,
         differences.differences,
+        differences.changes,
         differences.ranking,
         differences.disagreements,
         classes.effect_sizes,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,21 +27,22 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
 @json_option
 def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Compare models, paired by image.
+    """Compare models, paired by image or by subject.
 
     The models are those of one RUN, or of several runs about the same images.
 
     Paired differences with intervals and tests, a ranking with its uncertainty, and the metrics
-    that disagree about who is better.
+    that disagree about who is better. Runs of kinds other than predictions are compared subject by
+    subject, with the disparities that went and came; runs of several kinds make one report.
     """
-    from equipoise import audits, report
+    from equipoise import report
     from equipoise.cli.summary import facts
     from equipoise.evidence import new_run
 
     target = out or Path("runs", "compare")
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
-            result = audits.compare(_read_all(runs), progress=progress)
+            result = _compared(runs, progress)
         report.write(result, folder)
     if as_json:
         say_json(facts(result, target) | _tables(result))
@@ -50,9 +50,26 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: 
         _show(result, target)
 
 
-def _read_all(runs: tuple[Path, ...]) -> dict[str, tuple[Config, PredictionData]]:
+def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
+    """Compare runs of predictions image by image, those of other kinds subject by subject."""
+    from equipoise import audits
+
+    read = _read_all(runs)
+    kinds = dict.fromkeys(str(run.manifest.resolved.get("audit")) for run in read.values())
+    compared = []
+    for kind in kinds:
+        own = {name: run for name, run in read.items() if run.manifest.resolved["audit"] == kind}
+        if kind == "predictions":
+            paths = dict(zip(read, runs, strict=True))
+            labelled = {name: _predictions(run, paths[name]) for name, run in own.items()}
+            compared.append(audits.compare(labelled, progress=progress))
+        else:
+            compared.append(audits.compare_results(own))
+    return audits.together(compared)
+
+
+def _read_all(runs: tuple[Path, ...]) -> dict[str, AuditResult]:
     from equipoise.core.errors import RunError
-    from equipoise.evidence import read_predictions
     from equipoise.report import read
 
     names = [
@@ -60,25 +77,21 @@ def _read_all(runs: tuple[Path, ...]) -> dict[str, tuple[Config, PredictionData]
     ]
     if len(set(names)) < len(names):
         raise RunError("the same run is given twice; expected different runs")
-    resolved = [read(path).manifest.resolved for path in runs]
-    return {
-        name: (_config(values, path), read_predictions(path))
-        for name, path, values in zip(names, runs, resolved, strict=True)
-    }
+    found = {name: read(path) for name, path in zip(names, runs, strict=True)}
+    for name, run in found.items():
+        if any(one.audit == "comparison" for one in run.findings):
+            raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
+    return found
 
 
-def _config(values: Mapping[str, Any], run: Path) -> Config:
+def _predictions(run: AuditResult, path: Path) -> tuple[Config, PredictionData]:
     from equipoise.audits.config import parse_config
     from equipoise.audits.predictions.config import Config
-    from equipoise.core.errors import RunError
+    from equipoise.evidence import read_predictions
 
-    config = parse_config(values, source=str(run / "manifest.json"))
-    if not isinstance(config, Config):
-        raise RunError(
-            f"{run}: an audit of {config.audit}; expected audits of predictions. To do: name all "
-            "models in one configuration, whose report sets them side by side"
-        )
-    return config
+    config = parse_config(run.manifest.resolved, source=str(path / "manifest.json"))
+    assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
+    return config, read_predictions(path)
 
 
 _SHOWN = {
@@ -99,20 +112,22 @@ _SHOWN = {
 
 
 def _tables(result: AuditResult) -> dict[str, object]:
-    names = (*_SHOWN, "disagreements")
+    names = (*_SHOWN, "disagreements", "changes")
     return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
 
 
 def _show(result: AuditResult, run: Path) -> None:
-    from equipoise.report.comparison import leading
+    from equipoise.report.comparison import changed, leading
     from equipoise.report.words import sentence
 
     for finding in leading(result.findings):
         say(f"- {sentence(finding)}")
-    for row in result.tables["disagreements"].to_pylist():
-        say(f"- disagreement: {row['sentence']}")
+    for text in (*changed(result), *_disagreements(result)):
+        say(f"- {text}")
     say()
     for name, columns in _SHOWN.items():
+        if name not in result.tables:
+            continue
         rows = [row for row in result.tables[name].to_pylist() if not row.get("subject")]
         say(f"{name}:")
         say_table(columns, [[_cell(column, row[column]) for column in columns] for row in rows])
@@ -120,6 +135,13 @@ def _show(result: AuditResult, run: Path) -> None:
     for text in result.manifest.notes:
         say(f"note: {text}")
     say(f"report: {run / 'report.html'}")
+
+
+def _disagreements(result: AuditResult) -> list[str]:
+    if "disagreements" not in result.tables:
+        return []
+    found = result.tables["disagreements"].to_pylist()
+    return [f"disagreement: {row['sentence']}" for row in found]
 
 
 def _cell(column: str, value: object) -> str:

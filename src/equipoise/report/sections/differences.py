@@ -6,10 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import charts, comparison_charts
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table, Words
-from equipoise.report.comparison import Pair, is_comparison, oriented, pair_of
+from equipoise.report.comparison import (
+    Pair,
+    changed,
+    is_comparison,
+    oriented,
+    over_subjects,
+    pair_of,
+)
 from equipoise.report.names import title
 from equipoise.report.sections.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent, plural
@@ -51,7 +58,8 @@ def differences(result: AuditResult) -> Section | None:
             pairs.setdefault(finding.model, []).append(finding)
     if not pairs:
         return None
-    blocks: list[Block] = [Words((_KEY,), "note")]
+    over = all(over_subjects(one) for found in pairs.values() for one in found)
+    blocks: list[Block] = [Words((_KEY_SUBJECTS if over else _KEY,), "note")]
     for found in [*pairs.values()][:PAIRS]:
         blocks += _of_pair(found)
     if len(pairs) > PAIRS:
@@ -64,6 +72,13 @@ _KEY = (
     "Each line is a difference on the same images, with its interval, turned so that the side says "
     "which model is better; the dashed line is no difference. Of single classes, the twelve "
     "largest are drawn."
+)
+
+
+_KEY_SUBJECTS = (
+    "Each line is a mean difference over the subjects that both models have, of how far each is "
+    "from 0, with its interval, turned so that the side says which model is better; the dashed "
+    "line is no difference."
 )
 
 
@@ -119,8 +134,9 @@ def _row(finding: Finding, pair: Pair) -> dict[str, Any]:
 def _table(found: Sequence[Finding]) -> Table:
     pairs = [pair for finding in found if (pair := pair_of(finding))]
     one = pairs[0]
+    units = "#Subjects" if all(map(over_subjects, found)) else "#Images"
     columns = ["Metric", "Class", "Groups", f"#{one.second}", f"#{one.first}", "#Difference",
-               "#Interval", "Verdict", "Worse", "#q", "#Images", "Reason"]  # fmt: skip
+               "#Interval", "Verdict", "Worse", "#q", units, "Reason"]  # fmt: skip
     cells = [
         (
             title(f.metric), f.subject, scope(f.groups, f.version), number(pair.values[1]),
@@ -185,3 +201,40 @@ def disagreements(result: AuditResult) -> Section | None:
     note = "Pairs of metrics that both have a verdict of difference, in opposite directions."
     blocks: tuple[Block, ...] = (Words((note,), "note"), Words(items, "list"))
     return Section("disagreements", "Where metrics disagree", blocks)
+
+
+def changes(result: AuditResult) -> Section | None:
+    """Which disparities went, which stayed and which came, subject by subject."""
+    found = rows(result, "changes")
+    if not found:
+        return None
+    blocks: list[Block] = [Words(tuple(changed(result)), "list"), Words((_CHANGES,), "note")]
+    for (first, second), pair in panels(found, "model_a", "model_b").items():
+        shown = [row for row in pair if row["change"] != "never there"]
+        cells = [
+            (
+                row["change"], row["subject"] or "the whole", title(row["metric"]),
+                scope(row["groups"], row["version"]), number(row["value_a"]),
+                Badge(Verdict(row["verdict_a"])), number(row["value_b"]),
+                Badge(Verdict(row["verdict_b"])),
+            )
+            for row in sorted(shown, key=_gain)
+        ]  # fmt: skip
+        columns = ["What became of it", "Subject", "Metric", "Groups", f"#{first}", "Verdict",
+                   f"#{second}", "Verdict"]  # fmt: skip
+        caption = f"Disparities of {first} or {second}"
+        blocks.append(Table.of(caption, columns, cells, source="changes", limit=60))
+    return Section("changes", "Which disparities went, and which came", tuple(blocks))
+
+
+_CHANGES = (
+    "A disparity went where the first model has one and the second has none. That is a change of "
+    "the verdict, which is no test of the difference: those over all subjects are under “How the "
+    "models differ”."
+)
+
+
+def _gain(row: Mapping[str, Any]) -> tuple[int, float]:
+    """Order what became of disparities: went, stayed, came; the largest change first."""
+    order = ("went", "stayed", "came")
+    return order.index(row["change"]), -abs(abs(row["value_b"]) - abs(row["value_a"]))

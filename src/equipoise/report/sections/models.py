@@ -23,7 +23,8 @@ Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
 def models(result: AuditResult) -> Section | None:
     """The models side by side, as a table and as points."""
     if compares(result):
-        return Section("models", "The models side by side", tuple(side_by_side(result)))
+        tables = tuple(side_by_side(result))
+        return Section("models", "The models side by side", tables) if tables else None
     wholes = _wholes(result)
     if len({model for found in wholes.values() for model, _ in found}) < 2:
         return None

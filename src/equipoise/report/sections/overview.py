@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Family
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
-from equipoise.report.comparison import compares, models_of
+from equipoise.report.comparison import compares, models_of, over_subjects
 from equipoise.report.sections.tables import distinct, panels, rows
 from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import voice
@@ -54,6 +54,8 @@ def _question(result: AuditResult) -> str:
 
 def _question_between(models: Sequence[str], groups: Sequence[str], target: object) -> str:
     of = " and of ".join(groups)
+    if target is None:
+        return f"Which of {listed(models)} treats the groups of {of} more alike?"
     alike = f", and which treats the groups of {of} more alike" if groups else ""
     task = f", when the answer asked for is {target}" if target else ""
     return f"Which of {listed(models)} is right more often{alike}{task}?"
@@ -64,7 +66,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     # Findings without a p-value were not tested.
     families = [one.family for one in result.findings if math.isfinite(one.p_value)]
     spoken = voice(result.findings[0].audit) if result.findings else None
-    parts = spoken.parts if spoken else "classes"
+    parts = spoken.parts if spoken else _parts(result)
     tested = (
         f"{plural(families.count(Family.LEAF), 'test')} of single {parts}, "
         f"{plural(families.count(Family.COMPOSITE), 'test')} over all {parts}; "
@@ -76,20 +78,42 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Models", listed(models_of(result), 12)),
         ("Groups", _groups_text(result)),
         ("Tests", tested),
-        ("Paired", _PAIRED if compares(result) else ""),
+        ("Paired", " ".join(_paired(result))),
         ("Made", f"{manifest.started}, seed {manifest.seed}"),
     ]
     return tuple((name, text) for name, text in pairs if text)
 
 
+def _parts(result: AuditResult) -> str:
+    return "subjects" if all(map(over_subjects, result.findings)) else "classes"
+
+
 def _images(result: AuditResult) -> tuple[tuple[str, str], ...]:
-    data, n = _data(result), max((finding.n for finding in result.findings), default=0)
+    data = _data(result)
+    images = [finding.n for finding in result.findings if not over_subjects(finding)]
+    subjects = [finding.n for finding in result.findings if over_subjects(finding)]
     return (
-        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Images", f"{count(max(images))}, from {source(data)}" if images else ""),
+        ("Subjects", f"up to {count(max(subjects))}" if subjects else ""),
         ("Target", str(data.get("target", ""))),
     )
 
 
+def _paired(result: AuditResult) -> Iterator[str]:
+    """Say how models are held against each other."""
+    if not compares(result):
+        return
+    subjects = [over_subjects(finding) for finding in result.findings]
+    if not all(subjects):
+        yield _PAIRED
+    if any(subjects):
+        yield _PAIRED_SUBJECTS
+
+
+_PAIRED_SUBJECTS = (
+    "over the subjects that two models have in common, each of which is one pair: intervals are "
+    "Student's, tests flip the signs of the differences"
+)
 _PAIRED = (
     "all models are held against the same images: intervals resample images for all of them at "
     "once, and tests exchange the answers of two models on images drawn at random"

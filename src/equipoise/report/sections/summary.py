@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.core.finding import Family
 from equipoise.report.blocks import Section, Words
-from equipoise.report.comparison import compares, leading
+from equipoise.report.comparison import changed, compares, leading, over_subjects
 from equipoise.report.sections.tables import rows
 from equipoise.report.text import plural
 from equipoise.report.voices import voice
@@ -40,6 +40,9 @@ def _between(result: AuditResult) -> Iterator[str]:
     yield from (sentence(finding) for finding in found[:MOST_MODELS])
     if len(found) > MOST_MODELS:
         yield "More pairs of models are compared below."
+    yield from changed(result)
+    if all(over_subjects(finding) for finding in result.findings):
+        return
     disagreed = [row["sentence"] for row in rows(result, "disagreements")]
     if not disagreed:
         yield "No two metrics with a verdict of difference prefer different models."

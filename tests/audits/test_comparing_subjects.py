@@ -1,0 +1,158 @@
+"""Runs of kinds other than predictions, held against each other subject by subject."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import permutation_test, ttest_rel
+
+from equipoise import audits
+from equipoise.audits.comparison.subjects import compare_subjects, named_models
+from equipoise.core import AuditResult, Family, Finding, Verdict
+from equipoise.core.errors import DataError
+from equipoise.report.comparison import changed
+from equipoise.report.page import render
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "similarity"
+
+
+@pytest.fixture(scope="module")
+def before() -> AuditResult:
+    return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
+
+
+def shrunk(result: AuditResult, by: float) -> AuditResult:
+    """The same audit of a model whose numbers are smaller."""
+
+    def smaller(one: Finding) -> Finding:
+        shown = one.verdict is Verdict.DISPARITY
+        verdict = Verdict.BELOW_THRESHOLD if shown else one.verdict
+        return replace(one, value=one.value * by, verdict=verdict)
+
+    return AuditResult(tuple(map(smaller, result.findings)), result.manifest, result.tables)
+
+
+def gaps(result: AuditResult, groups: str) -> np.ndarray:
+    return np.array([
+        abs(one.value) for one in result.findings
+        if one.metric == "logit_gap" and one.groups == groups and one.subject
+        and one.family is not Family.DESCRIPTIVE
+    ])  # fmt: skip
+
+
+def test_the_mean_difference_over_subjects_its_interval_and_its_test(before: AuditResult) -> None:
+    after = shrunk(before, 0.4)
+    result = audits.compare_results({"before": before, "after": after})
+    found = next(f for f in result.findings if (f.metric, f.groups) == ("logit_gap", "gender"))
+    first, second = gaps(before, "gender"), gaps(after, "gender")
+    assert found.value == pytest.approx((second - first).mean(), abs=1e-12)
+    assert found.n == len(first) == 12
+    test = ttest_rel(second, first).confidence_interval()
+    np.testing.assert_allclose([found.ci_low, found.ci_high], [test.low, test.high], rtol=1e-12)
+    flips = permutation_test(
+        (second - first,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert found.p_value == pytest.approx(flips.pvalue, abs=1e-12)
+    known = json.loads(found.parameters)
+    assert known["worse"] == known["model_a"] == "before: embedder"
+    assert found.model == "after: embedder − before: embedder"
+    assert found.unit == "subject"
+
+
+def test_what_became_of_each_disparity(before: AuditResult) -> None:
+    result = audits.compare_results({"before": before, "after": shrunk(before, 0.4)})
+    rows = result.tables["changes"].to_pylist()
+    went = [row for row in rows if row["change"] == "went"]
+    shown = [
+        f for f in before.findings
+        if f.verdict is Verdict.DISPARITY and (f.subject or f.metric == "favourite_gap")
+    ]  # fmt: skip
+    assert len(went) == len(shown) > 0
+    assert not [row for row in rows if row["change"] in ("came", "stayed")]
+    many = len(went)
+    assert changed(result) == [
+        f"Of {many} disparities of before: embedder, {many} are none of after: embedder, {many} of "
+        "these below the threshold and the others inconclusive; 0 stayed, and 0 came."
+    ]
+
+
+def test_the_other_way_around_turns_every_sign(before: AuditResult) -> None:
+    after = shrunk(before, 0.4)
+    one = audits.compare_results({"before": before, "after": after})
+    other = audits.compare_results({"after": after, "before": before})
+    for first, second in zip(one.findings, other.findings, strict=True):
+        assert first.value == -second.value
+        assert first.p_value == second.p_value or math.isnan(first.p_value)
+    came = [row["change"] for row in other.tables["changes"].to_pylist()]
+    assert came.count("came") > 0
+    assert came.count("went") == 0
+
+
+def test_a_model_beside_itself_shows_nothing(before: AuditResult) -> None:
+    result = audits.compare_results({"one": before, "two": before})
+    for finding in result.findings:
+        assert finding.value == 0
+        assert finding.verdict is not Verdict.DISPARITY
+
+
+def test_groups_are_no_subjects(before: AuditResult) -> None:
+    groups = before.tables["group_sizes"]["group"].to_pylist()
+    own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
+    result = AuditResult(
+        tuple(replace(own, subject=name) for name in groups), before.manifest, before.tables
+    )
+    config = audits.parse_config(before.manifest.resolved, source="run")
+    (finding,), _ = compare_subjects({"a": result, "b": result}, config)
+    assert finding.family is Family.DESCRIPTIVE
+    assert finding.reason.startswith("the numbers are those of the groups")
+
+
+def test_one_number_a_model_is_described(before: AuditResult) -> None:
+    own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
+    result = AuditResult((replace(own, subject=""),), before.manifest, before.tables)
+    config = audits.parse_config(before.manifest.resolved, source="run")
+    (finding,), _ = compare_subjects({"a": result, "b": result}, config)
+    assert finding.family is Family.DESCRIPTIVE
+    assert finding.reason.startswith("one number a model: nothing to pair")
+
+
+def test_subjects_that_one_model_lacks_are_counted(before: AuditResult) -> None:
+    lost = next(f.subject for f in before.findings if f.metric == "logit_gap" and f.subject)
+    kept = tuple(f for f in before.findings if f.subject != lost)
+    fewer = AuditResult(kept, before.manifest, before.tables)
+    result = audits.compare_results({"a": before, "b": fewer})
+    found = next(f for f in result.findings if f.metric == "logit_gap")
+    assert [(one.reason, one.count) for one in found.excluded] == [
+        ("subjects without a number in both", 1)
+    ]
+
+
+def test_what_cannot_be_compared(before: AuditResult) -> None:
+    with pytest.raises(DataError, match="^embedder: one model only"):
+        audits.compare_results({"a": before})
+    other = AuditResult(
+        tuple(replace(f, metric=f"other_{f.metric}") for f in before.findings),
+        before.manifest,
+        before.tables,
+    )
+    with pytest.raises(DataError, match="^a: embedder and b: embedder have no measure of the same"):
+        audits.compare_results({"a": before, "b": other})
+
+
+def test_models_of_one_name_are_called_after_their_runs(before: AuditResult) -> None:
+    assert [*named_models({"a": before})] == ["embedder"]
+    assert [*named_models({"a": before, "b": before})] == ["a: embedder", "b: embedder"]
+
+
+def test_the_report_speaks_of_subjects(before: AuditResult) -> None:
+    page = render(audits.compare_results({"before": before, "after": shrunk(before, 0.4)}))
+    assert "Which disparities went, and which came" in page
+    assert "tests flip the signs of the differences" in page
+    assert "The models side by side" not in page
+    assert "resample images for all of them" not in page

@@ -1,0 +1,71 @@
+"""`equipoise compare` with runs of several kinds: a mitigation's gain and its price on one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli.app import run
+
+Command = Callable[..., tuple[int, str, str]]
+PREDICTIONS = """
+audit: predictions
+data: {table: table.csv, id: id, target: y, groups: [g]}
+models:
+  one: {table: table.csv, prediction: p}
+  two: {table: table.csv, prediction: q}
+resampling: {replicates: 200}
+"""
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    config = EXAMPLES / "similarity" / "audit.yaml"
+    for name in ("one", "two"):
+        assert run(["audit", str(config), "--out", str(folder / name)]) == 0
+    return folder
+
+
+def test_runs_of_one_kind(runs: Path, command: Command) -> None:
+    out = runs / "compared"
+    code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out), "--json")
+    assert code == 0
+    assert {row["change"] for row in json.loads(said)["changes"]} == {"stayed", "never there"}
+    assert (out / "report.html").is_file()
+
+
+def test_in_words(runs: Path, command: Command) -> None:
+    code, said, _ = command("compare", f"{runs}/one", f"{runs}/two", "--out", f"{runs}/words")
+    assert code == 0
+    assert "stayed, and 0 came." in said
+
+
+def test_with_predictions_one_page_holds_both(runs: Path, command: Command) -> None:
+    rows = [f"{i},{'xy'[i % 2]},{'ab'[i // 2 % 2]},{'xy'[i % 3 == 0]},x" for i in range(120)]
+    (runs / "table.csv").write_text("id,y,g,p,q\n" + "\n".join(rows) + "\n")
+    (runs / "predictions.yaml").write_text(PREDICTIONS)
+    labelled = runs / "predictions"
+    assert run(["audit", str(runs / "predictions.yaml"), "--out", str(labelled)]) == 0
+    both = (f"{runs}/one", f"{runs}/two", str(labelled))
+    code, said, _ = command("compare", *both, "--out", f"{runs}/both", "--json")
+    assert code == 0
+    told = json.loads(said)
+    assert {"changes", "ranking", "differences"} <= told.keys()
+    page = (runs / "both" / "report.html").read_text(encoding="utf-8")
+    assert "Which disparities went, and which came" in page
+    assert "Which model ranks first" in page
+    assert "resample images for all of them" in page
+    assert "flip the signs" in page
+
+
+def test_a_comparison_is_no_run(runs: Path, command: Command) -> None:
+    out = runs / "first"
+    assert command("compare", f"{runs}/one", f"{runs}/two", "--out", str(out))[0] == 0
+    code, _, said = command("compare", str(out), f"{runs}/one")
+    assert code == 2
+    assert "first: a comparison; expected runs of `equipoise audit`" in said
