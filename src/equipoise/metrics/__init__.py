@@ -40,6 +40,7 @@ from equipoise.metrics.odds import equalized_odds
 from equipoise.metrics.pairs import accuracy_difference
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.rates import rates
+from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.retrieval.chance import expected_max_skew
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
@@ -122,6 +123,7 @@ __all__ = [
     "query_distribution",
     "rate_comparisons",
     "rates",
+    "rejection_gap",
     "retrieval_curves",
     "retrieval_mad",
     "retrieval_measures",

@@ -102,6 +102,35 @@ def add_exchanged(
                     found[line, column] += -value if left else value
 
 
+@compiled("void(uint64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, :, ::1])")
+def add_relabelled(keys: Words, starts: Whole, labels: Whole, values: Whole, found: Whole) -> None:
+    """Add up values by label after labels are shuffled within pools, each line with its stream.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64, shape (lines,)
+    starts : ndarray of int64, shape (pools + 1,)
+        Where each pool of members begins.
+    labels : ndarray of int64, shape (n,)
+        Label of each member, pool by pool. It is written over.
+    values : ndarray of int64, shape (n, k)
+        k numbers of each member.
+    found : ndarray of int64, shape (lines, labels, k)
+        To which the sums are added.
+    """
+    for line in range(len(keys)):
+        state = keys[line]
+        for pool in range(len(starts) - 1):
+            start, many = starts[pool], starts[pool + 1] - starts[pool]
+            for i in range(many - 1, 0, -1):
+                state, other = _below(state, i + 1)
+                here, there = start + i, start + other
+                labels[here], labels[there] = labels[there], labels[here]
+        for place in range(len(labels)):
+            for column in range(values.shape[1]):
+                found[line, labels[place], column] += values[place, column]
+
+
 @compiled()
 def _mend(state: Any, row: Any, n: Any, over: Any) -> Any:
     """Take or put back random members until none is left over or missing."""

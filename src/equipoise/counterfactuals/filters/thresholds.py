@@ -1,0 +1,215 @@
+"""How many images of a set must show their attribute: given, the source's, or learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import InputError
+from equipoise.counterfactuals.filters.candidates import Candidates
+from equipoise.counterfactuals.filters.stages import Stage
+from equipoise.stats.intervals import wilson
+from equipoise.stats.streams import unit_keys
+
+Thresholds = Mapping[str, "float | Mapping[str, float]"]
+
+HOWARD_2024: Thresholds = MappingProxyType(
+    {
+        "race-gender": MappingProxyType({"gender": 12, "race": 9}),
+        "physical-gender": MappingProxyType({"gender": 10, "physical": 5}),
+        "physical-race": MappingProxyType({"race": 13, "physical": 8}),
+    }
+)
+"""Images of a set that must show their attribute, by the attributes that vary together: Howard et
+al. 2024, Table 10, of 12, 10 and 30."""
+
+_FOLDS = 5
+_FEWEST = 10
+
+
+def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> int:
+    """Return how many images of a set must show an attribute.
+
+    Raises
+    ------
+    InputError
+        When there is no threshold for it, or it is no count from 2 to `size` and no share.
+    """
+    about: Any = thresholds.get(combination, thresholds)
+    given = about.get(name) if isinstance(about, Mapping) else None
+    key = f"thresholds[{combination!r}][{name!r}]"
+    if given is None or isinstance(given, Mapping):
+        raise InputError(f"{key}: missing; expected how many of the {size} images, or a share")
+    if isinstance(given, float) and 0 < given <= 1:
+        return math.ceil(given * size - 1e-9)
+    if given != int(given) or not min(2, size) <= given <= size:
+        raise InputError(
+            f"{key}: {given!r}; expected a whole number of images from {min(2, size)} to {size}, "
+            "or a share such as 0.75 (1.0: all)"
+        )
+    return int(given)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A threshold that agrees best with people's labels.
+
+    Attributes
+    ----------
+    threshold : int
+        Images of a set that must show the attribute; of several that agree as often, the most.
+    size : int
+        Images of a set.
+    labels, yes : int
+        Sets with a label, and those that people found to show the attribute.
+    agreement : float
+        Share of labels that the threshold agrees with, on the labels it was chosen by.
+    accuracy, low, high : float
+        Share of labels that thresholds chosen by others agree with, and its interval.
+    majority : float
+        Share of labels that "always" or "never" agrees with, whichever is more.
+    curve : tuple of float
+        Agreement at thresholds from 1 to `size`.
+    """
+
+    threshold: int
+    size: int
+    labels: int
+    yes: int
+    agreement: float
+    accuracy: float
+    low: float
+    high: float
+    majority: float
+    curve: tuple[float, ...] = field(repr=False)
+
+
+def learned_threshold(
+    shown: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    size: int,
+    *,
+    clusters: Any = None,
+    level: float = 0.95,
+) -> Learned:
+    """Choose how many images of a set must show an attribute, by people's labels.
+
+    Parameters
+    ----------
+    shown : array-like of int, shape (m,)
+        Images of each set in which the attribute was detected.
+    labels : array-like of bool, shape (m,)
+        Whether people found that the set shows the attribute.
+    size : int
+        Images of a set.
+    clusters : array-like of str, shape (m,), optional
+        What must not be in two folds of the cross-validation, such as the caption set; each set
+        alone unless given.
+    level : float
+        Of the interval.
+
+    Returns
+    -------
+    Learned
+        Cross-validated in up to five folds, the folds drawn by the clusters' names. The interval
+        is Wilson's, with as many trials as there are clusters.
+
+    Raises
+    ------
+    InputError
+        When shapes differ, there are fewer than ten labels or two clusters, or all are the same.
+    """
+    counts, told = np.asarray(shown, dtype=np.int64), np.asarray(labels, dtype=bool)
+    if counts.shape != told.shape or counts.ndim != 1:
+        raise InputError(f"labels: shape {told.shape}; expected {counts.shape}, as shown")
+    if len(told) < _FEWEST or told.all() or not told.any():
+        raise InputError(
+            f"labels: {int(told.sum())} yes of {len(told)}; expected at least {_FEWEST} labels, "
+            "of both kinds, to learn a threshold from"
+        )
+    names = [str(one) for one in (range(len(told)) if clusters is None else clusters)]
+    every = sorted({*names})
+    if len(every) < 2:
+        raise InputError("clusters: one; expected at least two to validate a threshold with")
+    keys = dict(zip(every, unit_keys(every).tolist(), strict=True))
+    turn = {name: place % _FOLDS for place, name in enumerate(sorted(every, key=keys.__getitem__))}
+    fold = np.array([turn[name] for name in names])
+    right = 0
+    for one in np.unique(fold).tolist():
+        out = fold == one
+        chosen, _ = _best(counts[~out], told[~out], size)
+        right += int(((counts[out] >= chosen) == told[out]).sum())
+    chosen, curve = _best(counts, told, size)
+    accuracy, trials = right / len(told), len(every)
+    low, high = wilson(accuracy * trials, trials, level)
+    yes = int(told.sum())
+    majority = max(yes, len(told) - yes) / len(told)
+    return Learned(
+        chosen, size, len(told), yes, curve[chosen - 1], accuracy, float(low), float(high),
+        majority, curve,
+    )  # fmt: skip
+
+
+def _best(
+    shown: npt.NDArray[np.int64], labels: npt.NDArray[np.bool_], size: int
+) -> tuple[int, tuple[float, ...]]:
+    agree = [int(((shown >= least) == labels).sum()) for least in range(1, size + 1)]
+    most = max(agree)
+    chosen = max(least for least, one in enumerate(agree, start=1) if one == most)
+    return chosen, tuple(one / len(labels) for one in agree)
+
+
+def learned_thresholds(
+    candidates: Candidates,
+    stage: Stage,
+    labels: Mapping[str, Mapping[str, bool]],
+    *,
+    level: float = 0.95,
+) -> dict[tuple[str, str], Learned]:
+    """Learn the thresholds of every attribute and combination that people labelled.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    stage : Stage
+        Of `attribute_filter`, whatever its thresholds.
+    labels : mapping of str to mapping of str to bool
+        Attribute to candidates' names to whether people found that they show it.
+    level : float
+
+    Returns
+    -------
+    dict of (combination, attribute) to Learned
+
+    Raises
+    ------
+    InputError
+        When there are too few labels of one that varies; it names both.
+    """
+    found = {}
+    place = {name: index for index, name in enumerate(candidates.names)}
+    of_candidates, sets = candidates.of_candidates("attributes"), candidates.of_candidates("set")
+    for check in stage.checks:
+        name = check.name.removesuffix(" shown")
+        told = {one: yes for one, yes in labels.get(name, {}).items() if one in place}
+        for combination in candidates.combinations:
+            if name not in combination.split("-"):
+                continue
+            rows = [place[one] for one in told if of_candidates[place[one]] == combination]
+            try:
+                found[combination, name] = learned_threshold(
+                    check.set_value[rows],
+                    [told[candidates.names[row]] for row in rows],
+                    int(candidates.sizes[of_candidates == combination].max()),
+                    clusters=sets[rows],
+                    level=level,
+                )
+            except InputError as error:
+                raise InputError(f"{name} in sets of {combination}: {error}") from None
+    return found

@@ -1,0 +1,1 @@
+"""What checks of images reject, by group."""

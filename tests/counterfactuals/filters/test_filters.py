@@ -1,0 +1,324 @@
+"""The filters, on arrays and tables: what is kept, and what every image was held against."""
+
+import io
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from equipoise.core import DataError, InputError
+from equipoise.counterfactuals import caption_sets
+from equipoise.counterfactuals.filters import (
+    HOWARD_2024,
+    Candidates,
+    Filtered,
+    attribute_filter,
+    candidates_of,
+    content_filter,
+    similarity_filter,
+    write_sets,
+)
+from equipoise.counterfactuals.filters.evidence import evidence
+from equipoise.counterfactuals.filters.thresholds import needed
+from equipoise.evidence import pictures_of_table
+
+VALUES = {"race": ["White", "Black", "Asian"], "gender": ["male", "female"]}
+TYPES = (*VALUES,)
+
+
+def rows(candidates: int = 4) -> list[dict[str, Any]]:
+    """One row for every caption of three subjects, in some candidates."""
+    captions = caption_sets(["doctor", "nurse", "cook"], VALUES).table.to_pylist()
+    return [
+        {"image_id": f"{one['caption_id']}#{number}", "candidate": number, "state": "image"} | one
+        for number in range(candidates)
+        for one in captions
+    ]
+
+
+def table(given: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(given)
+
+
+@pytest.fixture
+def candidates() -> Candidates:
+    return candidates_of(table(rows()), TYPES)
+
+
+def vectors(candidates: Candidates, *, odd: dict[int, float] | None = None) -> Any:
+    """Images whose cosine with the caption (1, 0) is 0.9, and another number for some."""
+    cosine = np.full(candidates.images, 0.9)
+    for row, value in (odd or {}).items():
+        cosine[row] = value
+    return np.stack([cosine, np.sqrt(1 - cosine**2)], axis=1)
+
+
+def captions(candidates: Candidates) -> Any:
+    return np.tile([1.0, 0.0], (candidates.images, 1))
+
+
+def test_a_candidate_has_one_row_for_each_member(candidates: Candidates) -> None:
+    assert len(candidates) == 12
+    assert candidates.sizes.tolist() == [6] * 12
+    assert candidates.names[0] == "race-gender/a-photo-of-a/cook#0"
+    assert candidates.combinations == ("race-gender",)
+    assert candidates.made.all()
+
+
+def test_rows_in_another_order_are_the_same_candidates(candidates: Candidates) -> None:
+    mixed = rows()
+    np.random.default_rng(0).shuffle(mixed)
+    again = candidates_of(table(mixed), TYPES)
+    assert again.names == candidates.names
+    per_set = {*zip(candidates.candidate.tolist(), candidates.columns["image_id"], strict=True)}
+    assert per_set == {*zip(again.candidate.tolist(), again.columns["image_id"], strict=True)}
+
+
+def test_a_member_without_a_row_is_absent_and_its_group_known() -> None:
+    given = [one for one in rows() if one["image_id"] != rows()[3]["image_id"]]
+    found = candidates_of(table(given), TYPES)
+    assert found.images == 72
+    absent = np.flatnonzero(found.state == "absent")
+    assert [found.columns[name][absent[0]] for name in TYPES] == [rows()[3][name] for name in TYPES]
+    assert Filtered(found, ()).kept.sum() == 11
+
+
+def test_combinations_and_candidates_are_found_where_no_column_says_them() -> None:
+    given = [
+        {"image_id": str(n), "set": "a", "caption": "x", "race": race, "gender": None}
+        for n, race in enumerate(VALUES["race"])
+    ]
+    given.append({"image_id": "none", "set": "a", "caption": "x", "race": None, "gender": None})
+    found = candidates_of(table(given), TYPES)
+    assert found.combinations == ("race",)
+    assert found.names == ("a#0",)
+    assert found.left_out == 1
+
+
+def test_one_unlike_image_costs_its_set(candidates: Candidates) -> None:
+    images = vectors(candidates, odd={7: 0.1})
+    found = similarity_filter(candidates, images, captions(candidates), pairs=None)
+    assert np.flatnonzero(found.checks[0].rejected).tolist() == [7]
+    assert np.flatnonzero(~found.passed).tolist() == [1]
+    assert found.checks[0].reason[7] == "cosine with the caption ≤ 0.2"
+
+
+def test_a_cosine_on_the_threshold_is_rejected_as_in_the_source(candidates: Candidates) -> None:
+    images = np.tile([1.0, 0.0], (candidates.images, 1))
+    images[0] = [0.5, np.sqrt(0.75)]
+    at = np.float64(np.float32(0.5))
+    found = similarity_filter(candidates, images, captions(candidates), threshold=at, pairs=None)
+    assert not found.passed[0]
+
+
+def test_pairs_are_those_of_plain_loops(candidates: Candidates) -> None:
+    images = np.random.default_rng(0).normal(size=(candidates.images, 5)) + 1.6
+    stage = similarity_filter(candidates, images, np.ones((candidates.images, 5)), pairs=0.3)
+    check = stage.checks[1]
+    units = images / np.linalg.norm(images, axis=1, keepdims=True)
+    failed, lowest = np.zeros(len(images)), np.full(len(candidates), np.inf)
+    for one in range(len(candidates)):
+        begin, end = candidates.starts[one : one + 2]
+        for i in range(begin, end):
+            for j in range(i + 1, end):
+                cosine = units[i] @ units[j]
+                lowest[one] = min(lowest[one], cosine)
+                failed[[i, j]] += cosine <= 0.3
+    np.testing.assert_array_equal(check.rejected, failed)
+    np.testing.assert_allclose(check.set_value, lowest, atol=1e-6)
+    assert (check.passed == (lowest > 0.3)).all()
+    assert 0 < check.passed.sum() < len(candidates)
+    assert (check.checks == 5).all()
+
+
+def test_content_adds_up_the_unsafe_labels(candidates: Candidates) -> None:
+    said = np.tile([0.9, 0.06, 0.04], (candidates.images, 1))
+    said[3] = [0.4, 0.35, 0.25]
+    labels = ("plain", "gore", "nudity")
+    found = content_filter(candidates, said, labels, ["gore", "nudity", "gore"])
+    assert found.checks[0].value[3] == pytest.approx(0.6)
+    assert found.checks[0].reason[3] == "gore"
+    assert np.flatnonzero(~found.passed).tolist() == [0]
+
+
+def shown(candidates: Candidates, wrong: list[int]) -> tuple[Any, Any]:
+    """Images that look like their own gender and race, but for some that look like no other's."""
+    texts = {
+        name: (values, np.eye(5)[place : place + len(values)])
+        for (name, values), place in zip(VALUES.items(), (0, 3), strict=True)
+    }
+    images = np.zeros((candidates.images, 5))
+    for row in range(candidates.images):
+        for name, place in zip(TYPES, (0, 3), strict=True):
+            own = VALUES[name].index(candidates.columns[name][row])
+            off = row in wrong and name == "gender"
+            images[row, place + (1 - own if off else own)] = 1.0
+    return images, texts
+
+
+def test_enough_images_of_a_set_show_their_attribute(candidates: Candidates) -> None:
+    images, texts = shown(candidates, [0, 6, 7])
+    for threshold, lost in ((6, [0, 1]), (5, [1]), (1.0, [0, 1]), (0.6, [])):
+        found = attribute_filter(candidates, images, texts, {"race": 6, "gender": threshold})
+        assert np.flatnonzero(~found.passed).tolist() == lost
+    found = attribute_filter(candidates, images, texts, {"race": 6, "gender": 6})
+    race, gender = found.checks
+    assert (race.name, gender.name) == ("race shown", "gender shown")
+    assert np.flatnonzero(gender.rejected).tolist() == [0, 6, 7]
+    assert gender.reason[0].startswith("looks more like “")
+    assert race.set_value.tolist() == [6.0] * 12
+
+
+def test_an_image_that_is_as_like_another_value_does_not_show_its_own(
+    candidates: Candidates,
+) -> None:
+    _, texts = shown(candidates, [])
+    found = attribute_filter(candidates, np.ones((candidates.images, 5)), texts, {"race": 6,
+                             "gender": 6})  # fmt: skip
+    assert not found.passed.any()
+
+
+def test_the_thresholds_of_the_source_are_its_table_10(shared_dir: Path) -> None:
+    import json
+
+    golden = json.loads((shared_dir / "goldens" / "social_counterfactuals.json").read_text())
+    assert {
+        name: dict(one.items()) for name, one in HOWARD_2024.items() if not isinstance(one, float)
+    } == golden["detectability_thresholds"]
+    assert needed(HOWARD_2024, "race-gender", "race", 12) == 9
+
+
+def test_the_summary_adds_up(candidates: Candidates) -> None:
+    images = vectors(candidates, odd={7: 0.1, 20: 0.15})
+    seen, texts = shown(candidates, [0, 30])
+    found = Filtered(
+        candidates.without(np.arange(candidates.images) == 40, "unreadable"),
+        (
+            similarity_filter(candidates, images, captions(candidates)),
+            attribute_filter(candidates, seen, texts, {"race": 1.0, "gender": 1.0}),
+        ),
+        best=2,
+    )
+    summary = found.summary().to_pylist()
+    assert [one["stage"] for one in summary] == ["complete", "similarity", "attributes", "best"]
+    assert [one["sets_rejected"] for one in summary] == [1, 2, 2, 2]
+    for unit in ("sets", "images"):
+        for one in summary:
+            assert one[f"{unit}_before"] - one[f"{unit}_rejected"] == one[f"{unit}_after"]
+        for one, after in pairwise(summary):
+            assert one[f"{unit}_after"] == after[f"{unit}_before"]
+    assert summary[0]["images_before"] == candidates.images
+    assert summary[-1]["sets_after"] == found.kept.sum() == 5
+
+
+def test_the_best_of_a_set_are_those_most_like_their_captions(candidates: Candidates) -> None:
+    images = vectors(candidates, odd={0: 0.5, 6: 0.7, 12: 0.99, 18: 0.6})
+    stage = similarity_filter(candidates, images, captions(candidates))
+    assert np.flatnonzero(Filtered(candidates, (stage,), best=1).kept)[0] == 2
+    assert Filtered(candidates, (stage,)).kept.all()
+
+
+def test_the_evidence_says_what_everything_was_held_against(candidates: Candidates) -> None:
+    images = vectors(candidates, odd={7: 0.1})
+    found = Filtered(candidates, (similarity_filter(candidates, images, captions(candidates)),))
+    tables = evidence(found)
+    assert {name: one.num_rows for name, one in tables.items()} == {
+        "filter_images": 3 * 72, "filter_pairs": 12 * 15, "filter_sets": 3 * 12,
+    }  # fmt: skip
+    failed = [
+        one for one in tables["filter_images"].to_pylist()
+        if not one["passed"] and one["check"] == "caption similarity"
+    ]  # fmt: skip
+    assert [(one["image_id"], one["threshold"]) for one in failed] == [
+        (candidates.columns["image_id"][7], 0.2)
+    ]
+    assert failed[0]["value"] == pytest.approx(0.1, abs=1e-6)
+    sets = [one for one in tables["filter_sets"].to_pylist() if not one["passed"]]
+    assert sets[0]["reason"] == "5 of 6 images pass, 6 needed"
+
+
+def test_kept_sets_are_written_once_with_their_pictures(
+    candidates: Candidates, tmp_path: Path
+) -> None:
+    ids = candidates.columns["image_id"].tolist()
+    for place in range(len(ids)):
+        form = "PNG" if place % 2 else "JPEG"
+        buffer = io.BytesIO()
+        Image.new("RGB", (4, 4), (place, 0, 0)).save(buffer, form)
+        (tmp_path / f"{place}.bin").write_bytes(buffer.getvalue())
+    pictures = pictures_of_table(
+        ids, [f"{place}.bin" for place in range(len(ids))], root=tmp_path, name="x"
+    )
+    stage = similarity_filter(candidates, vectors(candidates, odd={7: 0.1}), captions(candidates))
+    filtered, folder = Filtered(candidates, (stage,)), tmp_path / "sets" / "key"
+    assert write_sets(filtered, pictures, folder) == 66
+    written = pq.read_table(folder / "images.parquet").to_pylist()
+    assert len(written) == 66
+    assert {one["set"] for one in written} == {*candidates.names} - {candidates.names[1]}
+    assert [*written[0]][:4] == ["image_id", "file", "set", "caption_set"]
+    assert {"race", "gender", "subject", "caption", "candidate"} <= {*written[0]}
+    for one in written[:3]:
+        data = (folder / one["file"]).read_bytes()
+        assert data.startswith(b"\x89PNG")
+        red = Image.open(io.BytesIO(data)).getpixel((0, 0))[0]  # type: ignore[index]
+        assert abs(red - ids.index(one["image_id"])) <= 1
+    stamp = (folder / "images.parquet").stat().st_mtime_ns
+    assert write_sets(filtered, pictures, folder) == 66
+    assert (folder / "images.parquet").stat().st_mtime_ns == stamp
+    assert [one.name for one in folder.parent.iterdir()] == ["key"]
+
+
+def test_a_table_that_cannot_be_candidates_is_told() -> None:
+    given = rows(1)
+    with pytest.raises(DataError, match=r"column 'race': there is no such column.*name the attri"):
+        candidates_of(table(given).drop(["race"]), TYPES)
+    with pytest.raises(DataError, match=r"candidate '.*doctor#0' has the same attributes in rows"):
+        candidates_of(table([*given, {**given[0], "image_id": "other"}]), TYPES)
+    with pytest.raises(DataError, match=r"the id .* in rows 1 and 7"):
+        candidates_of(table([*given[:6], {**given[0], "set": "other"}]), TYPES)
+    bare = [{**one, "attributes": ""} for one in given]
+    with pytest.raises(DataError, match="no image has a set and a value of an attribute"):
+        candidates_of(table(bare), TYPES)
+
+
+def test_arrays_that_do_not_fit_are_told(candidates: Candidates) -> None:
+    n = candidates.images
+    good, text = vectors(candidates), captions(candidates)
+    with pytest.raises(InputError, match=r"images: shape \(3, 2\); expected \(72, d\)"):
+        similarity_filter(candidates, good[:3], text)
+    with pytest.raises(InputError, match=r"captions, row 5: the embedding is zero or not finite"):
+        similarity_filter(candidates, good, np.where(np.arange(n)[:, None] == 4, 0.0, text))
+    with pytest.raises(InputError, match="images of 2 numbers and captions of 3"):
+        similarity_filter(candidates, good, np.ones((n, 3)))
+    with pytest.raises(InputError, match="unsafe: 'gore' is no label of the classifier"):
+        content_filter(candidates, np.full((n, 2), 0.5), ("a", "b"), ["gore"])
+    with pytest.raises(InputError, match="unsafe: no label of the classifier"):
+        content_filter(candidates, np.full((n, 2), 0.5), ("a", "b"), [])
+    with pytest.raises(InputError, match=r"probabilities: shape \(72, 1\); expected \(72, 2\)"):
+        content_filter(candidates, np.ones((n, 1)), ("a", "b"), ["a"])
+    with pytest.raises(InputError, match="probabilities: expected numbers from 0 to 1"):
+        content_filter(candidates, np.full((n, 2), 2.0), ("a", "b"), ["a"])
+    seen, texts = shown(candidates, [])
+    with pytest.raises(InputError, match="values: 'gender' is missing"):
+        attribute_filter(candidates, seen, {"race": texts["race"]}, {"race": 6})
+    short = (["male"], np.eye(5)[:1])
+    with pytest.raises(InputError, match=r"values\['gender'\]: 'female' is missing"):
+        attribute_filter(candidates, seen, {**texts, "gender": short}, {"race": 6, "gender": 6})
+    with pytest.raises(InputError, match=r"values\['race'\]: vectors of shape \(3, 5\) for images"):
+        attribute_filter(candidates, seen[:, :4], texts, {"race": 6})
+
+
+@pytest.mark.parametrize("given", [7, 1, 0.0, 1.5, 2.5, -1])
+def test_thresholds_are_counts_or_shares(given: float) -> None:
+    with pytest.raises(InputError, match="expected a whole number of images from 2 to 6, or a sh"):
+        needed({"race": given}, "race-gender", "race", 6)
+
+
+def test_a_missing_threshold_names_its_key() -> None:
+    with pytest.raises(InputError, match=r"thresholds\['race-gender'\]\['age'\]: missing"):
+        needed(HOWARD_2024, "race-gender", "age", 6)

@@ -1,0 +1,171 @@
+"""Rejections by group: whose images a check turns away, all else in a set alike."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core import InputError
+from equipoise.metrics import CARDS
+from equipoise.metrics.rejections.gap import rejection_gap
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+QUICK = Bootstrap(replicates=200, permutations=200)
+
+
+def sets(seed: int, rates: dict[str, float], *, many: int = 60) -> dict[str, Any]:
+    """Sets of two images a group, each rejected with its group's probability."""
+    rng = np.random.default_rng(seed)
+    groups = np.tile(np.repeat([*rates], 2), many)
+    rejected = rng.random(len(groups)) < np.array([rates[one] for one in groups])
+    return {
+        "rejected": rejected,
+        "groups": groups,
+        "sets": np.repeat([f"set {n}" for n in range(many)], 2 * len(rates)),
+    }
+
+
+def test_the_gap_is_between_the_largest_and_the_smallest_share() -> None:
+    rejected = [1, 0, 0, 0, 1, 1, 0, 0, 0]
+    found = rejection_gap(rejected, list("aaabbbccc"), resampling=None)
+    assert found.value == pytest.approx(2 / 3)
+    assert [one.value for one in found.parts[0].by_group] == pytest.approx([1 / 3, 2 / 3, 0.0])
+    assert found.n == {"a": 3, "b": 3, "c": 3}
+    assert found.no_chance == "no resampling was asked for"
+
+
+def test_several_checks_of_an_image_are_shares() -> None:
+    found = rejection_gap([3, 0, 1, 1], list("aabb"), checks=[4, 4, 2, 2], resampling=None)
+    assert [one.value for one in found.parts[0].by_group] == pytest.approx([3 / 8, 2 / 4])
+
+
+def test_p_is_that_of_all_exchanges_within_sets() -> None:
+    """Two sets of three: by hand over the 36 orders, against as many draws as settle it."""
+    rejected, groups = np.array([1, 0, 0, 1, 1, 0]), np.array(list("abb") + list("aab"))
+
+    def gap(labels: Any) -> float:
+        shares = [rejected[np.array(labels) == one].mean() for one in "ab"]
+        return float(abs(shares[0] - shares[1]))
+
+    every = [
+        gap([*first, *second]) for first in permutations("abb") for second in permutations("aab")
+    ]
+    exact = np.mean(np.array(every) >= gap(groups) - 1e-12)
+    found = rejection_gap(
+        rejected, groups, sets=list("xxxyyy"), resampling=Permutation(20_000), rng=1
+    )
+    assert found.p_value == pytest.approx(exact, abs=0.01)
+    assert found.chance is not None
+    assert found.chance.mean == pytest.approx(np.mean(every), abs=0.01)
+
+
+def test_what_a_set_has_in_common_is_no_difference_between_groups() -> None:
+    """Whole sets that fail reject as many images of every group: nothing can be exchanged."""
+    bad = np.repeat(np.arange(30) % 2 == 0, 4)
+    found = rejection_gap(
+        bad, np.tile(["f", "m"], 60), sets=np.repeat(np.arange(30), 4), resampling=QUICK
+    )
+    assert found.value == 0.0
+    assert found.p_value == 1.0
+    assert found.interval().high > 0.0
+
+
+def test_sets_of_one_group_exchange_with_each_other() -> None:
+    groups = np.repeat(["f", "m"], 40)
+    found = rejection_gap(
+        groups == "f", groups, sets=np.repeat(np.arange(20), 4), resampling=Permutation(2000)
+    )
+    assert found.value == 1.0
+    assert found.p_value is not None
+    assert found.p_value < 0.001
+
+
+def test_under_the_null_p_is_valid_where_sets_differ_and_repeat() -> None:
+    p = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        of_set = np.repeat(rng.random(40), 6)
+        found = rejection_gap(
+            rng.random(240) < of_set, np.tile(["a", "b", "c"], 80),
+            sets=np.repeat(np.arange(40), 6), clusters=np.repeat(np.arange(8), 30),
+            resampling=Permutation(99), rng=seed,
+        )  # fmt: skip
+        p.append(found.p_value)
+    assert np.mean(np.array(p) <= 0.05) <= 0.09
+    assert 0.4 <= np.mean(np.array(p) <= 0.5) <= 0.6
+
+
+def test_a_planted_difference_is_found_and_covered() -> None:
+    hits, covered = 0, 0
+    for seed in range(30):
+        found = rejection_gap(**sets(seed, {"f": 0.3, "m": 0.1}, many=100), resampling=QUICK)
+        hits += found.p_value is not None and found.p_value < 0.05
+        interval = found.interval()
+        covered += interval.low <= 0.2 <= interval.high
+    assert hits == 30
+    assert covered >= 27
+
+
+def test_strata_are_parts_and_add_up_to_the_whole() -> None:
+    given = sets(0, {"f": 0.3, "m": 0.1})
+    strata = np.where(np.arange(240) < 120, "race-gender", "physical-gender")
+    found = rejection_gap(**given, strata=strata, resampling=QUICK)
+    own = [one for one in found.parts if one.metric == "rejection_gap"]
+    assert [one.subject for one in own] == ["", "physical-gender", "race-gender"]
+    assert own[1].n + own[2].n == own[0].n == 240
+    alone = rejection_gap(
+        given["rejected"][:120], given["groups"][:120], sets=given["sets"][:120], resampling=QUICK
+    )
+    assert own[2].value == pytest.approx(alone.value)
+    shares = [one for one in found.parts if one.metric == "rejected_share"]
+    assert len(shares) == 6
+    assert all(one.chance_low <= one.chance <= one.chance_high for one in shares)
+
+
+def test_rows_in_another_order_and_other_names_give_the_same() -> None:
+    given = sets(3, {"f": 0.3, "m": 0.1})
+    found = rejection_gap(**given, resampling=QUICK)
+    order = np.random.default_rng(0).permutation(240)
+    again = rejection_gap(**{name: one[order] for name, one in given.items()}, resampling=QUICK)
+    assert (again.value, again.p_value, again.interval()) == (
+        found.value, found.p_value, found.interval(),
+    )  # fmt: skip
+
+
+def test_unchecked_images_and_images_without_a_group_are_counted() -> None:
+    found = rejection_gap(
+        [1.0, np.nan, 0.0, 1.0, 0.0], ["a", "a", "b", None, "b"], resampling=QUICK
+    )
+    assert dict(found.excluded) == {"not checked": 1, "missing group": 1}
+    assert found.n == {"a": 1, "b": 2}
+
+
+def test_one_group_is_no_comparison() -> None:
+    found = rejection_gap([1, 0, 1], ["a", "a", "a"], resampling=QUICK)
+    assert np.isnan(found.value)
+    assert found.reason == "fewer than two groups have images enough"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rejected": [2, 0]}, r"rejected, row 1: 2 of 1; expected a whole number"),
+        ({"rejected": [0.5, 0]}, r"rejected, row 1: 0\.5 of 1"),
+        ({"rejected": [[1], [0]]}, r"rejected: shape \(2, 1\); expected one number per image"),
+        ({"groups": ["a"]}, r"groups: 1 rows; expected 2, as in rejected"),
+        ({"sets": ["a"]}, r"sets: 1 rows; expected 2"),
+        ({"checks": [1]}, r"checks: shape \(1,\); expected \(2,\), as rejected"),
+        ({"strata": ["a", None]}, r"strata, row 2: missing"),
+        ({"groups": [None, None]}, r"no image was checked and has a group"),
+        ({"resampling": Exact()}, r"resampling=Exact: not available for rejections"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rejection_gap(**{"rejected": [1, 0], "groups": ["a", "b"], **given})
+
+
+def test_cards_say_from_when_on_a_gap_counts() -> None:
+    assert CARDS["rejection_gap"].threshold == 0.05
+    assert CARDS["rejected_share"].threshold is None
