@@ -14,7 +14,9 @@ PICKLED_ONLY = (
 )
 
 
-def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
+def fetched(
+    asked: str, options: Options, patterns: Sequence[str], ignored: Sequence[str] = ("*/*",)
+) -> Path:
     """Return the folder with the files of a repository.
 
     Parameters
@@ -24,7 +26,9 @@ def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
     options : Options
         Which revision.
     patterns : sequence of str
-        Names of the files that are needed, with wildcards; only those at the top are taken.
+        Names of the files that are needed, with wildcards.
+    ignored : sequence of str
+        Names of the files that are not, of these: those in folders unless given.
 
     Raises
     ------
@@ -40,7 +44,7 @@ def fetched(asked: str, options: Options, patterns: Sequence[str]) -> Path:
             asked,
             revision=options.revision,
             allow_patterns=[*patterns],
-            ignore_patterns=["*/*"],
+            ignore_patterns=[*ignored],
             local_files_only=not options.fetch,
         )
     except Exception as error:

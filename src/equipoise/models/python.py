@@ -38,6 +38,23 @@ def load(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
+    return _checked(made(target, options), target)
+
+
+def made(target: str, options: Options) -> Any:
+    """Return what a factory of the user's makes, whatever that is.
+
+    Parameters
+    ----------
+    target : str
+        ``module:factory``.
+    options : Options
+
+    Raises
+    ------
+    ModelError
+        If there is no such factory, or it fails.
+    """
     without_revision(target, options)
     if options.backend != "auto":
         raise ModelError(
@@ -48,7 +65,7 @@ def load(target: str, options: Options) -> Any:
     if not colon or not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
     try:
-        made = getattr(importlib.import_module(module), name)(
+        return getattr(importlib.import_module(module), name)(
             device=options.device, dtype=options.dtype
         )
     except EquipoiseError:
@@ -61,19 +78,23 @@ def load(target: str, options: Options) -> Any:
         ) from error
     except Exception as error:
         raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
-    return _checked(made, target)
 
 
-def _checked(made: Any, target: str) -> Any:
-    if not any(isinstance(made, kind) for kind in KINDS):
+def _checked(found: Any, target: str) -> Any:
+    if not any(isinstance(found, kind) for kind in KINDS):
         offers = "; ".join(f"{kind.__name__}: {what}" for kind, what in OFFERS.items())
         raise ModelError(
-            f"{target} made a {type(made).__name__}, which is none of the models that can be "
+            f"{target} made a {type(found).__name__}, which is none of the models that can be "
             f"audited. Each has info and what its kind offers ({offers})."
         )
-    if not isinstance(made.info, ModelInfo):
+    check_info(found, target)
+    return found
+
+
+def check_info(found: Any, target: str) -> None:
+    """Refuse a model that a factory made and that does not say what it is."""
+    if not isinstance(found.info, ModelInfo):
         raise ModelError(
-            f"{target} made a model whose info is a {type(made.info).__name__}, expected "
+            f"{target} made a model whose info is a {type(found.info).__name__}, expected "
             "equipoise.models.ModelInfo."
         )
-    return made

@@ -44,6 +44,17 @@ def transformers() -> Any:
     return transformers
 
 
+def diffusers() -> Any:
+    """Return the module diffusers."""
+    try:
+        import diffusers
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(error.name or "diffusers", "diffusers") from error
+    return diffusers
+
+
 def open_clip() -> Any:
     """Return the module open_clip."""
     torch("open_clip")

@@ -1,0 +1,209 @@
+"""Models that make images from texts: what they must offer, and how they are loaded by name."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.models import python
+from equipoise.models.images import Image
+from equipoise.models.info import ModelInfo
+from equipoise.models.options import Options
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How images are drawn from a model.
+
+    Attributes
+    ----------
+    steps : int
+        Denoising steps, 1 or more.
+    guidance : float
+        How far what the prompt says is exaggerated (Ho and Salimans 2022); 1: not at all.
+    negative_prompt : str or None
+        What guidance leads away from; the empty text unless given.
+    height, width : int or None
+        Of the images, in pixels; the model's own unless given.
+
+    Raises
+    ------
+    InputError
+        When one is out of range.
+    """
+
+    steps: int = 50
+    guidance: float = 7.5
+    negative_prompt: str | None = None
+    height: int | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.steps < 1:
+            raise InputError(f"steps is {self.steps}; expected 1 or more")
+        if not (math.isfinite(self.guidance) and self.guidance >= 0):
+            raise InputError(f"guidance is {self.guidance}; expected a number from 0")
+        for name in ("height", "width"):
+            size = getattr(self, name)
+            if size is not None and (size < 8 or size % 8):
+                raise InputError(f"{name} is {size}; expected a multiple of 8, in pixels")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All of it, as evidence is keyed and told by."""
+        return asdict(self)
+
+
+@runtime_checkable
+class ImageGenerator(Protocol):
+    """A model that makes images from texts."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What the model is."""
+        ...
+
+    def generate(
+        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
+    ) -> list[Image | None]:
+        """Make one image for each prompt.
+
+        Parameters
+        ----------
+        prompts : sequence of n str
+        seeds : sequence of n int
+            From 0 to 2^63 - 1: of the noise of each image, whatever else is asked for with it.
+        sampling : Sampling
+
+        Returns
+        -------
+        list of n ndarrays of uint8, shape (height, width, 3), or None
+            None where the model refuses to show what it made.
+        """
+        ...
+
+
+class AttentionControl(Protocol):
+    """What stands in for the attention layers of a denoiser while it makes a batch of images."""
+
+    def begin(self, steps: int) -> None:
+        """Start with a batch: how many times the denoiser is going to run."""
+        ...
+
+    def processor(self, name: str, own: Any) -> Any:
+        """Return what computes a layer, called as the processors of diffusers are.
+
+        Parameters
+        ----------
+        name : str
+            Of the layer's processor, such as ``mid_block.….attn2.processor``.
+        own : object
+            The processor that computes it without control.
+        """
+        ...
+
+    def advance(self) -> None:
+        """Go on: the denoiser has run once more."""
+        ...
+
+
+@runtime_checkable
+class ControlledGenerator(ImageGenerator, Protocol):
+    """A model that makes images from texts, and lets its attention be changed on the way."""
+
+    def check_control(self) -> None:
+        """Refuse where attention cannot be changed.
+
+        Raises
+        ------
+        ModelError
+            When the model attends to texts and images together, or not by layers known here.
+        """
+        ...
+
+    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return what the columns of attention to each prompt are: as many tokens for all."""
+        ...
+
+    def room(self, sampling: Sampling) -> int:
+        """Return how many images are best made together; more are let, where memory lets."""
+        ...
+
+    def generate_with(
+        self,
+        prompts: Sequence[str],
+        *,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        attention: AttentionControl,
+    ) -> list[Image | None]:
+        """Make images as `generate` does, in one batch whatever its size, under control."""
+        ...
+
+
+def load_generator(
+    name: str,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+) -> ImageGenerator:
+    """Load a model that makes images from texts.
+
+    Parameters
+    ----------
+    name : str
+        ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
+        module:factory.
+    device, dtype, revision, allow_pickle, trust_remote_code
+        As in `load_model`.
+
+    Returns
+    -------
+    ImageGenerator
+        Of ``diffusers:`` also a `ControlledGenerator`; `check_control` says whether it can be
+        controlled.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library that the prefix needs is not installed.
+    ModelError
+        If there is no such model, or it cannot be loaded or placed.
+    """
+    prefix, colon, rest = name.partition(":")
+    if not colon or not rest or prefix not in LOADERS:
+        raise ModelError(
+            f"{name!r} names no model that makes images. A name is a prefix and what it loads: "
+            f"{', '.join(f'{known}:…' for known in LOADERS)}."
+        )
+    return LOADERS[prefix](
+        rest, Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
+    )
+
+
+def _diffusers(rest: str, options: Options) -> ImageGenerator:
+    from equipoise.models import diffusers
+
+    return diffusers.load(rest, options)
+
+
+def _python(rest: str, options: Options) -> ImageGenerator:
+    made = python.made(rest, options)
+    if not isinstance(made, ImageGenerator):
+        raise ModelError(
+            f"{rest} made a {type(made).__name__}, which makes no images. Expected info and "
+            "generate(prompts, seeds, sampling)."
+        )
+    python.check_info(made, rest)
+    return made
+
+
+LOADERS: dict[str, Callable[[str, Options], ImageGenerator]] = {
+    "diffusers": _diffusers,
+    "python": _python,
+}
