@@ -125,6 +125,27 @@ def _counterfactuals(sets: int) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+def social_counterfactuals_in_pairs(folder: Path, sets: int = 3) -> None:
+    """Parquet files of sets of all three pairs of attributes, `sets` of each and occupation."""
+    kinds = {"race": ("Black", "White"), "gender": ("female", "male"), "physical": ("old", "young")}
+    pairs = (("race", "gender"), ("physical", "gender"), ("physical", "race"))
+    rows = [
+        {
+            "counterfactual_set": f"{first}_{second}_{occupation}_{number}",
+            "image": {"bytes": picture(number, place, len(first + second)), "path": "x.jpg"},
+            "caption": f"A photo of a {a1} {a2} {occupation}",
+            "a1_type": first, "a1": a1, "a2_type": second, "a2": a2, "a1a2": f"{a1} {a2}",
+        }
+        for first, second in pairs
+        for occupation in ("doctor", "engineer")
+        for number in range(sets)
+        for place, (a1, a2) in enumerate(product(kinds[first], kinds[second]))
+    ]  # fmt: skip
+    data = folder / "SocialCounterfactuals" / "data"
+    data.mkdir(parents=True)
+    pl.DataFrame(rows).write_parquet(data / "train-00000-of-00001.parquet")
+
+
 def domain_net(folder: Path, each: int = 14) -> None:
     """Folders of domains and classes: `each` picture of every domain and class, and another."""
     kinds = [*product(DOMAINS, (*THINGS, "aircraft carrier"), range(each))]

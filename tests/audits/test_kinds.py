@@ -135,6 +135,7 @@ def test_an_estimate_of_seconds_is_rounded_up(measuring: float, told: float) -> 
         ("concepts/audit.yaml", 3.6),
         ("diversity/audit.yaml", 0.6),
         ("answers/audit.yaml", 2.1),
+        ("counterfactuals/audit.yaml", 2.8),
     ],
 )
 def test_plans_of_the_examples_say_about_how_long_they_take(

@@ -28,6 +28,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "dollar_street": data_sets.dollar_street,
     "occupations": data_sets.social_counterfactuals,
     "domains": data_sets.domain_net,
+    "social_counterfactuals": data_sets.social_counterfactuals_in_pairs,
 }
 FILES = [
     (path.parent.name, path.name) for name in WRITERS for path in (EXAMPLES / name).glob("*.yaml")
@@ -197,6 +198,32 @@ def test_a_model_is_asked_what_people_do(
     assert read["read"] == {"images": 80, "sets": 20, "incomplete_sets": 0}
     assert {one.metric for one in result.findings} >= {"accuracy_gap", "label_concentration"}
     assert all(one.n <= 80 for one in result.findings)
+
+
+def test_clip_on_social_counterfactuals_beside_both_chance_levels(
+    world: Callable[[str], Path], tiny: dict[str, str], tmp_path: Path
+) -> None:
+    result = run(world("social_counterfactuals"), tiny)
+    pairs = {"race × gender", "physical × gender", "physical × race"}
+    assert groups(result) >= pairs
+    chance = result.tables["chance"].to_pylist()
+    for pair in pairs:
+        own = [row for row in chance if row["groups"] == pair]
+        assert {(row["metric"], row["null"]) for row in own} == {
+            (metric, null)
+            for metric in ("max_skew", "ndkl")
+            for null in ("order within sets", "order of the pool")
+        }
+        assert all(np.isfinite(row["chance"]) for row in own)
+    place = ("max_skew", "race × gender", "default")
+    found = {f.subject: f for f in result.findings if (f.metric, f.groups, f.version) == place}
+    assert {*found} == {"", "doctor", "engineer"}
+    assert found["doctor"].n == 12
+    assert '"k": 4' in found[""].parameters
+    report.write(result, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "order within sets" in page
+    assert "each subject after the prefixes of howard_2024, averaged" in page
 
 
 def test_classifiers_on_domains_have_a_skewsize(

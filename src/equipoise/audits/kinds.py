@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
+    "counterfactuals",
 )  # fmt: skip
 
 Progress = Callable[[str, int, int | None], None]

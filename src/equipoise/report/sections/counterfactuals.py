@@ -19,6 +19,7 @@ Row = Mapping[str, Any]
 
 MOST_SUBJECTS, MOST_GROUPS = 20, 14
 SETS, POOL = "order within sets", "order of the pool"
+_ENDS = ("low", "high", "chance_low", "chance_high", "pool_low", "pool_high")
 _AXES = {"max_skew": "MaxSkew@K", "ndkl": "NDKL"}
 
 
@@ -29,10 +30,10 @@ def subjects(result: AuditResult) -> Section | None:
         return None
     note = (
         "A line is a subject, the large mark the mean over subjects with its interval. Grey: where "
-        "the mean lies in 95 of 100 random orders of the members of each set, who share all but "
-        "their attributes. Dashed: the same for a random order of all images, which chance is not: "
-        "images of one set come together in a ranking. Where both give a band, compare with the "
-        "grey one. Neither is near 0: among few images shares are uneven by chance."
+        "the mean lies in 95 of 100 cases when the members of each set, who share all but their "
+        "attributes, change places at random. Dashed: the same when all images of a subject do, "
+        "as if images of one set were unrelated. Compare with the grey band. Neither is near 0: "
+        "among few images shares are uneven by chance."
     )
     blocks: list[Block] = [
         Words((note,), "note"),
@@ -95,14 +96,9 @@ def _by_subject(result: AuditResult) -> dict[tuple[str, str, str, str], list[dic
         if one.metric in _AXES and one.subject and math.isfinite(one.value):
             key = (one.model, one.groups, one.version, one.metric)
             tip = f"{one.subject}, {one.model}: {number(one.value)}, by chance {number(one.chance)}"
-            found.setdefault(key, []).append(
-                {
-                    "kind": charts_counterfactuals.SUBJECT,
-                    "model": one.model,
-                    "value": one.value,
-                    "tip": tip,
-                }
-            )
+            about = {"kind": charts_counterfactuals.SUBJECT, "model": one.model}
+            nothing = dict.fromkeys(_ENDS, math.nan)
+            found.setdefault(key, []).append(about | {"value": one.value, **nothing, "tip": tip})
     return found
 
 
@@ -115,7 +111,8 @@ def _mean(model: str, panel: Sequence[Row]) -> Iterable[dict[str, Any]]:
     yield {
         "kind": charts_counterfactuals.MEAN,
         "model": model,
-        **{name: one[name] for name in ("value", "low", "high", "chance_low", "chance_high")},
+        "value": one["value"],
+        **{name: one[name] for name in _ENDS[:4]},
         "pool_low": other.get("chance_low", nothing),
         "pool_high": other.get("chance_high", nothing),
         "tip": f"{model}, mean over subjects: {number(one['value'])} "

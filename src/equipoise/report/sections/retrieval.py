@@ -69,7 +69,12 @@ def _curve(panel: Sequence[Row], metric: str, where: str) -> Chart | None:
 
 
 def queries(result: AuditResult) -> Section | None:
-    """Shares among the first K of the queries that lean most, and the spread over queries."""
+    """Shares among the first K of the queries that lean most, and the spread over queries.
+
+    None of counterfactual sets, whose sections say both by subject.
+    """
+    if "proportions" in result.tables:
+        return None
     blocks: list[Block] = [*_shares(result)]
     table = distributions(result, "Over the queries")
     if table is not None:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 Harm = Literal["higher", "lower", "either"]
 Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
 
-KINDS = ("associations", "retrieval", "similarity", "concepts", "diversity", "answers")
+KINDS = (
+    "counterfactuals", "associations", "retrieval", "similarity", "concepts", "diversity",
+    "answers",
+)  # fmt: skip
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 
 

@@ -48,14 +48,8 @@ def _prompts(result: AuditResult) -> str:
 
 def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     from equipoise.report.sections import counterfactuals
-    from equipoise.report.sections.retrieval import curves
 
-    return (
-        counterfactuals.subjects,
-        counterfactuals.marginals,
-        counterfactuals.proportions,
-        curves,
-    )
+    return (counterfactuals.subjects, counterfactuals.marginals, counterfactuals.proportions)
 
 
 VOICE: Voice = replace(

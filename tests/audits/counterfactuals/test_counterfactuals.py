@@ -1,0 +1,308 @@
+"""The audit of counterfactual sets: the protocol, both chance levels, any number of attributes."""
+
+import math
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits, report
+from equipoise.core import AuditResult, ConfigError, Finding, InputError, Verdict
+from equipoise.core.finding import Family
+from equipoise.counterfactuals.neutral import neutral_prompts
+from equipoise.metrics import max_skew, ndkl
+from retrieval_plain import ndkl as plain_ndkl
+from retrieval_plain import skews as plain_skews
+
+ROOT = Path(__file__).resolve().parents[3]
+SUBJECTS = ("chef", "nurse", "pilot")
+ATTRIBUTES = {"race": ("a", "b", "c"), "gender": ("man", "woman")}
+BODY = {"body": ("x", "y")}
+
+
+def table(sets: int = 12, **more: tuple[str, ...]) -> pl.DataFrame:
+    """Whole sets of every combination, for three subjects."""
+    varied = {**ATTRIBUTES, **more}
+    rows = [
+        {"subject": subject, "set": f"{subject}{number}", **dict(zip(varied, values, strict=True))}
+        for subject in SUBJECTS
+        for number in range(sets)
+        for values in product(*varied.values())
+    ]
+    return pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
+
+
+def images(frame: pl.DataFrame, seed: int = 0) -> np.ndarray:
+    """Vectors in which men lie towards the first axis, and members of a set share most."""
+    rng = np.random.default_rng(seed)
+    _, own = np.unique(frame["set"].to_numpy(), return_inverse=True)
+    found = rng.standard_normal((own.max() + 1, 6))[own]
+    found += 0.3 * rng.standard_normal(found.shape)
+    found[:, 0] = np.where(frame["gender"].to_numpy() == "man", 1.0, -1.0)
+    return found
+
+
+def prompts() -> np.ndarray:
+    """Two prompts a subject: chef lies towards men, nurse towards women, pilot towards neither."""
+    found = np.random.default_rng(1).standard_normal((6, 6))
+    found[:, 0] = (3.0, 3.0, -3.0, -3.0, 0.0, 0.0)
+    return found
+
+
+def asked() -> pl.DataFrame:
+    texts = [f"{opening} {one}" for one in SUBJECTS for opening in ("a", "a photo of a")]
+    return pl.DataFrame({"prompt": texts, "subject": [one for one in SUBJECTS for _ in range(2)]})
+
+
+def values(frame: pl.DataFrame | None = None, **changes: Any) -> dict[str, Any]:
+    frame = table() if frame is None else frame
+    found: dict[str, Any] = {
+        "audit": "counterfactuals",
+        "data": {"images": {"table": frame, "id": "image"}, "groups": [["race", "gender"]]},
+        "queries": {"table": asked(), "id": "prompt", "subject": "subject"},
+        "models": {"m": {"images": {"file": images(frame)}, "queries": {"file": prompts()}}},
+        "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
+    }
+    return {**found, **changes}
+
+
+def run(frame: pl.DataFrame | None = None, **changes: Any) -> AuditResult:
+    return audits.run(audits.parse_config(values(frame, **changes)))
+
+
+def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, str], Finding]:
+    return {(f.metric, f.subject): f for f in result.findings if f.version == version}
+
+
+def scored(frame: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of each image for its own subject, and the places of its subject."""
+    vectors, texts = images(frame), prompts()
+    units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
+    means = units.reshape(3, 2, 6).mean(axis=1)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    owner = np.array([SUBJECTS.index(one) for one in frame["subject"]])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (unit * means[owner]).sum(axis=1), owner
+
+
+def test_each_subject_is_the_protocol_done_plainly() -> None:
+    frame = table()
+    scores, owner = scored(frame)
+    groups = frame["race"].to_numpy() + ", " + frame["gender"].to_numpy()
+    names = sorted(set(groups))
+    codes = np.array([names.index(one) for one in groups])
+    found = by_metric(run(frame))
+    for place, subject in enumerate(SUBJECTS):
+        mine = owner == place
+        plain = plain_skews(scores[mine], codes[mine], 6, 6, "pool")
+        assert found["max_skew", subject].value == pytest.approx(max(plain.values()))
+        assert found["min_skew", subject].value == pytest.approx(min(plain.values()))
+        plain = plain_ndkl(scores[mine], codes[mine], 36, 6, "pool")
+        assert found["ndkl", subject].value == pytest.approx(plain)
+    one = [found["max_skew", subject].value for subject in SUBJECTS]
+    assert found["max_skew", ""].value == pytest.approx(np.mean(one))
+    assert found["max_skew", ""].method == "percentile bootstrap over queries, 100 replicates"
+
+
+def test_k_is_the_number_of_combinations_and_ndkl_runs_to_its_square() -> None:
+    found = by_metric(run())
+    assert '"k": 6' in found["max_skew", ""].parameters
+    assert '"k": 36' in found["ndkl", ""].parameters
+    three = run(table(sets=13, **BODY), data=data(table(sets=13, **BODY), "body"))
+    own = {(f.metric, f.version): f for f in three.findings if not f.subject}
+    assert own["max_skew", "default"].groups == "race × gender × body"
+    assert '"k": 12' in own["max_skew", "default"].parameters
+    assert '"k": 144' in own["ndkl", "default"].parameters
+
+
+def data(frame: pl.DataFrame, *more: str) -> dict[str, Any]:
+    return {"images": {"table": frame, "id": "image"}, "groups": [["race", "gender", *more]]}
+
+
+def test_three_attributes_have_marginals_within_the_other_two() -> None:
+    frame = table(sets=13, **BODY)
+    result = run(frame, data=data(frame, "body"))
+    versions = {f.version for f in result.findings if f.groups == "gender"}
+    assert "within race × body" in versions
+    mine = frame["subject"].to_numpy() == "chef"
+    held = (frame["race"].to_numpy() == "a") & (frame["body"].to_numpy() == "y") & mine
+    scores, _ = scored(frame)
+    gender = frame["gender"].to_numpy()[held]
+    alone = max_skew(scores[held], gender, k=2, resampling=None).value
+    found = by_metric(result, "within race × body")
+    assert found["max_skew", "chef | a, y"].value == pytest.approx(alone)
+    shares = result.tables["proportions"].to_pylist()
+    assert {row["attribute"] for row in shares if row["version"] == "default"} == {
+        "race × gender × body", "race", "gender", "body"
+    }  # fmt: skip
+
+
+def test_both_chance_levels_stand_beside_max_skew_and_ndkl() -> None:
+    frame = table()
+    result = run(frame)
+    rows = result.tables["chance"].to_pylist()
+    whole = {(row["metric"], row["null"]): row for row in rows if row["version"] == "default"}
+    assert {*whole} == {
+        *product(("max_skew", "ndkl"), ("order within sets", "order of the pool"))
+    }  # fmt: skip
+    scores, owner = scored(frame)
+    groups = {name: frame[name].to_numpy() for name in ATTRIBUTES}
+    how = {"queries": np.array(SUBJECTS)[owner], "rng": 3}
+    for metric, estimate in (
+        ("max_skew", max_skew(scores, groups, k=6, sets=frame["set"].to_numpy(), **how)),
+        ("ndkl", ndkl(scores, groups, k=36, sets=frame["set"].to_numpy(), **how)),
+    ):
+        within, pool = whole[metric, "order within sets"], whole[metric, "order of the pool"]
+        assert within["value"] == pool["value"] == pytest.approx(estimate.value)
+        assert within["chance"] == pytest.approx(estimate.chance.mean, abs=0.05)
+        # Members of a set come together: fewer images than the pool seems to have would not.
+        assert within["chance"] < pool["chance"]
+        assert not math.isnan(within["chance_high"] + pool["chance_high"])
+    assert {row["version"] for row in rows} == {"default", "within gender", "within race"}
+
+
+def test_the_order_within_sets_is_tested_and_that_of_the_pool_described() -> None:
+    result = run()
+    primary = by_metric(result)["ndkl", ""]
+    assert primary.null.startswith("the order within each counterfactual set is random")
+    assert primary.family is Family.COMPOSITE
+    beside = by_metric(result, "null: pool order")["ndkl", ""]
+    assert (beside.value, beside.verdict) == (primary.value, Verdict.NONE)
+
+
+def test_proportions_are_the_shares_among_the_first_k() -> None:
+    frame = table()
+    scores, owner = scored(frame)
+    rows = run(frame).tables["proportions"].to_pylist()
+    chef = np.flatnonzero(owner == 0)
+    first = chef[np.argsort(-scores[chef])[:6]]
+    men = (frame["gender"].to_numpy()[first] == "man").mean()
+    own = [r for r in rows if (r["subject"], r["version"]) == ("chef", "default")]
+    found = {(r["attribute"], r["group"]): r for r in own}
+    assert found["gender", "man"]["share"] == pytest.approx(men)
+    assert found["gender", "man"]["pool_share"] == 0.5
+    assert found["gender", "man"]["n"] == 36
+    assert found["race × gender", "a, man"]["pool_share"] == pytest.approx(1 / 6)
+    for attribute in ("race", "gender", "race × gender"):
+        shares = [r["share"] for r in own if r["attribute"] == attribute]
+        assert sum(shares) == pytest.approx(1.0)
+
+
+def test_the_distribution_over_subjects_names_its_extremes() -> None:
+    result = run()
+    rows = result.tables["query_distributions"].to_pylist()
+    row = next(r for r in rows if (r["metric"], r["version"]) == ("ndkl", "default"))
+    found = by_metric(result)
+    each = {subject: found["ndkl", subject].value for subject in SUBJECTS}
+    assert row["highest_queries"] == [max(each, key=lambda one: each[one])]
+    assert row["sd"] == pytest.approx(np.std([*each.values()], ddof=1))
+
+
+def test_models_stand_side_by_side() -> None:
+    frame = table()
+    fair = {"images": {"file": images(frame) * [0, 1, 1, 1, 1, 1]}, "queries": {"file": prompts()}}
+    biased = {"images": {"file": images(frame)}, "queries": {"file": prompts()}}
+    result = run(frame, models={"fair": fair, "biased": biased})
+    chef = {
+        f.model: f for f in result.findings
+        if (f.metric, f.subject, f.version) == ("ndkl", "chef", "default")
+    }  # fmt: skip
+    assert chef["biased"].excess > chef["fair"].excess + 0.2
+    assert chef["biased"].p_value < 0.01 < chef["fair"].p_value
+    assert {row["model"] for row in result.tables["chance"].to_pylist()} == {"fair", "biased"}
+
+
+def test_incomplete_and_repeated_sets_are_counted() -> None:
+    frame = table()
+    lacking = frame.filter(pl.col("image") != "0")
+    twice = pl.concat([lacking, lacking[40:41].with_columns(image=pl.lit("again"))])
+    result = run(twice)
+    assert [note for note in result.manifest.notes if "sets" in note and "lack" in note] == [
+        "race × gender: 1 of 36 sets lack an image of some combination. They are ranked as they "
+        "are; a pool's own shares are what skews compare with."
+    ]
+    assert any(
+        note == "race × gender: 1 of 36 sets have several images of one combination."
+        for note in result.manifest.notes
+    )
+    planned: Any = audits.plan(audits.parse_config(values(twice)))
+    assert planned.sets == [
+        {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
+    ]
+
+
+def test_images_without_one_of_the_attributes_are_in_no_pool() -> None:
+    frame = table()
+    mixed = frame.with_columns(
+        gender=pl.when(pl.col("set") == "chef0").then(None).otherwise(pl.col("gender"))
+    )
+    vectors = {"images": {"file": images(frame)}, "queries": {"file": prompts()}}
+    found = by_metric(run(mixed, models={"m": vectors}))
+    assert found["max_skew", "chef"].n == 66
+
+
+def test_the_report_has_both_nulls_in_words_and_pictures(tmp_path: Path) -> None:
+    report.write(run(), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in ("order within sets", "order of the pool", "Who is among the first, by subject"):
+        assert text in page
+    assert "Which queries lean most" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"prefixes": "howard"},
+            "prefixes: no list of prefixes is called 'howard'. Allowed: howard_2024, or a list",
+        ),
+        (
+            {"prefixes": []},
+            "prefixes: given []; expected the name of a list of prefixes, or texts such as",
+        ),
+        ({"prefixes": ["A {} {}"]}, "with '{}' at most once, where the subject goes"),
+        (
+            {"prefixes": ["A"]},
+            "'queries' and 'prefixes' are given; expected 'queries' for prompts of your own",
+        ),
+        ({"queries": None}, "queries: required, and missing: model 'm' has embeddings of prompts"),
+        (
+            {"ranking": {"measures": ["max_skew"]}},
+            "measures: ndkl is missing; max_skew and ndkl stand beside their chance levels",
+        ),
+        (
+            {"gate": [{"metric": "ndkl", "max": 1.0, "groups": "age"}]},
+            "gate[0].groups: given 'age'. Allowed: race × gender, race, gender",
+        ),
+    ],
+)
+def test_errors_of_the_configuration(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        audits.parse_config(values(**changes))
+
+
+def test_neutral_prompts_agree_with_their_subject() -> None:
+    found = neutral_prompts(["engineer", "nurse"], ["A", "An image of a", "A photo of a {} person"])
+    assert found["prompt"].to_pylist() == [
+        "An engineer", "An image of an engineer", "A photo of an engineer person",
+        "A nurse", "An image of a nurse", "A photo of a nurse person",
+    ]  # fmt: skip
+    assert found["subject"].to_pylist() == ["engineer"] * 3 + ["nurse"] * 3
+
+
+@pytest.mark.parametrize(
+    ("subjects", "prefixes", "message"),
+    [
+        ([], ["A"], "subjects: []; expected a list of different texts"),
+        (["a"], ["A", "A"], "prefixes: ['A', 'A']; expected a list of different texts"),
+        (["a", " "], ["A"], "subjects: ['a', ' ']; expected a list of different texts"),
+        (["nurse"], ["A", "A {}"], "the prompt 'A nurse' is made twice; expected prefixes that"),
+    ],
+)
+def test_errors_of_neutral_prompts(subjects: list[str], prefixes: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        neutral_prompts(subjects, prefixes)
