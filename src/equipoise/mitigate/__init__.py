@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from equipoise.mitigate.ensembling import PromptEnsemble
     from equipoise.mitigate.projection import DirectionRemoval
     from equipoise.mitigate.recipe import Recipe, Training
+    from equipoise.mitigate.shrinkage import SetShrinkage
     from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
     from equipoise.mitigate.split import Split, check_split, folds, split_subjects
 
@@ -19,6 +20,7 @@ _HOMES = {
     "Pairs": "sets",
     "PromptEnsemble": "ensembling",
     "Recipe": "recipe",
+    "SetShrinkage": "shrinkage",
     "Split": "split",
     "SubjectTexts": "sets",
     "TextDistillation": "distillation",
@@ -36,6 +38,7 @@ __all__ = [
     "Pairs",
     "PromptEnsemble",
     "Recipe",
+    "SetShrinkage",
     "Split",
     "SubjectTexts",
     "TextDistillation",

@@ -106,5 +106,10 @@ class Ensemble:
 
     @cached_property
     def _named(self) -> re.Pattern[str]:
-        words = "|".join(re.escape(one) for one in sorted(self.values, key=len, reverse=True))
-        return re.compile(rf"(?<!\w)(?:{words})(?!\w)" if words else r"(?!)", re.IGNORECASE)
+        return naming(self.values)
+
+
+def naming(words: Sequence[str]) -> re.Pattern[str]:
+    """Return a pattern that finds any of some words as a whole word, whatever its case."""
+    every = "|".join(re.escape(one) for one in sorted(words, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{every})(?!\w)" if every else r"(?!)", re.IGNORECASE)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
-from equipoise.models.ensembles import Ensemble
+from equipoise.models.ensembles import Ensemble, naming
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.options import Options
@@ -21,7 +21,7 @@ from equipoise.models.protocols import DualEncoder
 
 Floats = NDArray[np.float32]
 
-SETTINGS, DIRECTIONS = "equipoise_model.json", "directions.safetensors"
+SETTINGS, TRANSFORM = "equipoise_model.json", "transform.safetensors"
 FORMAT = 1
 
 
@@ -33,25 +33,29 @@ class Wrapping:
     ----------
     ensemble : Ensemble, optional
         Texts whose vector is the mean of those of several captions.
-    directions : ndarray of float32, shape (k, dimension), optional
-        Orthonormal rows, removed from vectors.
-    removed_from : tuple of str
+    transform : ndarray of float32, shape (dimension, dimension), optional
+        What vectors are multiplied by, from the right.
+    applied_to : tuple of str
         "texts", "images", or both.
+    spared : tuple of str
+        Texts that hold one of these words are not transformed.
     record : mapping
         How it came about, for whoever reads the folder.
     """
 
     ensemble: Ensemble | None = None
-    directions: Floats | None = None
-    removed_from: tuple[str, ...] = ("texts", "images")
+    transform: Floats | None = None
+    applied_to: tuple[str, ...] = ("texts", "images")
+    spared: tuple[str, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that decides an output but the directions themselves, as JSON takes it."""
+        """All that decides an output but the numbers of the transform, as JSON takes it."""
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
-            "removed_from": list(self.removed_from) if self.directions is not None else [],
+            "applied_to": [] if self.transform is None else list(self.applied_to),
+            "spared": list(self.spared),
         }
 
 
@@ -65,27 +69,33 @@ class WrappedEncoder:
 
     def embed_images(self, images: Sequence[Any]) -> Floats:
         """Return projected vectors of n images, (n, dimension), not normalised."""
-        return self._without(self.base.embed_images(images), "images")
+        found = self.base.embed_images(images)
+        return self._transformed(found, np.full(len(found), "images" in self.wrapping.applied_to))
 
     def embed_texts(self, texts: Sequence[str]) -> Floats:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
-        ensemble = self.wrapping.ensemble
+        ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
         found = (
             self.base.embed_texts(texts)
             if ensemble is None
             else ensemble.embed(self.base.embed_texts, texts)
         )
-        return self._without(found, "texts")
+        named = naming(self.wrapping.spared)
+        chosen = [applied and named.search(text) is None for text in texts]
+        return self._transformed(found, np.array(chosen, dtype=bool))
 
-    def _without(self, vectors: Floats, of: str) -> Floats:
-        directions = self.wrapping.directions
-        if directions is None or of not in self.wrapping.removed_from:
+    def _transformed(self, vectors: Floats, chosen: NDArray[np.bool_]) -> Floats:
+        transform = self.wrapping.transform
+        if transform is None or not chosen.any():
             return vectors
-        wide, rows = vectors.astype(np.float64), directions.astype(np.float64)
-        return (wide - (wide @ rows.T) @ rows).astype(np.float32)
+        found = vectors.astype(np.float64)
+        found[chosen] = found[chosen] @ transform.astype(np.float64)
+        return found.astype(np.float32)
 
 
-def save_wrapped(folder: Path, base: ModelInfo, wrapping: Wrapping) -> None:
+def save_wrapped(
+    folder: Path, base: ModelInfo, wrapping: Wrapping, *, at: Path | None = None
+) -> None:
     """Write what `load_model("equipoise:folder")` opens.
 
     Parameters
@@ -93,21 +103,23 @@ def save_wrapped(folder: Path, base: ModelInfo, wrapping: Wrapping) -> None:
     folder : Path
         There, and empty.
     base : ModelInfo
-        Of the model to wrap. A folder or file is named relative to `folder`.
+        Of the model to wrap. A folder or file is named relative to `at`.
     wrapping : Wrapping
+    at : Path, optional
+        Where the folder will lie in the end; `folder` unless given.
     """
     settings = {
         "format": FORMAT,
-        "base": _relative(base.name, folder),
+        "base": _relative(base.name, folder if at is None else at),
         "base_weights_sha256": base.weights_sha256,
         **wrapping.facts,
         "record": dict(wrapping.record),
     }
-    if wrapping.directions is not None:
+    if wrapping.transform is not None:
         from safetensors.numpy import save_file
 
-        rows = np.ascontiguousarray(wrapping.directions, dtype=np.float32)
-        save_file({"directions": rows}, folder / DIRECTIONS)
+        numbers = np.ascontiguousarray(wrapping.transform, dtype=np.float32)
+        save_file({"transform": numbers}, folder / TRANSFORM)
     text = json.dumps(settings, indent=1, ensure_ascii=True, sort_keys=True)
     (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
 
@@ -133,8 +145,8 @@ def load(target: str, options: Options) -> WrappedEncoder:
     settings = _settings(target, folder)
     base = _base(settings, folder, options)
     wrapping = _wrapping(settings, folder, base.info, target)
-    files = digests(path for path in (folder / SETTINGS, folder / DIRECTIONS) if path.is_file())
-    kept = {name: files[name] for name in files if name == DIRECTIONS}
+    files = digests(path for path in (folder / SETTINGS, folder / TRANSFORM) if path.is_file())
+    kept = {name: files[name] for name in files if name == TRANSFORM}
     info = replace(
         base.info,
         name=options.name,
@@ -189,23 +201,23 @@ def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
 def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target: str) -> Wrapping:
     try:
         ensemble = settings["ensemble"]
-        removed = tuple(settings["removed_from"])
-        directions = _directions(folder) if removed else None
+        applied, spared = tuple(settings["applied_to"]), tuple(settings["spared"])
+        transform = _transform(folder) if applied else None
         made = None if ensemble is None else Ensemble.of(ensemble)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
-    if directions is not None and directions.shape[1:] != (base.dimension,):
+    if transform is not None and transform.shape != (base.dimension, base.dimension):
         raise ModelError(
-            f"{target} removes directions of shape {directions.shape} from vectors of "
-            f"{base.dimension} numbers."
+            f"{target} transforms vectors with a matrix of shape {transform.shape}, and the model "
+            f"inside has vectors of {base.dimension} numbers."
         )
-    return Wrapping(made, directions, removed, settings.get("record") or {})
+    return Wrapping(made, transform, applied, spared, settings.get("record") or {})
 
 
-def _directions(folder: Path) -> Floats:
+def _transform(folder: Path) -> Floats:
     from safetensors.numpy import load_file
 
-    found: Floats = load_file(folder / DIRECTIONS)["directions"]
+    found: Floats = load_file(folder / TRANSFORM)["transform"]
     return found
 
 

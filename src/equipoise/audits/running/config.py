@@ -126,9 +126,9 @@ class RunConfig(Section):
     Attributes
     ----------
     model : str or model, optional
-        `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a folder or
-        file that lies beside the configuration may be given relative to it. From Python also a
-        loaded model.
+        `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a
+        folder or file that lies beside the configuration may be given relative to it. From Python
+        also a loaded model.
     revision : str, optional
         Branch, tag or commit of a hub's repository.
     device, dtype, backend : str, optional

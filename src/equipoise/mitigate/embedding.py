@@ -1,0 +1,62 @@
+"""Vectors of images and of neutral prompts, as every measure here takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import ModelError
+from equipoise.mitigate.sets import SubjectTexts
+
+if TYPE_CHECKING:
+    from equipoise.mitigate.recipe import Progress
+    from equipoise.models import DualEncoder
+
+Floats = npt.NDArray[np.float64]
+
+_PART = 256
+
+
+def embedded(model: DualEncoder, images: Any, progress: Progress | None = None) -> Floats:
+    """Return vectors of images, (n, dimension), read a few at a time.
+
+    Raises
+    ------
+    ModelError
+        When a vector is not finite.
+    """
+    found = []
+    for start in range(0, len(images), _PART):
+        if progress is not None:
+            progress("embedding images", start, len(images))
+        found.append(model.embed_images([images[row] for row in _rows(start, len(images))]))
+    return _finite(np.concatenate(found), model)
+
+
+def _rows(start: int, end: int) -> range:
+    return range(start, min(start + _PART, end))
+
+
+def queries_of(model: DualEncoder, texts: Sequence[SubjectTexts]) -> Floats:
+    """Return one unit vector for each subject: the mean of its neutral prompts' unit vectors."""
+    vectors = unit(_finite(model.embed_texts([t for one in texts for t in one.neutral]), model))
+    ends = np.cumsum([len(one.neutral) for one in texts])[:-1]
+    return unit(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
+
+
+def unit(vectors: npt.ArrayLike) -> Floats:
+    """Return vectors at length 1, in float64."""
+    wide = np.asarray(vectors, dtype=np.float64)
+    found: Floats = wide / np.linalg.norm(wide, axis=1, keepdims=True)
+    return found
+
+
+def _finite(vectors: npt.NDArray[np.float32], model: DualEncoder) -> Floats:
+    if not (np.isfinite(vectors).all() and (np.abs(vectors).max(axis=1) > 0).all()):
+        raise ModelError(
+            f"{model.info.name} gave a vector that is zero or not finite. To do: dtype: float32"
+        )
+    return vectors.astype(np.float64)

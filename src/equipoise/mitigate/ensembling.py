@@ -1,0 +1,97 @@
+"""Prompt ensembling: a neutral prompt stands for its counterfactual captions. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.core.errors import InputError
+from equipoise.mitigate.fitting import publish
+from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
+from equipoise.mitigate.sets import SubjectTexts
+from equipoise.models.ensembles import PLACE, Ensemble, Rule
+from equipoise.models.wrapped import Wrapping, save_wrapped
+
+if TYPE_CHECKING:
+    from equipoise.mitigate.recipe import Progress, Training
+    from equipoise.models import DualEncoder
+
+
+@dataclass(frozen=True)
+class PromptEnsemble:
+    """Neutral prompts whose vector is the mean of the unit vectors of their captions.
+
+    How a neutral prompt is said with attributes is read off the training subjects: a prompt and a
+    caption with the subject taken out are templates, which hold for any other subject.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name: str = "prompt_ensemble"
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Its settings."""
+        return {"recipe": "prompt_ensemble", **asdict(self)}
+
+    def fit(
+        self,
+        base: DualEncoder,
+        training: Training,
+        out: Path,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,  # noqa: ARG002 - every recipe is told
+    ) -> DualEncoder:
+        """Read the templates off the texts of the training subjects."""
+        wrapping = Wrapping(
+            ensemble=ensemble_of(training.texts),
+            record=record_of(self.facts, base, seed, _inputs(training)),
+        )
+        publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
+        return reloaded(f"equipoise:{out}", base)
+
+
+def _inputs(training: Training) -> dict[str, Any]:
+    return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
+
+
+def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
+    """Return the templates that the texts of subjects have in common.
+
+    Where the subject does not stand in a prompt as it is called, the prompt is kept whole, and
+    holds for itself alone.
+
+    Raises
+    ------
+    InputError
+        When no caption names a value of an attribute.
+    """
+    rules: dict[str, dict[str, None]] = {}
+    for one in texts:
+        said = [_template(text, one.subject) for text in one.attributed]
+        for prompt in one.neutral:
+            neutral = _template(prompt, one.subject)
+            fits = said if PLACE in neutral else one.attributed
+            fits = [text for text in fits if (PLACE in text) == (PLACE in neutral)]
+            if fits:
+                rules.setdefault(neutral, {}).update(dict.fromkeys(fits))
+    values = sorted({v for one in texts for named in one.values for v in named.values() if v})
+    if not rules or not values:
+        raise InputError(
+            "no caption says a neutral prompt with attributes: expected captions that name the "
+            "subject as it is called, and the values of their attributes"
+        )
+    made = tuple(Rule(neutral, tuple(said)) for neutral, said in sorted(rules.items()))
+    return Ensemble(made, tuple(values))
+
+
+def _template(text: str, subject: str) -> str:
+    """Return a text with a place for the subject, once; the text itself where it has none."""
+    if PLACE in text or text.count(subject) != 1:
+        return text
+    return text.replace(subject, PLACE)

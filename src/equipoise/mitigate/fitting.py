@@ -1,0 +1,267 @@
+"""Training that can be stopped anywhere: its state on disk, its draws a function of the step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from equipoise.core.errors import ModelError, RunError
+from equipoise.evidence.store import locked, write
+from equipoise.mitigate.recipe import Progress, refuse_occupied
+from equipoise.mitigate.trainable import Trainable
+
+STATE = "state.safetensors"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to train, and when to look and to write.
+
+    Attributes
+    ----------
+    steps : int
+        Most steps.
+    learning_rate : float
+        Of AdamW, the same in every step.
+    look_every : int
+        Steps between two looks at the validation loss.
+    patience : int
+        Looks without a better loss after which training stops.
+    save_every : int
+        Steps between two writings of the state.
+    """
+
+    steps: int
+    learning_rate: float
+    look_every: int
+    patience: int
+    save_every: int
+
+
+@dataclass
+class State:
+    """Where training stands after some steps."""
+
+    step: int = 0
+    best: float = math.inf
+    best_step: int = 0
+    worse: int = 0
+    losses: tuple[tuple[int, float], ...] = ()
+
+
+def fitted(
+    subject: Trainable,
+    weights: Mapping[str, Any],
+    plan: Plan,
+    *,
+    loss: Callable[[int], Any],
+    validation: Callable[[], Any] | None,
+    record: Mapping[str, Any],
+    out: Path,
+    progress: Progress | None,
+) -> str:
+    """Train weights, write the model, and return its name.
+
+    The state lies in ``<out>.training`` meanwhile, in one file that is replaced when it is whole.
+    A process that is killed and started again goes on from it; on a CPU it ends in the same
+    weights, bit for bit. Where there is a validation loss, the weights with the lowest one are
+    kept, which may be those that training began with.
+
+    Parameters
+    ----------
+    subject : Trainable
+    weights : mapping of str to torch.nn.Parameter
+        Those that are trained.
+    plan : Plan
+    loss : callable
+        Of a step's batch, which depends on the number of the step alone.
+    validation : callable, optional
+        Loss on subjects that are not trained on.
+    record : mapping
+        Everything that decides the result; a state of another record is refused.
+    out : Path
+        Folder of the model.
+    progress : callable, optional
+
+    Raises
+    ------
+    RunError
+        When something lies at `out`, another process trains there, or the state is of another
+        training.
+    ModelError
+        When the loss is not finite.
+    """
+    refuse_occupied(out)
+    folder = out.with_name(f"{out.name}.training")
+    with locked(folder):
+        runner = _Fit(subject, dict(weights), plan, _digest(record), folder / STATE)
+        runner.resume()
+        runner.run(loss, validation, progress)
+        state = runner.state
+        told = {
+            **record,
+            "steps": state.step,
+            "kept_step": state.best_step if validation else state.step,
+            "validation": [list(one) for one in state.losses],
+        }
+        publish(out, lambda partial: subject.save(partial, told))
+    shutil.rmtree(folder, ignore_errors=True)
+    return f"{subject.prefix}:{out}"
+
+
+def publish(out: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder under another name and rename it: a model is there whole, or not at all.
+
+    Raises
+    ------
+    RunError
+        When something lies there.
+    """
+    refuse_occupied(out)
+    partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
+    try:
+        partial.mkdir(parents=True)
+        fill(partial)
+        for path in sorted(partial.rglob("*")):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        refuse_occupied(out)
+        partial.replace(out)
+    except OSError as error:
+        raise RunError(
+            f"{out}: the model cannot be written there ({error.strerror or error}). To do: free "
+            "space, or name another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(dict(record), sort_keys=True).encode()).hexdigest()
+
+
+class _Fit:
+    """Weights, optimizer and counters between two steps."""
+
+    def __init__(
+        self, subject: Trainable, weights: dict[str, Any], plan: Plan, record: str, path: Path
+    ) -> None:
+        self.torch, self.weights, self.plan = subject.torch, weights, plan
+        self.record, self.path = record, path
+        self.optimizer = self.torch.optim.AdamW(
+            [*weights.values()], lr=plan.learning_rate, weight_decay=0.0, foreach=False
+        )
+        self.state = State()
+        self.kept = self._copy()
+
+    def run(
+        self,
+        loss: Callable[[int], Any],
+        validation: Callable[[], Any] | None,
+        progress: Progress | None,
+    ) -> None:
+        """Train to the end, and leave the weights that are kept in the model."""
+        if validation is not None and not self.state.losses:
+            self._look(validation)
+        while self.state.step < self.plan.steps and self.state.worse < self.plan.patience:
+            if progress is not None:
+                progress("training", self.state.step, self.plan.steps)
+            self._step(loss)
+            last = self.state.step == self.plan.steps
+            if validation is not None and (last or self.state.step % self.plan.look_every == 0):
+                self._look(validation)
+            if self.state.step % self.plan.save_every == 0:
+                self.save()
+        if validation is not None:
+            self._put(self.kept)
+
+    def _step(self, loss: Callable[[int], Any]) -> None:
+        found = loss(self.state.step)
+        if not math.isfinite(float(found.detach())):
+            raise ModelError(
+                f"the loss of step {self.state.step + 1} is not finite. To do: a lower "
+                "learning_rate, or dtype: float32"
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        found.backward()
+        self.torch.nn.utils.clip_grad_norm_([*self.weights.values()], 1.0, foreach=False)
+        self.optimizer.step()
+        self.state.step += 1
+
+    def _look(self, validation: Callable[[], Any]) -> None:
+        with self.torch.no_grad():
+            found = float(validation())
+        state = self.state
+        state.losses = (*state.losses, (state.step, found))
+        if found < state.best:
+            state.best, state.best_step, state.worse = found, state.step, 0
+            self.kept = self._copy()
+        else:
+            state.worse += 1
+
+    def _copy(self) -> dict[str, Any]:
+        return {name: one.detach().clone() for name, one in self.weights.items()}
+
+    def _put(self, values: Mapping[str, Any]) -> None:
+        with self.torch.no_grad():
+            for name, one in self.weights.items():
+                one.copy_(values[name])
+
+    def save(self) -> None:
+        """Write the state, whole or not at all."""
+        from safetensors.torch import save
+
+        moments = {
+            f"optimizer/{part}/{name}": value
+            for name, one in self.weights.items()
+            for part, value in self.optimizer.state[one].items()
+        }
+        tensors = {f"weights/{name}": one.detach() for name, one in self.weights.items()}
+        kept = {f"kept/{name}": one for name, one in self.kept.items()}
+        told = json.dumps({**vars(self.state), "record": self.record})
+        every = {name: one.contiguous().cpu() for name, one in (tensors | kept | moments).items()}
+        write(self.path, save(every, {"training": told}))
+
+    def resume(self) -> None:
+        """Take up the state on disk; nothing where there is none.
+
+        Raises
+        ------
+        RunError
+            If it is of another training.
+        """
+        if not self.path.is_file():
+            return
+        from safetensors import safe_open
+
+        with safe_open(self.path, framework="pt") as file:
+            told = json.loads(file.metadata()["training"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if told.pop("record") != self.record:
+            raise RunError(
+                f"{self.path.parent}: a training with other data, settings or libraries was "
+                "stopped here. To do: remove this folder, or name another output"
+            )
+        self.state = State(**told)
+        self.state.losses = tuple((int(step), float(loss)) for step, loss in told["losses"])
+        self._put(_of(tensors, "weights"))
+        device = next(iter(self.weights.values())).device
+        self.kept = {name: one.to(device) for name, one in _of(tensors, "kept").items()}
+        for part in ("step", "exp_avg", "exp_avg_sq"):
+            for name, value in _of(tensors, f"optimizer/{part}").items():
+                moved = value if part == "step" else value.to(device)
+                self.optimizer.state[self.weights[name]][part] = moved
+
+
+def _of(tensors: Mapping[str, Any], part: str) -> dict[str, Any]:
+    start = f"{part}/"
+    return {name.removeprefix(start): v for name, v in tensors.items() if name.startswith(start)}

@@ -1,0 +1,73 @@
+"""What decides a model that a recipe makes: settings, base, seed, data, libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise import __version__
+from equipoise.mitigate.sets import Rows, SubjectTexts
+
+if TYPE_CHECKING:
+    from equipoise.models import DualEncoder
+
+
+def record_of(
+    facts: Mapping[str, Any],
+    base: DualEncoder,
+    seed: int,
+    inputs: Mapping[str, Any],
+    torch: Any = None,
+) -> dict[str, Any]:
+    """Return the record that stands beside a model; nothing of when or where it was made."""
+    versions = {"equipoise": __version__}
+    if torch is not None:
+        versions["torch"] = str(torch.__version__)
+    return {
+        **facts,
+        "base": {"key": base.info.key, "weights_sha256": base.info.weights_sha256},
+        "seed": seed,
+        "inputs": dict(inputs),
+        "versions": versions,
+    }
+
+
+def reloaded(name: str, base: DualEncoder) -> DualEncoder:
+    """Load a model that was just written, where and in the numbers of the one it was made of."""
+    from equipoise.models import load_model
+
+    info = base.info
+    backend = "auto" if info.backend == "torch" else info.backend
+    found = load_model(
+        name, device=info.device, dtype=info.dtype, backend=backend, trust_remote_code=True
+    )
+    return cast("DualEncoder", found)
+
+
+def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
+    """Return a SHA-256 of what is said of subjects."""
+    told = [[one.subject, one.neutral, one.attributed, [*map(dict, one.values)]] for one in texts]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_images(images: Any, *columns: npt.NDArray[np.object_]) -> str:
+    """Return a SHA-256 of images and of what is said of each."""
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(json.dumps(column.tolist()).encode())
+    for row in range(len(images)):
+        digest.update(_content(images, row))
+    return digest.hexdigest()
+
+
+def _content(images: Any, row: int) -> bytes:
+    if isinstance(images, Rows):
+        return _content(images.every, int(images.rows[row]))
+    if hasattr(images, "content"):
+        return bytes(images.content(row))
+    return np.ascontiguousarray(images[row]).tobytes()
