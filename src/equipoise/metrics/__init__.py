@@ -5,6 +5,8 @@ Every function returns one `Estimate` with its interval, chance level and sample
 """
 
 from equipoise.metrics.accuracy import accuracy, accuracy_gap, worst_group_accuracy
+from equipoise.metrics.activation.gap import activation_share_gap
+from equipoise.metrics.activation.share import activation_share
 from equipoise.metrics.associations.alignment import alignment
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
 from equipoise.metrics.associations.cells import ImageSimilarities
@@ -74,6 +76,8 @@ __all__ = [
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
+    "activation_share",
+    "activation_share_gap",
     "alignment",
     "association_score",
     "band_counts",

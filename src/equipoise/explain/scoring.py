@@ -1,0 +1,231 @@
+"""What a model thinks of an image, as a number that can be followed back to its pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.models.hf_answers import HfAnswerer
+from equipoise.models.hf_classifier import HfClassifier
+from equipoise.models.hf_dual import HfDualEncoder
+from equipoise.models.hf_pairs import HfPairScorer
+from equipoise.models.insides import Insides, Tensors, insides
+from equipoise.models.open_clip import OpenClipEncoder
+from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+
+Score = Callable[[Tensors, Sequence[str]], Any]
+"""From tensors of n images and n targets to n numbers, each of its own image alone."""
+
+SEEING = ("vision_model", "bridgetower.vision_model", "visual", "image_model")
+"""Where the part of a model lies that sees images alone, by name of its layers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How much a model finds in an image of what it was asked for.
+
+    Attributes
+    ----------
+    inside : Insides
+        The model's torch module.
+    score : callable
+        From tensors of n images and their targets to n numbers.
+    what : str
+        What the number is, in words.
+    tower : str
+        Name of the part that sees images alone; empty where that is the whole module.
+    """
+
+    inside: Insides
+    score: Score = field(repr=False)
+    what: str
+    tower: str
+
+
+def scoring(model: Any, targets: Sequence[str], *, question: str = "") -> Scoring:
+    """Say what is followed back to the pixels.
+
+    Parameters
+    ----------
+    model : Classifier, DualEncoder, PairScorer or Answerer
+    targets : sequence of str
+        All that will be asked for: labels of a classifier; texts; answers.
+    question : str
+        Of a model that answers questions; empty for a caption.
+
+    Returns
+    -------
+    Scoring
+        The logit of a label; the cosine of image and text; the logit of a match less that of no
+        match; the log-likelihood of the answer.
+
+    Raises
+    ------
+    InputError
+        When a classifier lacks a label, or a question is asked of what answers none.
+    ModelError
+        When the model's insides cannot be reached, or it computes with fewer than 32 bits.
+    """
+    inside = insides(model)
+    if inside.model is not model and hasattr(model, "model"):
+        model = inside.model
+    if question and not isinstance(model, Answerer):
+        raise InputError(f"{inside.name} answers no questions; leave the question out")
+    _need_float32(inside)
+    score, what = _score(model, inside, targets, question)
+    return Scoring(inside, score, what, _tower(model, inside))
+
+
+def _score(model: Any, inside: Insides, targets: Sequence[str], question: str) -> tuple[Score, str]:
+    if isinstance(model, DualEncoder):
+        return _cosine(model, inside, targets), "cosine of image and text"
+    if isinstance(model, HfPairScorer):
+        return _match(model), "logit of a match, less that of no match"
+    if isinstance(model, HfAnswerer):
+        return _likelihood(model, inside, question), "log-likelihood of the answer"
+    if isinstance(model, Classifier):
+        return _logit(model, inside, targets), "logit of the label"
+    raise ModelError(
+        f"{inside.name} is of a kind whose opinion cannot be followed back to pixels here. "
+        "To do: name a classifier, a dual encoder, or a matching or answering model of BLIP."
+    )
+
+
+def _tower(model: Any, inside: Insides) -> str:
+    """Name of the vision tower of a model whose texts run through the same module."""
+    if isinstance(model, DualEncoder | Classifier) and not isinstance(model, PairScorer):
+        return ""
+    layers = dict(inside.module.named_modules())
+    return next((name for name in SEEING if name in layers), "")
+
+
+def _need_float32(inside: Insides) -> None:
+    weight = next(iter(inside.module.parameters()))
+    if weight.dtype != inside.torch.float32:
+        raise ModelError(
+            f"{inside.name} computes with {str(weight.dtype).removeprefix('torch.')}, and maps of "
+            "activations need float32. To do: dtype: float32."
+        )
+
+
+def _logit(model: Classifier, inside: Insides, targets: Sequence[str]) -> Score:
+    places = {label: place for place, label in enumerate(model.labels)}
+    if unknown := [one for one in dict.fromkeys(targets) if one not in places]:
+        raise InputError(
+            f"{inside.name} has no label {unknown[0]!r}; expected some of {_few(model.labels)}"
+        )
+    hugging = isinstance(model, HfClassifier)
+
+    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+        module = inside.module
+        logits = module(**inputs).logits if hugging else module(inputs["pixel_values"])
+        columns = inside.torch.tensor([places[one] for one in asked], device=logits.device)
+        return logits.gather(1, columns[:, None])[:, 0]
+
+    return score
+
+
+def _cosine(model: DualEncoder, inside: Insides, targets: Sequence[str]) -> Score:
+    texts = list(dict.fromkeys(targets))
+    places = {text: place for place, text in enumerate(texts)}
+    vectors = _unit(inside.torch.from_numpy(model.embed_texts(texts)))
+    embed = _embedding(model, inside)
+
+    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+        images = _unit(embed(inputs))
+        wanted = vectors[[places[one] for one in asked]].to(images.device)
+        return (images * wanted).sum(dim=1)
+
+    return score
+
+
+def _embedding(model: DualEncoder, inside: Insides) -> Callable[[Tensors], Any]:
+    if isinstance(model, HfDualEncoder):
+        return lambda inputs: model.family.vector(inside.module.get_image_features(**inputs))
+    if isinstance(model, OpenClipEncoder):
+        return lambda inputs: inside.module.encode_image(inputs["pixel_values"])
+    return lambda inputs: inside.module(inputs["pixel_values"])
+
+
+def _unit(vectors: Any) -> Any:
+    return vectors / vectors.norm(dim=1, keepdim=True)
+
+
+def _match(model: HfPairScorer) -> Score:
+    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+        seen = model.family.sees(model.model, inputs)
+        logits = model.family.matches(model.model, seen, model._tokens(asked))
+        return logits[:, 1] - logits[:, 0]
+
+    return score
+
+
+def _likelihood(model: HfAnswerer, inside: Insides, question: str) -> Score:
+    kinds: Mapping[str, Callable[..., Any]] = {
+        "blip-vqa": _answered,
+        "blip-caption": _captioned,
+    }
+    follow = kinds.get(model.family.name)
+    if follow is None:
+        raise ModelError(
+            f"{inside.name} is a {model.family.name}, whose answers cannot be followed back to "
+            f"pixels here. To do: name a {' or '.join(kinds)} model."
+        )
+    if bool(question.strip()) != (follow is _answered):
+        need = "needs a question" if follow is _answered else "only captions: ask no question"
+        raise InputError(f"{inside.name} {need}")
+
+    def score(inputs: Tensors, asked: Sequence[str]) -> Any:
+        tokens = _answer_tokens(model, inside.torch, asked)
+        logits = follow(model, inputs, tokens, question)
+        told = logits[:, :-1].log_softmax(dim=-1)
+        each = told.gather(2, tokens["input_ids"][:, 1:, None])[:, :, 0]
+        return (each * tokens["attention_mask"][:, 1:]).sum(dim=1)
+
+    return score
+
+
+def _answer_tokens(model: HfAnswerer, torch: Any, answers: Sequence[str]) -> Tensors:
+    """Answers between the tokens that begin and end one, filled up at their ends."""
+    tokenizer, text = model.processor.tokenizer, model.model.config.text_config
+    rows = [
+        [text.bos_token_id, *tokenizer(one, add_special_tokens=False).input_ids, text.sep_token_id]
+        for one in answers
+    ]
+    longest = max(map(len, rows))
+    ids = [[*row, *[tokenizer.pad_token_id] * (longest - len(row))] for row in rows]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+    return {
+        "input_ids": torch.tensor(ids, device=model.placement.device),
+        "attention_mask": torch.tensor(mask, device=model.placement.device),
+    }
+
+
+def _answered(model: HfAnswerer, inputs: Tensors, answer: Tensors, question: str) -> Any:
+    seen = model.model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
+    text = model.family.prompt.format(question.strip())
+    asked = model.processor.tokenizer([text] * len(seen), return_tensors="pt")
+    mask = asked["attention_mask"].to(seen.device)
+    states = model.model.text_encoder(
+        input_ids=asked["input_ids"].to(seen.device),
+        attention_mask=mask,
+        encoder_hidden_states=seen,
+        encoder_attention_mask=seen.new_ones(seen.shape[:2]).long(),
+    ).last_hidden_state
+    return model.model.text_decoder(
+        **answer, encoder_hidden_states=states, encoder_attention_mask=mask
+    ).logits
+
+
+def _captioned(model: HfAnswerer, inputs: Tensors, answer: Tensors, _: str) -> Any:
+    seen = model.model.vision_model(pixel_values=inputs["pixel_values"]).last_hidden_state
+    mask = seen.new_ones(seen.shape[:2]).long()
+    return model.model.text_decoder(
+        **answer, encoder_hidden_states=seen, encoder_attention_mask=mask
+    ).logits
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")

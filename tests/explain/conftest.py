@@ -1,0 +1,38 @@
+"""Tiny checkpoints, and the two readers of the scenes, made once for all tests of a process."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.planted.scenes.readers import train_reader
+from model_checkpoints import FAMILIES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    import torch
+
+    # Several threads spin longer over models this small than they work.
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+    """Return a tiny model of a family with random weights."""
+    from equipoise.models import load_model
+
+    @cache
+    def made(family: str) -> Any:
+        folder: Path = FAMILIES[family](tmp_path_factory.mktemp(family))
+        return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def reader() -> Callable[[str], Any]:
+    """Return the network that reads the glyph, or the frame."""
+    return cache(train_reader)

@@ -1,0 +1,234 @@
+"""Maps of activations: over every kind of model, and over what a model really reads."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.explain import METHODS, activation_maps
+from equipoise.explain.maps import frame_of, framed
+from equipoise.metrics import activation_share, activation_share_gap
+from equipoise.models.modules import module_classifier
+from equipoise.models.recipe import Recipe
+from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.scenes.readers import LABELS, READS, draw_agreeing, glyph_boxes
+from equipoise.planted.scenes.render import render
+from model_checkpoints import TEXTS, images
+
+Made = Callable[[str], Any]
+
+SEEN = {
+    "clip": "vision_model.encoder.layers.1.layer_norm1",
+    "siglip": "vision_model.post_layernorm",
+    "flava": "image_model.encoder.layer.1.layernorm_before",
+    "blip_matching": "vision_model.encoder.layers.1",
+    "vit": "vit.layers.1.layernorm_before",
+    "convnext": "convnext.encoder.stages.1",
+    "resnet": "resnet.encoder.stages.1",
+    "blip_vqa": "vision_model.encoder.layers.1",
+    "blip_caption": "vision_model.encoder.layers.1",
+}
+CLASSIFIERS = ("vit", "convnext", "resnet")
+
+
+def some(n: int = 3) -> list[Any]:
+    return [image for image in images() if min(image.shape[:2]) > 10][:n]
+
+
+def asked(family: str, n: int) -> tuple[list[str], str]:
+    pool = ["doctor", "nurse", "cook"] if family in CLASSIFIERS else TEXTS
+    return list(pool[:n]), "what is this ?" if family == "blip_vqa" else ""
+
+
+@pytest.mark.parametrize("family", SEEN)
+def test_every_kind_of_model_is_mapped_at_the_layer_its_opinion_rests_on(
+    family: str, checkpoint: Made
+) -> None:
+    targets, question = asked(family, 3)
+    found = activation_maps(checkpoint(family), some(), targets, question=question)
+    assert found.layer == SEEN[family]
+    assert found.maps.shape == (3, 32, 32)
+    assert found.maps.dtype == np.float32
+    assert (found.maps >= 0.0).all()
+    assert found.exact
+    alone = activation_maps(checkpoint(family), some(), targets, question=question, batch=1)
+    np.testing.assert_allclose(found.maps, alone.maps, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["clip", "blip_matching", "blip_vqa", "vit"])
+def test_a_map_depends_on_what_is_asked(family: str, checkpoint: Made) -> None:
+    (first, second), question = asked(family, 2)
+    one, other = (
+        activation_maps(checkpoint(family), some(1), text, question=question)
+        for text in (first, second)
+    )
+    assert np.abs(one.maps - other.maps).max() > 0.01
+
+
+def test_a_question_conditions_the_map_of_its_answer(checkpoint: Made) -> None:
+    model = checkpoint("blip_vqa")
+    one, other = (
+        activation_maps(model, some(1), "doctor", question=question)
+        for question in ("what is this ?", "person person person")
+    )
+    assert np.abs(one.maps - other.maps).max() > 0.01
+
+
+def test_weights_keep_their_gradients_and_have_none_left(checkpoint: Made) -> None:
+    module = checkpoint("clip").model
+    activation_maps(checkpoint("clip"), some(1), "a")
+    assert all(one.requires_grad and one.grad is None for one in module.parameters())
+    assert not any(layer._forward_hooks for layer in module.modules())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_maps(method: str, reader: Made) -> None:
+    factors = draw_agreeing(4, seed=3)
+    targets = [LABELS[side] for side in factors.frame]
+    found = activation_maps(reader("glyph"), render(factors), targets, method=method)
+    assert found.method == method
+    assert (found.maps.sum(axis=(1, 2)) > 0.0).all()
+
+
+def test_a_model_that_reads_the_frame_is_told_from_one_that_reads_the_glyph(reader: Made) -> None:
+    factors = draw_agreeing(120, seed=1)
+    pictures, boxes = render(factors), glyph_boxes(factors)
+    targets = [LABELS[side] for side in factors.frame]
+    shares = {}
+    for reads in READS:
+        model = reader(reads)
+        answers = model.predict_proba(pictures).argmax(axis=1)
+        assert (answers == factors.frame).all()  # by their answers they are the same
+        found = activation_maps(model, pictures, targets)
+        shares[reads] = activation_share(found.maps, found.boxes(boxes), targets)
+    glyph, frame = shares["glyph"].interval(), shares["frame"].interval()
+    area = shares["glyph"].params["area"]
+    assert glyph.low > 1.5 * area
+    assert frame.high < area
+    assert glyph.low > 2.0 * frame.high
+
+
+def test_a_group_whose_region_is_looked_at_less_is_found(reader: Made) -> None:
+    """Maps of both readers in one set, as of a model that looks at the glyph in one group only."""
+    factors = draw_agreeing(120, seed=2)
+    pictures, boxes = render(factors), glyph_boxes(factors)
+    targets = [LABELS[side] for side in factors.frame]
+    both = [activation_maps(reader(reads), pictures, targets) for reads in READS]
+    group = np.where(np.arange(120) % 2, "glyph", "frame")
+    maps = np.where((group == "glyph")[:, None, None], both[0].maps, both[1].maps)
+    gap = activation_share_gap(maps, both[0].boxes(boxes), group)
+    assert gap.interval().low > 0.3
+    assert gap.p_value is not None
+    assert gap.p_value < 0.01
+    by_group = {one.group: one.value for one in gap.parts[0].by_group}
+    assert by_group["glyph"] - by_group["frame"] == pytest.approx(gap.value)
+
+
+def test_what_is_no_module_of_torch_is_refused() -> None:
+    with pytest.raises(
+        ModelError,
+        match=r"cnn-null\.onnx has no layers that can be looked into: it is no module of torch\. "
+        r"To do: name a model of hf:, open_clip: or timm:",
+    ):
+        activation_maps(load_cnn("null"), render(draw_agreeing(1, seed=0)), "solid disc")
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "message"),
+    [
+        ("siglip2", {}, r"takes images in pieces that lie on no grid, so there is no map of them"),
+        ("blip_2", {}, r"is a blip-2, whose answers cannot be followed back to pixels here\."),
+        ("clip", {"layer": "vision_model.encodr"}, r"has no layer 'vision_model\.encodr'\. To do: "
+         r"name one of its \d+ layers, such as 'vision_model\.encoder'"),
+        ("clip", {"layer": "visual_projection"}, r"gives has no places of the image\. To do: name"),
+        ("clip", {"layer": "text_model.encoder"}, r"does not run its layer 'text_model\.encoder'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_mapped_is_refused(
+    family: str, more: dict[str, str], message: str, checkpoint: Made
+) -> None:
+    with pytest.raises(ModelError, match=message):
+        activation_maps(checkpoint(family), some(1), "a", **more)
+
+
+def test_a_layer_that_runs_twice_is_refused() -> None:
+    import torch
+
+    twice = torch.nn.ReLU()
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), twice, torch.nn.Conv2d(4, 4, 3), twice,
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2),
+    )  # fmt: skip
+    model = module_classifier(module, ("a", "b"), name="twice")
+    pixels = np.zeros((1, 8, 8, 3), dtype=np.uint8)
+    with pytest.raises(ModelError, match=r"runs its layer '1' 2 times for one image, so what it"):
+        activation_maps(model, pixels, "a", layer="1")
+    assert activation_maps(model, pixels, "a").layer == "2"
+
+
+def test_half_precision_is_refused() -> None:
+    import torch
+
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten()).bfloat16()
+    model = module_classifier(module, ("a", "b"), name="half")
+    with pytest.raises(ModelError, match=r"half computes with bfloat16, and maps of activations"):
+        activation_maps(model, np.zeros((1, 8, 8, 3), dtype=np.uint8), "a")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"targets": "astronaut"}, r"has no label 'astronaut'; expected some of 'doctor', 'nurse'"),
+        (
+            {"targets": ["doctor"] * 2},
+            r"targets: 2 for 1 images; expected one each, or one for all",
+        ),
+        ({"method": "eyes"}, r"there is no method 'eyes'; expected one of gradcam, gradcam\+\+"),
+        ({"question": "who ?"}, r"answers no questions; leave the question out"),
+        ({"images": []}, r"images: none; expected at least one"),
+    ],
+)
+def test_arguments_are_checked(more: dict[str, Any], message: str, checkpoint: Made) -> None:
+    given = {"images": some(1), "targets": "doctor"} | more
+    if not given["images"]:
+        given["targets"] = []
+    with pytest.raises(InputError, match=message):
+        activation_maps(checkpoint("vit"), given.pop("images"), given.pop("targets"), **given)
+
+
+def test_a_question_is_needed_by_a_model_that_answers_and_refused_by_one_that_captions(
+    checkpoint: Made,
+) -> None:
+    with pytest.raises(InputError, match=r"needs a question"):
+        activation_maps(checkpoint("blip_vqa"), some(1), "doctor")
+    with pytest.raises(InputError, match=r"only captions: ask no question"):
+        activation_maps(checkpoint("blip_caption"), some(1), "doctor", question="who ?")
+
+
+RECIPE = Recipe(32, "bicubic", (32, 32), False, True, (0.0,) * 3, (1.0,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "size", "frame"),
+    [
+        (None, (40, 90), (0.0, 0.0, 90.0, 40.0)),
+        (RECIPE, (64, 64), (0.0, 0.0, 64.0, 64.0)),
+        (RECIPE, (64, 128), (32.0, 0.0, 96.0, 64.0)),
+        (RECIPE, (128, 64), (0.0, 32.0, 64.0, 96.0)),
+        (dataclasses.replace(RECIPE, resize=(32, 32), crop=None), (64, 128), (0, 0, 128, 64)),
+    ],
+)
+def test_a_map_lies_over_what_the_model_saw(
+    recipe: Recipe | None, size: tuple[int, int], frame: tuple[float, ...]
+) -> None:
+    assert frame_of(recipe, *size) == frame
+
+
+def test_boxes_in_pixels_become_shares_of_what_was_seen() -> None:
+    frames = np.array([[32.0, 0.0, 96.0, 64.0], [0.0, 0.0, 10.0, 20.0]])
+    boxes = np.array([[32.0, 32.0, 64.0, 64.0], [-5.0, 5.0, 5.0, np.nan]])
+    expected = [[0.0, 0.5, 0.5, 1.0], [-0.5, 0.25, 0.5, np.nan]]
+    np.testing.assert_array_equal(framed(boxes, frames), expected)

@@ -1,0 +1,170 @@
+"""Shares of maps inside boxes: by hand, against chance, and what is left out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import activation_share, activation_share_gap
+from equipoise.metrics.activation.regions import Regions
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+QUICK = Bootstrap(200, 200)
+
+
+def world(n: int = 60, *, follows: bool = True, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Maps on 8 x 8 cells with a box of 3 x 3 each, on which they lie or not, and groups."""
+    rng = np.random.default_rng(seed)
+    corner = rng.integers(0, 6, (n, 2))
+    maps = rng.random((n, 8, 8))
+    if follows:
+        for one, (x, y) in zip(maps, corner, strict=True):
+            one[y : y + 3, x : x + 3] += 2.0
+    return maps, np.hstack([corner, corner + 3]) / 8.0, np.where(np.arange(n) % 2, "a", "b")
+
+
+def test_a_share_is_that_of_the_cells_inside() -> None:
+    map_ = np.array([[1.0, 2.0], [3.0, 4.0]])
+    boxes = [[0.0, 0.0, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0], [0.5, 0.0, 1.0, 1.0], [0.25, 0, 0.75, 0.5]]
+    found = Regions.of([map_] * 4, boxes)
+    np.testing.assert_allclose(found.shares, [0.1, 1.0, 0.6, 0.15])
+    np.testing.assert_allclose(found.areas, [0.25, 1.0, 0.5, 0.25])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    st.integers(1, 5),
+    st.integers(1, 6),
+    st.integers(0, 2**20),
+)
+def test_a_share_adds_up_what_each_cell_has_in_the_box(
+    edges: list[float], rows: int, columns: int, seed: int
+) -> None:
+    left, right, top, bottom = *sorted(edges[:2]), *sorted(edges[2:])
+    if right - left < 1e-6 or bottom - top < 1e-6:
+        return
+    cells = np.random.default_rng(seed).random((rows, columns)) + 0.01
+    x = np.clip(np.minimum(right, np.arange(1, columns + 1) / columns)
+                - np.maximum(left, np.arange(columns) / columns), 0, None) * columns  # fmt: skip
+    y = np.clip(np.minimum(bottom, np.arange(1, rows + 1) / rows)
+                - np.maximum(top, np.arange(rows) / rows), 0, None) * rows  # fmt: skip
+    found = Regions.of(cells[None], [[left, top, right, bottom]])
+    assert found.shares[0] == pytest.approx(float(y @ cells @ x / cells.sum()), abs=1e-12)
+
+
+def test_maps_that_follow_their_boxes_exceed_the_maps_of_other_images() -> None:
+    maps, boxes, groups = world()
+    found = activation_share(maps, boxes, groups, resampling=QUICK)
+    assert found.value > 0.4
+    assert found.chance is not None
+    assert found.chance.high < found.interval().low
+    assert found.p_value is not None
+    assert found.p_value <= 2 / 201
+    assert found.params["area"] == pytest.approx(9 / 64)
+    assert found.n == {"a": 30, "b": 30}
+    shares = {one.subject: one for one in found.parts if one.metric == "activation_share"}
+    assert np.mean([one.value for one in shares.values()]) == pytest.approx(found.value)
+    areas = {one.subject: one.value for one in found.parts if one.metric == "region_area"}
+    assert areas == {"a": pytest.approx(9 / 64), "b": pytest.approx(9 / 64)}
+
+
+def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes() -> None:
+    ps = []
+    for seed in range(60):
+        maps, boxes, _ = world(24, follows=False, seed=seed)
+        maps[:, 3:5, 3:5] += 3.0  # all look at the middle, whatever the image
+        found = activation_share(maps, boxes, resampling=Permutation(99, resolution=1.0))
+        ps.append(found.p_value)
+    assert np.mean(np.array(ps) <= 0.05) <= 0.13
+    assert np.mean(np.array(ps) <= 0.5) > 0.3
+
+
+def test_one_number_whatever_the_order_of_rows_and_the_scale_of_maps() -> None:
+    maps, boxes, groups = world()
+    order = np.random.default_rng(1).permutation(len(maps))
+    one = activation_share(maps, boxes, groups, resampling=None)
+    other = activation_share(7.0 * maps[order], boxes[order], groups[order], resampling=None)
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    assert np.isnan(one.interval().low)
+    assert one.no_chance == "no resampling was asked for"
+
+
+def test_images_of_a_unit_are_resampled_together() -> None:
+    maps, boxes, _ = world(20)
+    twice = (np.repeat(maps, 4, axis=0), np.repeat(boxes, 4, axis=0))
+    units = np.repeat([f"p{index}" for index in range(20)], 4)
+    alone = activation_share(*twice, resampling=QUICK).interval()
+    together = activation_share(*twice, units=units, resampling=QUICK)
+    assert together.unit == "unit"
+    assert together.interval().high - together.interval().low > 1.5 * (alone.high - alone.low)
+
+
+def test_what_has_no_share_is_counted() -> None:
+    maps, boxes, groups = world(40)
+    maps[0], boxes[1], boxes[2] = 0.0, np.nan, [1.2, 0.0, 1.5, 0.5]
+    found = activation_share(maps, boxes, groups, resampling=None)
+    assert found.excluded == {
+        "no region": 1, "region outside the map": 1, "no activation": 1,
+    }  # fmt: skip
+    assert sum(found.n.values()) == 37
+    gap = activation_share_gap(maps, boxes, groups, resampling=None)
+    assert gap.excluded["no activation"] == 1
+
+
+def test_no_map_at_all_is_not_estimable() -> None:
+    found = activation_share(np.zeros((3, 2, 2)), [[0, 0, 1, 1]] * 3, ["a", "b", "a"])
+    assert np.isnan(found.value)
+    assert found.reason == "no image with a region and a map"
+    assert found.no_chance == "not estimable"
+
+
+def test_a_gap_between_groups_is_found_and_larger_regions_are_no_gap() -> None:
+    maps, boxes, groups = world(80)
+    group_a = groups == "a"
+    maps[group_a] = 1.0  # of group a, maps follow nothing
+    gap = activation_share_gap(maps, boxes, groups, resampling=QUICK)
+    assert gap.metric == "activation_share_gap"
+    assert gap.interval().low > 0.2
+    assert gap.p_value is not None
+    assert gap.p_value < 0.05
+    means = {one.group: one.value for one in gap.parts[0].by_group}
+    assert means["a"] == pytest.approx(9 / 64)
+    assert means["b"] - means["a"] == pytest.approx(gap.value)
+    flat = np.ones_like(maps)
+    wide = np.where(group_a[:, None], [0.0, 0.0, 0.5, 1.0], [0.0, 0.0, 0.25, 0.25])
+    assert activation_share_gap(flat, wide, groups, resampling=None).value == pytest.approx(0.4375)
+    beyond = activation_share_gap(flat, wide, groups, beyond_area=True, resampling=None)
+    assert beyond.value == pytest.approx(0.0, abs=1e-9)
+    assert beyond.params == {"beyond_area": True}
+
+
+@pytest.mark.parametrize(
+    ("maps", "boxes", "message"),
+    [
+        (np.ones((2, 3)), [[0, 0, 1, 1]] * 2, r"maps: shape \(2, 3\); expected \(n, rows, columns"),
+        (-np.ones((1, 2, 2)), [[0, 0, 1, 1]], r"maps: map 0 has cells that are negative or not"),
+        (np.full((1, 2, 2), np.nan), [[0, 0, 1, 1]], r"maps: map 0 has cells that are negative"),
+        (np.ones((2, 2, 2)), [[0, 0, 1, 1]], r"boxes: shape \(1, 4\) for 2 maps; expected \(n, 4"),
+        (np.ones((1, 2, 2)), [[0.5, 0, 0.5, 1]], r"boxes: box 0 ends before it begins; expected l"),
+    ],
+)
+def test_maps_and_boxes_are_checked(maps: Any, boxes: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        activation_share(maps, boxes)
+
+
+def test_labels_and_resampling_are_checked() -> None:
+    maps, boxes, groups = world(10)
+    for call in (activation_share, activation_share_gap):
+        with pytest.raises(InputError, match=r"groups: 3 labels for 10 maps; expected one each"):
+            call(maps, boxes, groups[:3])
+        with pytest.raises(InputError, match=r"resampling=Exact: not available for maps; use Perm"):
+            call(maps, boxes, groups, resampling=Exact())
+    with pytest.raises(InputError, match=r"units: 2 labels for 10 maps; expected one each"):
+        activation_share(maps, boxes, groups, units=["a", "b"])
+    with pytest.raises(InputError, match=r"fewer than two images have a region and a map; there"):
+        activation_share_gap(maps[:1], boxes[:1], groups[:1])
