@@ -169,6 +169,26 @@ def test_mappings_side_by_side() -> None:
     assert counted["strict"]["rows_changed"] == 2
     assert (counted["wide"]["labels_before"], counted["wide"]["labels_after"]) == (3, 2)
     assert counted["wide"]["map_unused"] == ["z"]
+    assert "map_nearest" not in counted["wide"]
+
+
+def test_an_entry_of_a_map_that_looks_like_a_label_is_told_with_it() -> None:
+    maps = {"default": {"solid cirle": "a", "circle": "a", "cook": "b"}}
+    rows = {"id": [1, 2, 3], "p": ["solid circle", "circle", "book"]}
+    counted = counts_of(load(rows, maps=maps, open_vocabulary=True))["versions"]["default"]
+    assert counted["map_unused"] == ["cook", "solid cirle"]
+    assert counted["map_nearest"] == {"solid cirle": "solid circle"}
+
+
+def test_every_row_may_be_declined_where_that_is_a_result() -> None:
+    rows = {"id": [1, 2, 3], "p": ["?", "?", "no"]}
+    states = {"unknown": ("?",), "refused": ("no",)}
+    with pytest.raises(DataError, match=r"no row holds an answer \(2 unknown, 1 refused, 1 unmatc"):
+        load(rows, max_unmatched=0.5, **states)
+    data = load(rows, max_unmatched=0.5, may_decline=True, **states)
+    assert data.models["m"].state.tolist() == ["unknown", "unmatched", "unknown", "refused"]
+    with pytest.raises(DataError, match=r"no row holds an answer \(3 missing, 1 unmatched\)"):
+        load({"id": [1, 2, 3], "p": ["", "", ""]}, max_unmatched=0.5, may_decline=True)
 
 
 def test_states_come_before_the_mapping() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.audits.findings import conclude
 from equipoise.audits.kinds import Progress, kind, prepares
 from equipoise.audits.provenance import manifest_of
+from equipoise.audits.running.placed import placed
 from equipoise.audits.running.prepared import Prepared
 from equipoise.core.errors import DataError
 from equipoise.core.result import AuditResult, Manifest
@@ -68,7 +69,7 @@ def _rehearse(config: AuditConfig, base: Path, live: Live) -> None:
     ready = prepares(config.audit)(config, Rehearsal(config, base, live.opened))
     if any(run["to_do"] for run in ready.runs):
         steps = kind(config.audit)
-        planned = steps.plan(ready.config, steps.load(ready.config, base=base))
+        planned = steps.plan(ready.config, _loaded(ready, base))
         _check_groups([row for row in getattr(planned, "groups", ()) if "compared" in row])
 
 
@@ -111,8 +112,17 @@ def load(
     DataError
         When a file cannot be read or joined; it names the file, column and row.
     """
-    ready = _ready(config, base, progress)
-    return kind(ready.config.audit).load(ready.config, base=base)
+    return _loaded(_ready(config, base, progress), base)
+
+
+def _loaded(ready: Prepared, base: Path) -> Any:
+    try:
+        return kind(ready.config.audit).load(ready.config, base=base)
+    except DataError as error:
+        told = placed(error, ready.asked, ready.models)
+        if told is None:
+            raise
+        raise told from error
 
 
 def _ready(config: AuditConfig | Prepared, base: Path, progress: Progress | None) -> Prepared:
@@ -154,7 +164,7 @@ def run(
     started = perf_counter()
     ready = _ready(config, base, progress)
     steps = kind(ready.config.audit)
-    loaded = steps.load(ready.config, base=base) if data is None else data
+    loaded = _loaded(ready, base) if data is None else data
     measured = steps.measure(ready.config, loaded, progress)
     findings = conclude(measured.drafts, ready.config.testing)
     seconds = perf_counter() - started

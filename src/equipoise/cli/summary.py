@@ -120,6 +120,7 @@ def _show_numbers(result: AuditResult) -> None:
 
 
 def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
+    from equipoise.core.wording import shortened
     from equipoise.report.text import interval, number
 
     times = Counter(_place(finding) for finding in findings)
@@ -128,7 +129,7 @@ def _rows(findings: Sequence[Finding]) -> Iterable[tuple[str, ...]]:
             finding.model,
             finding.groups,
             _name(finding, twice=times[_place(finding)] > 1),
-            finding.subject,
+            shortened(finding.subject),
             number(finding.value),
             interval(finding.ci_low, finding.ci_high),
             number(finding.chance),

@@ -20,7 +20,9 @@ from equipoise.data.sources import PredictionSource
 from equipoise.data.versions import (
     ANSWERED,
     MISSING,
+    REFUSED,
     STATES,
+    UNKNOWN,
     UNMATCHED,
     Recipe,
     check_vocabulary,
@@ -117,7 +119,8 @@ class Joined:
         return Coded(codes, labels.vocabulary)
 
     def _check_answered(self) -> None:
-        if (self._states == ANSWERED).any():
+        expected = (ANSWERED, UNKNOWN, REFUSED) if self.source.may_decline else (ANSWERED,)
+        if np.isin(self._states, expected).any():
             return
         counts = np.bincount(self._states, minlength=len(STATES))
         found = [f"{n} {state}" for state, n in zip(STATES, counts, strict=True) if n]

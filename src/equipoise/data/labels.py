@@ -15,6 +15,7 @@ from equipoise.data.join import check_ids
 from equipoise.data.problems import listed, show
 from equipoise.data.sources import LabelSource
 from equipoise.data.tables import read_table
+from equipoise.data.versions import unused_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def read_labels(source: LabelSource) -> LabelRows:
         "rows": table.rows,
         "missing": {name: int((column.codes < 0).sum()) for name, column in columns.items()},
         "mapped": _mapped(raw, mapping),
-        "map_unused": sorted(set(mapping) - set(raw.vocabulary)),
+        **unused_entries(mapping, raw.vocabulary),
         "single_valued": _check_attributes(attributes, table.name, source),
     }
     unit = None if source.unit is None else columns[source.unit]

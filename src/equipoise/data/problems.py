@@ -30,10 +30,10 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def nearest(text: str, among: Iterable[str]) -> str | None:
-    """Return the most similar of some texts, or None when nothing is similar."""
+def nearest(text: str, among: Iterable[str], *, least: float = 0.6) -> str | None:
+    """Return the most similar of some texts, or None when nothing is as similar as `least`."""
     folded = {other.casefold(): other for other in reversed([*among])}
-    close = get_close_matches(text.casefold(), folded, n=1)
+    close = get_close_matches(text.casefold(), folded, n=1, cutoff=least)
     return folded[close[0]] if close else None
 
 

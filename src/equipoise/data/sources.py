@@ -90,6 +90,8 @@ class PredictionSource:
         Of a CSV; `encoding` also of JSON lines.
     failed : frozenset of str
         Ids without a row for a reason that is known and counted elsewhere.
+    may_decline : bool
+        Whether it is a result, and no error, that every row is unknown or refused.
 
     Raises
     ------
@@ -112,6 +114,7 @@ class PredictionSource:
     encoding: str = "utf-8"
     delimiter: str = ","
     failed: frozenset[str] = frozenset()
+    may_decline: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

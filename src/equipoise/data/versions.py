@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
-from equipoise.data.problems import counted, listed, show
+from equipoise.data.problems import counted, listed, nearest, show
 from equipoise.data.sources import PredictionSource
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -148,13 +148,15 @@ def check_vocabulary(
     counts = labels.counts[allowed:].tolist()
     # The most frequent first; equally frequent ones by name, so that the message is stable.
     ranked = sorted(zip(outside, counts, strict=True), key=lambda pair: (-pair[1], pair[0]))
+    ranks = labels.codes.shape[1]
+    within = f", in ranks 1 to {ranks}" if ranks > 1 else ""
     some = ", ".join(
         f"{show(label)} ({counted(count, 'time')})" for label, count in ranked[:MAX_OUTSIDE]
     )
     more = f" and {len(ranked) - MAX_OUTSIDE} more" if len(ranked) > MAX_OUTSIDE else ""
     version = "" if name == "default" else f" in the version {show(name)}"
     raise DataError(
-        f"{counted(len(ranked), 'predicted label')} outside the classes of the target{version}: "
+        f"{counted(len(ranked), 'predicted label')} outside the classes of the target{version}{within}: "
         f"{some}{more}",
         file=file,
         column=column,
@@ -162,6 +164,32 @@ def check_vocabulary(
         expected=f"one of {listed(labels.vocabulary[:allowed])}",
         fix="map them to a class under `map:`, or set `open_vocabulary: true`",
     )
+
+
+MISSPELT = 0.85
+"""How alike two words are of which one is taken for the other, misspelt."""
+
+
+def unused_entries(mapping: Mapping[str, str], labels: Iterable[str]) -> dict[str, Any]:
+    """Return the entries of a mapping that no row has, and what they may be a misspelling of.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+    labels : iterable of str
+        That rows have.
+
+    Returns
+    -------
+    dict
+        `map_unused`; and where there are any, `map_nearest`: entry to a similar label that the
+        mapping does not name.
+    """
+    every = {*labels}
+    unused, left = sorted({*mapping} - every), sorted(every - {*mapping})
+    found = {entry: nearest(entry, left, least=MISSPELT) for entry in unused}
+    near = {entry: label for entry, label in found.items() if label is not None}
+    return {"map_unused": unused} | ({"map_nearest": near} if near else {})
 
 
 def count_version(raw: Coded, made: Coded, recipe: Recipe, allowed: int) -> dict[str, Any]:
@@ -172,11 +200,10 @@ def count_version(raw: Coded, made: Coded, recipe: Recipe, allowed: int) -> dict
     becomes[before[before >= 0]] = after[before >= 0]
     pairs = zip(used.tolist(), becomes[used].tolist(), strict=True)
     different = [old for old, new in pairs if raw.vocabulary[old] != made.vocabulary[new]]
-    unused = set(recipe.mapping) - set(raw.vocabulary)
     return {
         "labels_before": len(used),
         "labels_after": len(np.unique(after[after >= 0])),
         "rows_changed": int(np.isin(before, different).sum()),
         "rows_outside_classes": int((after >= allowed).sum()),
-        "map_unused": sorted(unused) if recipe.normalize is None else [],
+        **unused_entries(recipe.mapping if recipe.normalize is None else {}, raw.vocabulary),
     }

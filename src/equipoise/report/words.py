@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from equipoise.core import Finding, GroupValue, Verdict
+from equipoise.core.wording import shortened
 from equipoise.report.comparison import is_comparison, pair_of, pair_sentence
 from equipoise.report.contrast import Worse, contrast
 from equipoise.report.names import EFFECT_SIZES, band, title
@@ -95,7 +96,7 @@ def heading(finding: Finding) -> str:
 
 
 def _subject_title(finding: Finding) -> str:
-    subject = f" of “{finding.subject}”" if finding.subject else ""
+    subject = f" of “{shortened(finding.subject)}”" if finding.subject else ""
     return f"{name_of(finding)}{subject}"
 
 
@@ -127,7 +128,7 @@ def sentence(finding: Finding) -> str:
 def _effect_sentence(finding: Finding) -> str:
     """Say how strongly answers depend on the groups, and who is wrong more often."""
     size = f"{title(finding.metric)} {number(finding.value)}, {band(finding.value)}"
-    what = f"images of “{finding.subject}”" if finding.subject else "an image"
+    what = f"images of “{shortened(finding.subject)}”" if finding.subject else "an image"
     verb = {
         Verdict.DISPARITY: "depends on",
         Verdict.BELOW_THRESHOLD: "hardly depends on",
@@ -147,7 +148,7 @@ def _deed(finding: Finding) -> tuple[str, str] | None:
     names = (metric, *(metric.removesuffix(s) for s in _SUFFIXES if metric.endswith(s)))
     deeds = _CLASS_DEEDS if finding.subject else _DEEDS
     found = next((deeds[name] for name in names if name in deeds), None)
-    return found and (found[0].replace("{s}", finding.subject), found[1])
+    return found and (found[0].replace("{s}", shortened(finding.subject)), found[1])
 
 
 def _share_sentence(finding: Finding) -> str | None:
@@ -222,7 +223,7 @@ def _plain_sentence(finding: Finding) -> str:
         model=finding.model,
         groups=finding.groups,
         place=", ".join(part for part in (finding.model, finding.groups) if part),
-        subject=finding.subject,
+        subject=shortened(finding.subject),
     )
     return text if finding.metric == "effect_size_mean" else _with_direction(text, finding)
 

@@ -12,8 +12,11 @@ import pytest
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, Family, Verdict
+from equipoise.core.wording import shortened
 from equipoise.metrics import label_concentration
 from equipoise.metrics.effect_sizes import effect_sizes
+from equipoise.report import write
+from equipoise.report.words import sentence
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "answers"
@@ -347,3 +350,37 @@ def test_the_example_shows_what_was_planted() -> None:
     assert "refused_rate" not in {one.metric for one in found}
     assert not any(one.version.startswith("place") for one in found)
     assert pick(result, "correlation", "share_of_women").q_value < 0.05
+
+
+def test_long_answers_are_cut_in_sentences_and_whole_in_tables() -> None:
+    long = "person in a kitchen who seems to be preparing a meal for a great many guests"
+    result = run(answers({long: 60, "cook": 40}, {long: 20, "cook": 80}))
+    gap = pick(result, "answer_gap", long)
+    assert f"“{shortened(long)}”" in gap.direction
+    assert long not in gap.direction
+    assert long not in pick(result, "answer_gap").direction
+    assert long not in sentence(gap)
+    assert long in result.tables["answers"]["answer"].to_pylist()
+
+
+def test_a_model_that_declines_everything_is_a_result(tmp_path: Path) -> None:
+    table = answers({"I don't know": N}, {"I don't know": N - 10, "no comment": 10})
+    result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
+    found = {one.metric: one for one in result.findings}
+    assert {*found} == {"unanswered_rate", "unknown_rate", "refused_rate"}
+    assert found["unanswered_rate"].value == 0
+    assert found["refused_rate"].value == pytest.approx(0.1)
+    assert found["refused_rate"].verdict.value == "disparity"
+    states = {
+        (row["group"], row["state"]): row["count"]
+        for row in result.tables["answer_states"].to_pylist()
+    }
+    assert states == {
+        ("a", "unknown"): 100, ("a", "refused"): 0, ("b", "unknown"): 90, ("b", "refused"): 10,
+    }  # fmt: skip
+    assert "answers" not in result.tables
+    assert (
+        "m, group: no row of a group has an answer, so only the rates of rows without one are "
+        "measured."
+    ) in result.manifest.notes
+    write(result, tmp_path)

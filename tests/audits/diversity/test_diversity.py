@@ -118,8 +118,8 @@ def test_embeddings_that_cannot_be_used_are_counted() -> None:
     rows = vectors()
     rows[3], rows[5, 2] = 0.0, np.nan
     notes = run(models={"m": {"file": rows}}).manifest.notes
-    assert "m: 1 images have an embedding of zeros and are not used." in notes
-    assert "m: 1 images have an embedding that is not finite and are not used." in notes
+    assert "m: 1 image has an embedding of zeros and is not used." in notes
+    assert "m: 1 image has an embedding that is not finite and is not used." in notes
     assert "m: the embeddings are not of length 1; they are normalised." in notes
 
 
@@ -135,7 +135,7 @@ def test_images_without_a_set_are_counted() -> None:
         region=pl.when(pl.col("image") == "i000").then(None).otherwise(pl.col("region"))
     )
     result = run(data={"images": {"table": regions, "id": "image"}, "sets": ["region"]})
-    assert "1 images have no region and are in no set of it." in result.manifest.notes
+    assert "1 image has no region and is in no set of it." in result.manifest.notes
     assert by_metric(result)["iss_intra", "north"].n == 39
 
 

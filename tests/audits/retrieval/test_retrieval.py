@@ -181,8 +181,8 @@ def test_images_that_cannot_be_ranked_are_counted() -> None:
     notes = run(
         models={"m": {"images": {"file": vectors}, "queries": {"file": prompts()}}}
     ).manifest.notes
-    assert "m: 1 images with an embedding of zeros, not used." in notes
-    assert "m: 1 images with an embedding that is not finite, not used." in notes
+    assert "m: 1 image with an embedding of zeros, not used." in notes
+    assert "m: 1 image with an embedding that is not finite, not used." in notes
     assert "m: the embeddings are not of length 1; they are normalised." in notes
 
 
@@ -273,7 +273,7 @@ def test_queries_without_a_subject_are_counted() -> None:
         queries={"table": several, "id": "query", "subject": "job"},
         models={"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
     ).manifest.notes
-    assert "m: 1 queries without a subject, not used." in notes
+    assert "m: 1 query without a subject, not used." in notes
 
 
 def test_scores_for_an_images_own_query_alone_do() -> None:

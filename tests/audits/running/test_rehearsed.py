@@ -26,10 +26,19 @@ def predictions() -> dict[str, Any]:
     }
 
 
+def similarity() -> dict[str, Any]:
+    values = retrieval()
+    return {name: values[name] for name in ("data", "queries", "models", "resampling")} | {
+        "audit": "similarity"
+    }
+
+
 WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
     (retrieval, lambda one: one["data"].update(groups=["fram"]), "fram"),
     (retrieval, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
     (diversity, lambda one: one["data"].update(sets=["fram"]), "fram"),
+    (similarity, lambda one: one["data"].update(min_group_size=49), "level: 48, upright: 48"),
+    (diversity, lambda one: one["data"].update(min_set_size=49), "leaves two with 49 images"),
     (KINDS["concepts"], lambda one: one["data"].update(groups=["fram"]), "fram"),
     (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
     (predictions, lambda one: one["data"].update(groups=["fram"]), "fram"),
@@ -77,6 +86,52 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
     values = diversity(model=Broken())
     with pytest.raises(ModelError, match=r"^models\.m\.model: python:encoder failed on each of "):
         audits.prepare(audits.parse_config(values), base=world)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 1},
+            "models.m.vocabulary: 1 predicted label outside the classes of the target: "
+            "'solid cirle' (",
+        ),
+        (
+            {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 4},
+            "models.m.vocabulary: 1 predicted label outside the classes of the target, in ranks 1 to "
+            "4: 'solid cirle' (96 times). Expected: ",
+        ),
+        (
+            {
+                "model": Classifier(labels=("solid circle", "red")),
+                "map": {"solid cirle": CHOSEN[0], "of another data set": CHOSEN[1]},
+            },
+            "models.m.map: python:classifier has no class 'solid cirle'; did you mean "
+            "'solid circle'?",
+        ),
+    ],
+)
+def test_errors_about_what_a_model_says_name_what_the_user_wrote(
+    change: dict[str, Any], words: str, world: Path
+) -> None:
+    values = predictions()
+    values["models"] = {"m": {"model": Encoder()} | change}
+    with pytest.raises(EquipoiseError) as raised:
+        audits.prepare(audits.parse_config(values), base=world)
+    assert str(raised.value).startswith(words)
+    assert "data frame" not in str(raised.value)
+    assert not [*world.rglob("part-*")]
+
+
+def test_a_misspelt_column_of_concepts_names_the_map(world: Path) -> None:
+    values = KINDS["concepts"](model=Classifier(labels=("solid circle", "red")))
+    values["models"]["m"]["map"] = {CHOSEN[0]: ["solid cirle"]}
+    values["concepts"] = [CHOSEN[0]]
+    with pytest.raises(EquipoiseError) as raised:
+        audits.prepare(audits.parse_config(values), base=world)
+    assert str(raised.value).startswith(
+        "models.m.map, column 'solid cirle': there is no such column. Expected: one of "
+    )
 
 
 def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:

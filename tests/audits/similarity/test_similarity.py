@@ -300,10 +300,10 @@ def test_images_that_cannot_be_compared_are_counted() -> None:
         models={"m": {"images": {"file": vectors}, "queries": {"file": prompts()}}},
     )
     notes = result.manifest.notes
-    assert "m: 1 images with an embedding of zeros, not used." in notes
-    assert "m: 1 images with an embedding that is not finite, not used." in notes
+    assert "m: 1 image with an embedding of zeros, not used." in notes
+    assert "m: 1 image with an embedding that is not finite, not used." in notes
     assert "m: the embeddings are not of length 1; they are normalised." in notes
-    assert "1 images have no gender." in notes
+    assert "1 image has no gender." in notes
     excluded = by_metric(result)["similarity_gap", ""].excluded
     assert {(one.reason, one.count) for one in excluded} == {("items without a group", 1)}
 

@@ -57,6 +57,11 @@ class AnswersDesign:
         return self.design.label
 
     @cached_property
+    def silent(self) -> bool:
+        """Whether no row of a group has an answer."""
+        return not ((self.label.codes >= 0) & (self.design.groups.codes >= 0)).any()
+
+    @cached_property
     def counts(self) -> Counts:
         """Counts of answers by group, every answer by itself."""
         return self._counted(self.label)

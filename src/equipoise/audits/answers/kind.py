@@ -215,6 +215,12 @@ def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
         )
     if groups.n_missing:
         yield f"{groups.name}: {groups.n_missing} rows lack an attribute and are in no group."
+    if one.leads and one.silent:
+        yield (
+            f"{one.asked.key}, {groups.name}: no row of a group has an answer, so only the rates "
+            "of rows without one are measured."
+        )
+        return
     different, options = int((one.label.counts > 0).sum()), config.metrics.label_concentration
     if one.leads and options is not None and different <= options.k:
         yield (

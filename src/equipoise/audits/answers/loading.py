@@ -134,6 +134,7 @@ def _source(model: ModelConfig, question: str, table: Any) -> PredictionSource:
         encoding=model.encoding,
         delimiter=model.delimiter,
         failed=model.failed(question),
+        may_decline=True,
     )
 
 

@@ -14,6 +14,7 @@ from equipoise.audits.drawing import resampling_of
 from equipoise.audits.findings import Draft, Place, direction, parts, whole, without_verdict
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
+from equipoise.core.wording import shortened
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.associations.labels import label_concentration
 from equipoise.metrics.associations.predicted import ASIDE, spread
@@ -45,15 +46,22 @@ def measure_design(one: AnswersDesign, config: Config, tests: int) -> list[Draft
     """
     place = Place(AUDIT, one.asked.model, one.groups, one.version, config.resampling.level)
     resampling = resampling_of(config, tests)
-    gaps = [*_gaps(one, config, place, resampling)]
-    found = [*_distribution(one, config, place, resampling, gaps), *gaps]
-    found += _concentration(one, config, place, resampling)
-    found += _right(one, config, place, resampling)
-    found = [_spread_aside(draft) for draft in found]
+    found = [] if one.silent else [*_said(one, config, place, resampling)]
     if not one.leads:
         return [without_verdict(draft, _RAW) for draft in found if not draft.finding.subject]
     asked = replace(place, version=one.asked.question or "default")
     return [*_unanswered(one, config, asked, resampling), *found]
+
+
+def _said(
+    one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[Draft]:
+    """Measure the answers of the rows that have one."""
+    gaps = [*_gaps(one, config, place, resampling)]
+    found = [*_distribution(one, config, place, resampling, gaps), *gaps]
+    found += _concentration(one, config, place, resampling)
+    found += _right(one, config, place, resampling)
+    yield from map(_spread_aside, found)
 
 
 def _spread_aside(draft: Draft) -> Draft:
@@ -121,7 +129,7 @@ def _gaps(
         Family.COMPOSITE,
         metric="answer_gap",
         by_group=widest.by_group,
-        about=f"“{widest.subject}”",
+        about=f"“{shortened(widest.subject)}”",
         shows="share of answers",
     )
     for draft in parts(estimate, place, metric="answer_gap"):
@@ -129,7 +137,9 @@ def _gaps(
         if draft.finding.subject == RARER:
             yield without_verdict(named, _POOLED)
         elif len(own) == 2 and len(counts.classes) == 2 and draft.finding.subject == own[1].subject:
-            yield without_verdict(named, f"the same gap as of {own[0].subject}, which is tested")
+            yield without_verdict(
+                named, f"the same gap as of {shortened(own[0].subject)}, which is tested"
+            )
         else:
             yield named
 
@@ -140,7 +150,8 @@ def _size(part: Part) -> float:
 
 def _told(draft: Draft) -> Draft:
     finding = draft.finding
-    about = direction("share of answers", f"“{finding.subject}”", finding.by_group)
+    subject = f"“{shortened(finding.subject)}”"
+    about = direction("share of answers", subject, finding.by_group)
     return replace(draft, finding=replace(finding, direction=about))
 
 

@@ -15,6 +15,7 @@ from equipoise.audits.config_sections import group_name
 from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
 from equipoise.core.errors import ConfigError
 from equipoise.core.finding import Family
+from equipoise.core.wording import shortened
 from equipoise.metrics.associations.outside import correlation
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def related(
     found = []
     for name, figure in config.figures.items():
         wanted = group_name(figure.groups or config.data.groups[0])
-        if one.leads and wanted == one.groups:
+        if one.leads and not one.silent and wanted == one.groups:
             found.append(_related(one, config, options, name, data.figures[name]))
     return found
 
@@ -165,5 +166,5 @@ def lost_answers(found: Related) -> str:
     more = ", …" if len(lost) > _LISTED else ""
     return (
         f"{where}: {found.figure} has no figure for {len(lost)} answers: "
-        f"{', '.join(lost[:_LISTED])}{more}."
+        f"{', '.join(map(shortened, lost[:_LISTED]))}{more}."
     )

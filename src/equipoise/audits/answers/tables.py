@@ -33,7 +33,7 @@ def tables_of(
     """Return every table by name."""
     leading = [one for one in every if one.leads]
     rows = {
-        "answers": [row for one in leading for row in _answers(one, options)],
+        "answers": [row for one in leading if not one.silent for row in _answers(one, options)],
         "texts": [row for asked in data.asked for row in _texts(data, asked.key, options)],
         "answer_states": [row for one in leading for row in _states(one)],
         "figures": [row for one in found for row in _points(one)],

@@ -15,6 +15,7 @@ from equipoise.audits.diversity.tables import tables_of
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.core.errors import DataError
+from equipoise.core.wording import images as of_images
 
 if TYPE_CHECKING:
     from equipoise.audits.diversity.config import Config
@@ -78,8 +79,15 @@ class Plan:
 
 
 def plan(config: Config, data: DiversityData) -> Plan:
-    """Say what the audit would do."""
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError
+        When it would refuse the sets, see `measure`.
+    """
     every = [*parts(config, data)]
+    _check(every, config, data)
     _check_components(every, config, data)
     return Plan(
         images=len(data.images),
@@ -162,12 +170,13 @@ def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:
         if not one.normalised:
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for count, what in (
-            (int((one.rows < 0).sum()), "have no embedding"),
-            (int(one.zero.sum()), "have an embedding of zeros"),
-            (int(one.not_finite.sum()), "have an embedding that is not finite"),
+            (int((one.rows < 0).sum()), "no embedding"),
+            (int(one.zero.sum()), "an embedding of zeros"),
+            (int(one.not_finite.sum()), "an embedding that is not finite"),
         ):
             if count:
-                yield f"{name}: {count} images {what} and are not used."
+                many, single = f"have {what} and are not used", f"has {what} and is not used"
+                yield f"{name}: {of_images(count, many, single)}."
     yield from _missing(data)
     for part in every:
         if part.small:
@@ -180,4 +189,5 @@ def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:
 def _missing(data: DiversityData) -> Iterator[str]:
     for name, count in data.images.counts["missing"].items():
         if count:
-            yield f"{count} images have no {name} and are in no set of it."
+            many, single = f"have no {name} and are in", f"has no {name} and is in"
+            yield f"{of_images(count, many, single)} no set of it."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import ConfigError
+from equipoise.data.problems import nearest
+from equipoise.data.versions import MISSPELT
 from equipoise.evidence.prompts import Prompts, prompts
 from equipoise.evidence.zero_shot import activation_of, best, zero_shot
 
@@ -96,9 +98,25 @@ def by_pair_scores(runner: Runner, name: str, given: ModelConfig, pictures: Pict
 def by_probability(runner: Runner, name: str, given: ModelConfig, pictures: Pictures) -> Chosen:
     """Rank the classes that a classifier has itself."""
     ran = runner.probabilities(name, given, pictures)
+    _check_map(name, given, ran.names or ran.info.get("labels", ()))
     names = ran.names or (_STAND_IN,)
     places = best(_matrix(ran.table["values"]), given.k)
     return Chosen(_ids(ran), _named(names, places), (ran,), free=not ran.names)
+
+
+def _check_map(name: str, given: ModelConfig, classes: Sequence[str]) -> None:
+    """Refuse an entry of a map that looks like a class which the map does not name."""
+    every = {"map": given.map or {}} if given.maps is None else given.maps
+    for key, mapping in every.items():
+        left = [one for one in classes if one not in mapping]
+        for entry in mapping:
+            near = None if entry in classes else nearest(entry, left, least=MISSPELT)
+            if near is not None:
+                place = "map" if given.maps is None else f"maps.{key}"
+                raise ConfigError(
+                    f"models.{name}.{place}: {given.called} has no class {entry!r}; did you mean "
+                    f"{near!r}?"
+                )
 
 
 def by_answer(runner: Runner, name: str, given: ModelConfig, pictures: Pictures) -> Chosen:

@@ -30,11 +30,18 @@ def _without_label(data: PredictionData) -> Iterator[str]:
 
 def _unused(data: PredictionData) -> Iterator[str]:
     """Name entries of class mappings that no row used: perhaps a typing error."""
-    found = {"data": data.counts["labels"]["map_unused"]}
+    found = {"data": data.counts["labels"]}
     for model, counts in data.counts["models"].items():
         for version, facts in counts["versions"].items():
-            found[f"{model}, {version}"] = facts["map_unused"]
-    for where, labels in found.items():
+            found[f"{model}, {version}"] = facts
+    for where, facts in found.items():
+        near = facts.get("map_nearest", {})
+        labels = [
+            f"{one} (misspelt? there is {near[one]!r}, which the map does not name)"
+            if one in near
+            else one
+            for one in facts.get("map_unused", ())
+        ]
         if labels:
             yield f"{where}: no row has the label of map entries {', '.join(labels)}."
 

@@ -15,6 +15,7 @@ from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
 from equipoise.audits.retrieval.tables import tables_of
 from equipoise.core.errors import DataError
+from equipoise.core.wording import images as of_images
 from equipoise.metrics.retrieval.chance import expected_max_skew
 
 if TYPE_CHECKING:
@@ -165,7 +166,9 @@ def notes(
 def _missing(data: RetrievalData) -> Iterator[str]:
     for name, count in data.images.counts["missing"].items():
         if count:
-            yield f"{count} images have no {name}: where it is asked for they are in no pool."
+            asked = f"no {name}: where it is asked for"
+            many, one = f"have {asked} they are", f"has {asked} it is"
+            yield f"{of_images(count, many, one)} in no pool."
 
 
 def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:

@@ -62,6 +62,9 @@ class RetrievalData:
     counts: Mapping[str, Any]
 
 
+_ONE = {"images": "image", "queries": "query"}
+
+
 def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
     """Yield what was done to each model's embeddings, and what of them is not used."""
     for name, one in models.items():
@@ -69,7 +72,8 @@ def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for what, count in one.counts.items():
             if count:
-                yield f"{name}: {count} {what}, not used."
+                noun, _, rest = what.partition(" ")
+                yield f"{name}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
 
 
 def load(config: RankingAudit, *, base: Path) -> RetrievalData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +133,8 @@ class Rehearsal:
         if self.opened is not None and not expected:
             # Which of its own classes a model will predict is not known, though all are.
             names = ()
-        return self._values(name, given, pictures, what, "probabilities", names)
+        ran = self._values(name, given, pictures, what, "probabilities", names)
+        return replace(ran, info={"labels": known})
 
     def answers(
         self,

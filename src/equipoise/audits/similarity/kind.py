@@ -22,6 +22,7 @@ from equipoise.audits.similarity.measuring import (
 )
 from equipoise.audits.similarity.tables import tables_of
 from equipoise.core.errors import DataError
+from equipoise.core.wording import images as of_images
 
 if TYPE_CHECKING:
     from equipoise.audits.similarity.config import Config
@@ -67,6 +68,8 @@ class Plan:
     images : int
     models : list of dict
         Per model: concepts, images that can be compared, and those that cannot, by reason.
+    groups : list of dict
+        Per group: images, and whether it is large enough to be compared.
     comparisons : list of dict
         Per model and groups: concepts, groups, images of the two smallest groups of the smallest
         concept, and the gap in standard deviations that one test finds there in four of five
@@ -78,6 +81,7 @@ class Plan:
 
     images: int
     models: list[Row]
+    groups: list[Row]
     comparisons: list[Row]
     tests: int
     seconds: float
@@ -95,10 +99,19 @@ def plan(config: Config, data: SimilarityData) -> Plan:
             }
             for name, one in data.models.items()
         ],
+        groups=[row for one in every if one.model == every[0].model for row in _groups(one)],
         comparisons=[_comparison(design) for design in every],
         tests=sum(tests_of(design) for design in every),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )  # fmt: skip
+
+
+def _groups(design: Design) -> list[Row]:
+    groups = design.groups
+    return [
+        {"groups": design.name, "group": name, "images": n, "compared": bool(usable)}
+        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+    ]
 
 
 def _comparison(design: Design) -> Row:
@@ -143,7 +156,7 @@ def _notes(every: Sequence[Design], data: SimilarityData) -> Iterator[str]:
     yield from _scales(every)
     for name, count in data.images.counts["missing"].items():
         if count:
-            yield f"{count} images have no {name}."
+            yield f"{of_images(count, f'have no {name}', f'has no {name}')}."
     for design in every:
         yield from _of_design(design)
 
