@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from equipoise.core.errors import ModelError
-from equipoise.models import hf, onnx, open_clip, python, timm, wrapped
+from equipoise.models import edits, hf, onnx, open_clip, python, timm, wrapped
 from equipoise.models.options import Options
 
 LOADERS: dict[str, Callable[[str, Options], Any]] = {
@@ -13,6 +13,7 @@ LOADERS: dict[str, Callable[[str, Options], Any]] = {
     "timm": timm.load,
     "onnx": onnx.load,
     "python": python.load,
+    "edited": edits.load,
     "equipoise": wrapped.load,
 }
 

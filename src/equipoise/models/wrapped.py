@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.models.beside import absolute, relative
 from equipoise.models.ensembles import Ensemble, naming
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
@@ -110,7 +110,7 @@ def save_wrapped(
     """
     settings = {
         "format": FORMAT,
-        "base": _relative(base.name, folder if at is None else at),
+        "base": relative(base.name, folder if at is None else at),
         "base_weights_sha256": base.weights_sha256,
         **wrapping.facts,
         "record": dict(wrapping.record),
@@ -178,7 +178,7 @@ def _settings(target: str, folder: Path) -> dict[str, Any]:
 def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
     from equipoise.models.loading import LOADERS
 
-    name = _absolute(settings["base"], folder)
+    name = absolute(settings["base"], folder)
     prefix, _, rest = name.partition(":")
     if prefix == "python" and not options.trust_remote_code:
         raise ModelError(
@@ -219,18 +219,3 @@ def _transform(folder: Path) -> Floats:
 
     found: Floats = load_file(folder / TRANSFORM)["transform"]
     return found
-
-
-def _relative(name: str, folder: Path) -> str:
-    prefix, _, rest = name.partition(":")
-    if prefix == "python" or not Path(rest).expanduser().exists():
-        return name
-    return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
-
-
-def _absolute(name: str, folder: Path) -> str:
-    prefix, _, rest = name.partition(":")
-    beside = folder / rest
-    if prefix == "python" or not rest or not beside.exists():
-        return name
-    return f"{prefix}:{os.path.normpath(beside)}"

@@ -21,7 +21,7 @@ from equipoise.audits.config_fields import Name, Section, Share, distinct
 from equipoise.audits.config_problems import nearest
 from equipoise.data import TEMPLATES
 
-PREFIXES = ("hf", "open_clip", "timm", "onnx", "python", "equipoise")
+PREFIXES = ("hf", "open_clip", "timm", "onnx", "python", "equipoise", "edited")
 """What the name of a model begins with: the library that loads it."""
 
 

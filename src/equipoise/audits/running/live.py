@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from equipoise.evidence.prompts import Prompts
 
 # Prefixes whose rest can be a folder or file.
-_ON_DISK = ("hf", "open_clip", "timm", "onnx")
+_ON_DISK = ("hf", "open_clip", "timm", "onnx", "equipoise", "edited")
 
 
 @dataclass(frozen=True, eq=False)
