@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import diffusers
 import numpy as np
 import pytest
 import torch
+from scipy.stats import spearmanr
 from transformers import AutoTokenizer, CLIPModel, CLIPTokenizer
 
 from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.diffusion import (
+    associations,
     checkpoints,
     measure,
     networks,
@@ -23,12 +26,13 @@ from equipoise.planted.scenes.diffusion import (
     train_unet,
     train_vae,
 )
-from equipoise.planted.scenes.diffusion.judge import hue_shares, judge
+from equipoise.planted.scenes.diffusion.judging import Shown, hue_shares, judge
 from equipoise.planted.scenes.diffusion.record import FILE, Measured, digests
 from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe
 from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
+from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.embed import WEIGHTS as SCENES_WEIGHTS
-from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
+from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, render
 from equipoise.planted.scenes.sets import render_balanced
 from equipoise.planted.scenes.variants import BIASED
 from equipoise.stats.streams import stream
@@ -38,6 +42,7 @@ torch.set_num_threads(1)
 
 VAE = VaeRecipe(images=16, batch_size=4, steps=4, warm_up=1)
 UNET = UnetRecipe(images=16, batch_size=4, steps=4, warm_up=2)
+MEASURED = Measured(1, per_subject=1, per_subject_guided=1, guidances=(3.0,), steps=1)
 
 
 def vae_after(folder: Path, recipe: VaeRecipe = VAE) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def vae_after(folder: Path, recipe: VaeRecipe = VAE) -> dict[str, Any]:
 def unet_after(folder: Path, recipe: UnetRecipe = UNET) -> dict[str, Any]:
     torch.manual_seed(3)
     vae = networks.build_vae().eval()
-    return train_unet.train_unet(folder, vae, BIASED, recipe).state_dict()
+    return train_unet.train_unet(folder, vae, BIASED, [recipe]).state_dict()
 
 
 def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -82,6 +87,22 @@ def test_a_denoiser_goes_on_where_more_steps_are_asked_for(tmp_path: Path) -> No
     whole = unet_after(tmp_path / "whole")
     unet_after(tmp_path / "raised", dataclasses.replace(UNET, steps=2))
     assert_same(unet_after(tmp_path / "raised"), whole)
+
+
+def test_a_second_recipe_begins_with_the_average_of_the_first(tmp_path: Path) -> None:
+    first = unet_after(tmp_path)
+    torch.manual_seed(3)
+    vae = networks.build_vae().eval()
+    still = dataclasses.replace(UNET, steps=1, learning_rate=0.0, weight_decay=0.0)
+    assert_same(train_unet.train_unet(tmp_path, vae, BIASED, [UNET, still]).state_dict(), first)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["unet-2.pt", "unet.pt"]
+
+
+def test_the_learning_rate_is_constant_or_falls() -> None:
+    rises = [train_unet.rate_of(train_unet.DRAWS)(step) for step in (0, 99, 5999)]
+    assert rises == pytest.approx([1e-5, 1e-3, 1e-3])
+    falls = [train_unet.rate_of(train_unet.SHARES)(step) for step in (0, 99, 2400)]
+    assert falls == pytest.approx([6e-6, 6e-4, 6e-6])
 
 
 def test_weights_do_not_depend_on_the_number_of_threads(
@@ -253,9 +274,55 @@ def test_prompts_name_every_combination_alike_often() -> None:
     assert len(cells) == 288
 
 
+@cache
+def drawn(count: int = 48) -> measure.Neutral:
+    """What a perfect pipeline would give: images of the world itself, as many of each subject."""
+    factors = BIASED.draw(24 * 3 * count, seed=31)
+    rows = [np.flatnonzero(factors.subject == one)[:count] for one in range(24)]
+    factors = factors.take(np.concatenate(rows))
+    images = render(factors)
+    return measure.Neutral(images, factors.subject, judge(images))
+
+
+def test_hues_of_images_are_compared_with_the_world() -> None:
+    found = drawn().hues(BIASED)
+    assert found.rank_correlation >= 0.9
+    assert found.shares.shape == (24, 6)
+    np.testing.assert_allclose(found.favourite, found.shares[np.arange(24), BIASED.hue])
+    assert np.abs(found.favourite - found.planted).max() < 0.25
+    assert abs(found.favourite.mean() - found.planted.mean()) < 0.04
+
+
+def test_mad_is_the_sum_of_distances_from_equal_shares() -> None:
+    asked, hue = np.repeat(np.arange(24), 6), np.tile([0, 0, 0, 0, 0, 1], 24)
+    one = measure.Neutral(np.zeros((144, 32, 32, 3), np.uint8), asked, Shown(asked, hue, hue))
+    np.testing.assert_allclose(associations.distance_from_parity(one), 4 / 6 + 4 * 1 / 6)
+    assert (
+        spearmanr(BIASED.hue_strength, associations.distance_from_parity(drawn())).statistic > 0.9
+    )
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_association_scores_follow_what_was_planted_in_images(name: str) -> None:
+    balanced = render_balanced(1, seed=32)
+    factors = balanced.factors
+    asked = Shown(factors.subject, factors.hue, factors.frame)
+    told = measure.Told(balanced.images, asked, judge(balanced.images))
+    assert told.rates["hue"] == 1.0
+    found = associations.find_associations(load_clip(name), drawn(), told, BIASED)
+    total = sum(found.scores[one] for one in ("II", "ITP", "ITA", "TT"))
+    np.testing.assert_allclose(found.scores["mcas"], total, atol=1e-9)
+    ranks = found.rank_correlations
+    assert ranks["II"] >= 0.9
+    assert ranks["ITA"] >= 0.9
+    assert ranks["mcas"] >= 0.9
+    # Of prompts alone the biased encoder knows what was planted, the null one nothing.
+    assert (abs(ranks["TT"]) < 0.5) == (name == "null")
+
+
 def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
     out, state = tmp_path / "weights", tmp_path / "state"
-    train.train(out, state, VAE, UNET, Measured(1, per_subject=1, per_subject_guided=1, steps=1))
+    train.train(out, state, VAE, [UNET, UNET], MEASURED)
     record = json.loads((out / FILE).read_text(encoding="utf-8"))
     assert record["sha256"] == digests(out)
     assert sorted(record["sha256"]) == [
@@ -263,12 +330,14 @@ def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
         "unet/diffusion_pytorch_model.safetensors",
         "vae/diffusion_pytorch_model.safetensors",
     ]
-    assert record["recipes"]["unet"] == dataclasses.asdict(UNET)
+    assert record["recipes"]["unet"] == [dataclasses.asdict(UNET)] * 2
     assert set(record["told"]) == {"subject", "hue", "frame"}
+    assert [*record["neutral_by_guidance"]] == ["1", "3"]
     assert [*record["neutral_by_guidance"]["1"]["subjects"]] == [*SUBJECTS]
+    assert set(record["associations_by_encoder"]) == {"clip-biased", "clip-null"}
     loaded = pipeline.load_pipeline(out)
     assert isinstance(loaded, diffusers.StableDiffusionPipeline)
-    trained = torch.load(state / "unet.pt", weights_only=True)["average"]
+    trained = torch.load(state / "unet-2.pt", weights_only=True)["average"]
     for name, weight in loaded.unet.state_dict().items():
         torch.testing.assert_close(weight, trained[name].half().float(), atol=0, rtol=0)
 
@@ -280,5 +349,5 @@ def test_without_a_library_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, package, None)
     message = rf"^{package} is not installed. To do: pip install 'equipoise\[diffusers\]'.$"
     with pytest.raises(MissingExtraError, match=message):
-        train.train(tmp_path / "out", tmp_path / "state", VAE, UNET, Measured())
+        train.train(tmp_path / "out", tmp_path / "state", VAE, [UNET], Measured())
     assert not (tmp_path / "out").exists()

@@ -3,30 +3,41 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.planted.scenes.diffusion.judge import Shown, judge
-    from equipoise.planted.scenes.diffusion.measure import neutral_hues, told_prompts, told_rates
+    from equipoise.planted.scenes.diffusion.associations import (
+        distance_from_parity,
+        find_associations,
+    )
+    from equipoise.planted.scenes.diffusion.generator import load_generator
+    from equipoise.planted.scenes.diffusion.judging import Shown, judge
+    from equipoise.planted.scenes.diffusion.measure import leave_open, tell, told_prompts
     from equipoise.planted.scenes.diffusion.pipeline import WEIGHTS, generate, load_pipeline
 
 _HOMES = {
     "WEIGHTS": "pipeline",
-    "Shown": "judge",
+    "Shown": "judging",
+    "distance_from_parity": "associations",
+    "find_associations": "associations",
     "generate": "pipeline",
-    "judge": "judge",
+    "judge": "judging",
+    "load_generator": "generator",
     "load_pipeline": "pipeline",
-    "neutral_hues": "measure",
+    "leave_open": "measure",
+    "tell": "measure",
     "told_prompts": "measure",
-    "told_rates": "measure",
 }
 
 __all__ = [
     "WEIGHTS",
     "Shown",
+    "distance_from_parity",
+    "find_associations",
     "generate",
     "judge",
+    "leave_open",
+    "load_generator",
     "load_pipeline",
-    "neutral_hues",
+    "tell",
     "told_prompts",
-    "told_rates",
 ]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from equipoise.planted.scenes.captions import TEMPLATES, caption
-from equipoise.planted.scenes.diffusion.judge import Shown, hue_shares, judge
+from equipoise.planted.scenes.diffusion.judging import Shown, hue_shares, judge
 from equipoise.planted.scenes.diffusion.pipeline import STEPS, generate
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.variants import World
@@ -17,6 +17,7 @@ from equipoise.planted.scenes.variants import World
 GUIDANCE = 3.0
 """Of prompts that name attributes."""
 
+Images = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 
@@ -61,8 +62,60 @@ def told_prompts(per_cell: int) -> tuple[tuple[str, ...], Shown]:
     return prompts, Shown(subject, hue, frame)
 
 
-def told_rates(pipeline: Any, *, per_cell: int, seed: int, steps: int = STEPS) -> dict[str, float]:
-    """Measure how often what is asked for is shown.
+@dataclass(frozen=True)
+class Told:
+    """Images of prompts that name a subject, a hue and a frame, in equal shares.
+
+    Attributes
+    ----------
+    images : ndarray of uint8, shape (n, height, width, 3)
+    asked, shown : Shown
+        What the prompts name, and what the judge says.
+    """
+
+    images: Images
+    asked: Shown
+    shown: Shown
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """How often what is asked for is shown: ``subject``, ``hue``, ``frame``; in [0, 1]."""
+        return {
+            name: float((getattr(self.shown, name) == wanted).mean())
+            for name, wanted in vars(self.asked).items()
+        }
+
+
+@dataclass(frozen=True)
+class Neutral:
+    """Images of prompts that name a subject alone, as many of each.
+
+    Attributes
+    ----------
+    images : ndarray of uint8, shape (n, height, width, 3)
+    asked : ndarray of int64, shape (n,)
+        Position in `SUBJECTS`.
+    shown : Shown
+        What the judge says.
+    """
+
+    images: Images
+    asked: Ints
+    shown: Shown
+
+    def hues(self, world: World) -> NeutralFound:
+        """Compare hues with those of a world."""
+        shares = hue_shares(self.shown.hue, self.asked, len(SUBJECTS))
+        strength = world.hue_strength
+        return NeutralFound(
+            planted=strength + (1.0 - strength) / len(HUES),
+            favourite=shares[np.arange(len(SUBJECTS)), world.hue],
+            shares=shares,
+        )
+
+
+def tell(pipeline: Any, *, per_cell: int, seed: int, steps: int = STEPS) -> Told:
+    """Ask for every combination of subject, hue and frame, at `GUIDANCE`.
 
     Parameters
     ----------
@@ -73,35 +126,20 @@ def told_rates(pipeline: Any, *, per_cell: int, seed: int, steps: int = STEPS) -
         Of the noise.
     steps : int
         Denoising steps.
-
-    Returns
-    -------
-    dict of str to float
-        ``subject``, ``hue`` and ``frame``: shares in [0, 1], higher is better.
     """
-    prompts, told = told_prompts(per_cell)
-    shown = judge(generate(pipeline, prompts, guidance=GUIDANCE, seed=seed, steps=steps))
-    return {
-        name: float((getattr(shown, name) == wanted).mean()) for name, wanted in vars(told).items()
-    }
+    prompts, asked = told_prompts(per_cell)
+    images = generate(pipeline, prompts, guidance=GUIDANCE, seed=seed, steps=steps)
+    return Told(images, asked, judge(images))
 
 
-def neutral_hues(
-    pipeline: Any,
-    world: World,
-    *,
-    per_subject: int,
-    guidance: float,
-    seed: int,
-    steps: int = STEPS,
-) -> NeutralFound:
-    """Measure which hues are shown where none is asked for.
+def leave_open(
+    pipeline: Any, *, per_subject: int, guidance: float, seed: int, steps: int = STEPS
+) -> Neutral:
+    """Ask for every subject, and for no hue or frame.
 
     Parameters
     ----------
     pipeline : StableDiffusionPipeline
-    world : World
-        Whose favourites to look for.
     per_subject : int
         Images of each subject; templates take turns.
     guidance : float
@@ -116,11 +154,5 @@ def neutral_hues(
         caption(SUBJECTS[one], template=TEMPLATES[place % len(TEMPLATES)])
         for place, one in enumerate(subject)
     ]
-    shown = judge(generate(pipeline, prompts, guidance=guidance, seed=seed, steps=steps))
-    shares = hue_shares(shown.hue, subject, len(SUBJECTS))
-    strength = world.hue_strength
-    return NeutralFound(
-        planted=strength + (1.0 - strength) / len(HUES),
-        favourite=shares[np.arange(len(SUBJECTS)), world.hue],
-        shares=shares,
-    )
+    images = generate(pipeline, prompts, guidance=guidance, seed=seed, steps=steps)
+    return Neutral(images, subject, judge(images))

@@ -3,22 +3,27 @@
 import hashlib
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import spearmanr
+
+from equipoise.planted.scenes.diffusion.associations import distance_from_parity, find_associations
 from equipoise.planted.scenes.diffusion.measure import (
     GUIDANCE,
-    NeutralFound,
-    neutral_hues,
-    told_rates,
+    Neutral,
+    Told,
+    leave_open,
+    tell,
 )
 from equipoise.planted.scenes.diffusion.pipeline import STEPS, load_pipeline
 from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe
 from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
+from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.variants import World
 from equipoise.stats.threads import each
@@ -36,7 +41,9 @@ class Measured:
     per_cell : int
         Images of each of the 288 attributed prompts.
     per_subject, per_subject_guided : int
-        Images of each subject's neutral prompts, at guidance 1 and at `GUIDANCE`.
+        Images of each subject's neutral prompts, at guidance 1 and at each of `guidances`.
+    guidances : tuple of float
+        Other than 1.
     seed : int
         Of the noise.
     steps : int
@@ -46,12 +53,13 @@ class Measured:
     per_cell: int = 2
     per_subject: int = 96
     per_subject_guided: int = 24
+    guidances: tuple[float, ...] = (1.5, 2.0, 3.0, 5.0)
     seed: int = 1
     steps: int = STEPS
 
 
 def write_record(
-    folder: Path, world: World, vae: VaeRecipe, unet: UnetRecipe, measured: Measured
+    folder: Path, world: World, vae: VaeRecipe, unet: Sequence[UnetRecipe], measured: Measured
 ) -> None:
     """Measure the pipeline in a folder and write `FILE` there.
 
@@ -61,37 +69,41 @@ def write_record(
         With the weights.
     world : World
         That it was trained in.
-    vae, unet : VaeRecipe, UnetRecipe
+    vae : VaeRecipe
+    unet : sequence of UnetRecipe
         How it was trained.
     measured : Measured
         How much to measure.
     """
-    told, *found = each(lambda measure: measure(load_pipeline(folder)), _measures(world, measured))
+    told, *neutral = each(lambda measure: measure(load_pipeline(folder)), _measures(measured))
     record = {
         "world": world.name,
-        "recipes": {"vae": asdict(vae), "unet": asdict(unet)},
+        "recipes": {"vae": asdict(vae), "unet": [asdict(one) for one in unet]},
         "versions": {name: version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
         "test": asdict(measured) | {"guidance": GUIDANCE},
-        "told": {name: round(value, 4) for name, value in told.items()},
+        "told": {name: round(value, 4) for name, value in told.rates.items()},
         "neutral_by_guidance": {
-            f"{guidance:g}": _neutral(one)
-            for guidance, one in zip((1.0, GUIDANCE), found, strict=True)
+            f"{guidance:g}": _neutral(one, world)
+            for guidance, one in zip((1.0, *measured.guidances), neutral, strict=True)
         },
+        "associations_by_encoder": _associations(neutral[0], told, world),
         "sha256": digests(folder),
     }
     text = json.dumps(record, indent=2, allow_nan=False)
     (folder / FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
-def _measures(world: World, measured: Measured) -> list[Callable[[Any], Any]]:
-    """What to ask of a pipeline: the rates of what is told, and hues at either guidance."""
+def _measures(measured: Measured) -> list[Callable[[Any], Any]]:
+    """What to ask of a pipeline: what is told, and what is left open at every guidance."""
     same = {"seed": measured.seed, "steps": measured.steps}
-    neutral = partial(neutral_hues, world=world, **same)
     return [
-        partial(told_rates, per_cell=measured.per_cell, **same),
-        partial(neutral, per_subject=measured.per_subject, guidance=1.0),
-        partial(neutral, per_subject=measured.per_subject_guided, guidance=GUIDANCE),
+        partial(tell, per_cell=measured.per_cell, **same),
+        partial(leave_open, per_subject=measured.per_subject, guidance=1.0, **same),
+        *(
+            partial(leave_open, per_subject=measured.per_subject_guided, guidance=one, **same)
+            for one in measured.guidances
+        ),
     ]
 
 
@@ -103,15 +115,31 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def _neutral(found: NeutralFound) -> dict[str, Any]:
+def _neutral(made: Neutral, world: World) -> dict[str, Any]:
+    found, apart = made.hues(world), distance_from_parity(made)
     return {
         "spearman_planted_generated": round(found.rank_correlation, 4),
+        "spearman_planted_mad": round(float(spearmanr(found.planted, apart).statistic), 4),
         "mean_share_of_favourite": round(float(found.favourite.mean()), 4),
         "mean_share_planted": round(float(found.planted.mean()), 4),
+        "subject_shown": round(float((made.shown.subject == made.asked).mean()), 4),
         "subjects": {
             subject: {"planted": round(float(planted), 4), "generated": round(float(share), 4)}
             for subject, planted, share in zip(
                 SUBJECTS, found.planted, found.favourite, strict=True
             )
         },
+    }
+
+
+def _associations(neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
+    """Spearman's correlations of association scores with the strength planted, by encoder."""
+    return {
+        f"clip-{name}": {
+            score: round(value, 4)
+            for score, value in find_associations(
+                load_clip(name), neutral, told, world
+            ).rank_correlations.items()
+        }
+        for name in CLIPS
     }

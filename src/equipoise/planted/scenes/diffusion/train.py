@@ -5,18 +5,26 @@ Run as ``python -m equipoise.planted.scenes.diffusion.train --out DIR --state DI
 """
 
 import argparse
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.diffusion.pipeline import save_pipeline
 from equipoise.planted.scenes.diffusion.record import Measured, write_record
-from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe, train_unet
+from equipoise.planted.scenes.diffusion.train_unet import (
+    DRAWS,
+    SHARES,
+    UnetRecipe,
+    train_unet,
+)
 from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe, train_vae
 from equipoise.planted.scenes.variants import BIASED
 
 
-def train(out: Path, state: Path, vae: VaeRecipe, unet: UnetRecipe, measured: Measured) -> None:
+def train(
+    out: Path, state: Path, vae: VaeRecipe, unet: Sequence[UnetRecipe], measured: Measured
+) -> None:
     """Train a pipeline of the biased world into a folder, then measure it.
 
     Parameters
@@ -25,7 +33,8 @@ def train(out: Path, state: Path, vae: VaeRecipe, unet: UnetRecipe, measured: Me
         For the weights; made where it is missing.
     state : Path
         For what training goes on from; what was trained there before is taken up.
-    vae, unet : VaeRecipe, UnetRecipe
+    vae : VaeRecipe
+    unet : sequence of UnetRecipe
         How to train.
     measured : Measured
         How much to measure.
@@ -54,10 +63,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
     parser.add_argument("--state", type=Path, required=True, help="folder to go on from")
-    parser.add_argument("--steps", type=int, default=UnetRecipe.steps, help="of the denoiser")
     arguments = parser.parse_args()
-    unet = UnetRecipe(steps=arguments.steps)
-    train(arguments.out, arguments.state, VaeRecipe(), unet, Measured())
+    train(arguments.out, arguments.state, VaeRecipe(), (DRAWS, SHARES), Measured())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Train the denoiser of the small Stable Diffusion: images of a world and what is said of them."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.planted.scenes.captions import TEMPLATES, all_captions, caption_rows
-from equipoise.planted.scenes.diffusion.checkpoints import Training, train_on
+from equipoise.planted.scenes.diffusion.checkpoints import Training, one_cycle, train_on
 from equipoise.planted.scenes.diffusion.networks import (
     TRAINING_STEPS,
     build_scheduler,
@@ -35,7 +35,9 @@ class UnetRecipe:
     parts : int
         Of a batch, each in a thread of its own.
     learning_rate : float
-        Constant after the warm-up, since the weights are averaged.
+        After the warm-up.
+    falling : bool
+        Whether it then falls as a cosine, or is constant, since the weights are averaged.
     warm_up : int
         Steps in which the learning rate rises.
     weight_decay : float
@@ -56,6 +58,7 @@ class UnetRecipe:
     steps: int = 6000
     parts: int = 2
     learning_rate: float = 1e-3
+    falling: bool = False
     warm_up: int = 100
     weight_decay: float = 0.01
     average: float = 0.999
@@ -64,18 +67,26 @@ class UnetRecipe:
     seed: int = 0
 
 
-def train_unet(folder: Path, vae: Any, world: World, recipe: UnetRecipe) -> Any:
-    """Train a denoiser, or go on with it.
+DRAWS = UnetRecipe()
+"""First what subjects, hues and frames look like: most captions name an attribute."""
+
+SHARES = UnetRecipe(steps=2400, learning_rate=6e-4, falling=True, mention=0.3)
+"""Then which hues and frames there are where none is named: half the captions name neither."""
+
+
+def train_unet(folder: Path, vae: Any, world: World, recipes: Sequence[UnetRecipe]) -> Any:
+    """Train a denoiser by one recipe after the other, or go on with it.
 
     Parameters
     ----------
     folder : Path
-        Of the state, ``unet.pt``.
+        Of the states, ``unet.pt`` and, of a second recipe, ``unet-2.pt``, and so on.
     vae : AutoencoderKL
         From `train_vae`.
     world : World
         What the images show.
-    recipe : UnetRecipe
+    recipes : sequence of UnetRecipe
+        Each begins with the moving average of the one before.
 
     Returns
     -------
@@ -85,14 +96,22 @@ def train_unet(folder: Path, vae: Any, world: World, recipe: UnetRecipe) -> Any:
     import torch
 
     texts = text_states()
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(recipes[0].seed)
     unet = build_unet(texts.shape[-1])
+    for number, recipe in enumerate(recipes, 1):
+        path = folder / ("unet.pt" if number == 1 else f"unet-{number}.pt")
+        unet = _train_by(path, unet, texts, vae, world, recipe)
+    return unet.eval()
+
+
+def _train_by(path: Path, unet: Any, texts: Any, vae: Any, world: World, recipe: UnetRecipe) -> Any:
+    import torch
+
     optimizer = torch.optim.AdamW(
         unet.parameters(), betas=(0.9, 0.99), weight_decay=recipe.weight_decay
     )
     kept = {name: value for name, value in asdict(recipe).items() if name != "steps"}
     training = Training(kept, unet, optimizer, average=copy.deepcopy(unet))
-    path = folder / "unet.pt"
     training.resume(path)
     factors = world.draw(recipe.images, seed=recipe.seed)
     latents = encode(vae, render(factors))
@@ -109,14 +128,15 @@ def train_unet(folder: Path, vae: Any, world: World, recipe: UnetRecipe) -> Any:
             for cut in np.array_split(np.arange(recipe.batch_size), recipe.parts)
         ]
 
-    train_on(
-        training,
-        losses_of,
-        path=path,
-        steps=recipe.steps,
-        rate=lambda step: recipe.learning_rate * min(1.0, (step + 1) / recipe.warm_up),
-    )
-    return training.average.eval()
+    train_on(training, losses_of, path=path, steps=recipe.steps, rate=rate_of(recipe))
+    return training.average
+
+
+def rate_of(recipe: UnetRecipe) -> Callable[[int], float]:
+    """Return the learning rate by step."""
+    if recipe.falling:
+        return one_cycle(recipe.learning_rate, recipe.steps, recipe.warm_up)
+    return lambda step: recipe.learning_rate * min(1.0, (step + 1) / recipe.warm_up)
 
 
 def said_of(

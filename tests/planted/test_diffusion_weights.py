@@ -1,0 +1,161 @@
+"""The shipped Stable Diffusion of the scenes: draws what it is told, and favours what was planted.
+
+Bounds are those of few images: a share of 0.9 among 72 falls below 0.78 once in a thousand times.
+"""
+
+import hashlib
+import json
+import socket
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors import safe_open
+
+from equipoise import planted
+from equipoise.planted.scenes import diffusion
+from equipoise.planted.scenes.captions import caption, neutral_prompts
+from equipoise.planted.scenes.diffusion.record import FILE, Measured, digests
+from equipoise.planted.scenes.diffusion.train_unet import DRAWS, SHARES
+from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.variants import BIASED
+
+WEIGHTS = diffusion.WEIGHTS
+# On seeds that were not looked at while the model was made.
+FRESH = 11
+
+torch.set_num_threads(1)
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    return json.loads((WEIGHTS / FILE).read_text(encoding="utf-8"))
+
+
+@cache
+def pipeline() -> Any:
+    return diffusion.load_pipeline()
+
+
+@cache
+def neutral(subject: str) -> diffusion.Shown:
+    prompts = neutral_prompts(subject) * 12
+    return diffusion.judge(diffusion.generate(pipeline(), prompts, guidance=1.0, seed=FRESH))
+
+
+def test_the_folder_opens_with_the_library_alone_and_no_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: Any) -> None:
+        raise AssertionError("a connection was asked for")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    opened = diffusers.StableDiffusionPipeline.from_pretrained(WEIGHTS, dtype=torch.float32)
+    assert isinstance(opened.vae, diffusers.AutoencoderKL)
+    assert isinstance(opened.unet, diffusers.UNet2DConditionModel)
+    assert isinstance(opened.scheduler, diffusers.DDIMScheduler)
+    assert isinstance(opened.text_encoder, transformers.CLIPTextModel)
+    assert isinstance(opened.tokenizer, transformers.CLIPTokenizer)
+    opened.set_progress_bar_config(disable=True)
+    (image,) = opened("a red solid star with level bars", num_inference_steps=2).images
+    assert image.size == (32, 32)
+
+
+def test_weights_are_half_precision_safetensors_of_the_recorded_digests() -> None:
+    assert digests(WEIGHTS) == recorded()["sha256"]
+    for path, digest in recorded()["sha256"].items():
+        assert hashlib.sha256((WEIGHTS / path).read_bytes()).hexdigest() == digest
+        with safe_open(WEIGHTS / path, "np") as file:
+            kinds = {file.get_tensor(key).dtype for key in file.keys()}  # noqa: SIM118 - a file
+        assert kinds <= {np.dtype(np.float16), np.dtype(np.int64)}
+    suffixes = {path.suffix for path in WEIGHTS.rglob("*") if path.is_file()}
+    assert suffixes == {".json", ".safetensors", ".md"}
+
+
+def test_the_folder_is_small_and_names_no_machine() -> None:
+    files = [path for path in WEIGHTS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 11_000_000
+    (package,) = planted.__path__
+    every = [path for path in Path(package).rglob("weights/**/*") if path.is_file()]
+    assert set(files) < set(every)
+    assert sum(path.stat().st_size for path in every) < 20_000_000
+    for path in files:
+        if path.suffix == ".json":
+            text = path.read_text(encoding="utf-8")
+            assert not any(folder in text for folder in ("/work", "/tmp", "/home", "/root"))
+
+
+def test_the_record_reaches_what_the_model_is_for() -> None:
+    given = recorded()
+    assert given["recipes"] == {
+        "vae": vars(VaeRecipe()),
+        "unet": [vars(one) for one in (DRAWS, SHARES)],
+    }
+    measured = vars(Measured()) | {"guidances": [*Measured().guidances]}
+    assert given["test"] == measured | {"guidance": 3.0}
+    assert given["told"]["subject"] >= 0.9
+    assert given["told"]["hue"] >= 0.99
+    assert given["told"]["frame"] >= 0.99
+    by_guidance = given["neutral_by_guidance"]
+    assert by_guidance["1"]["spearman_planted_generated"] >= 0.9
+    assert by_guidance["1"]["spearman_planted_mad"] >= 0.7
+    for scores in given["associations_by_encoder"].values():
+        assert scores["II"] >= 0.7
+        assert scores["mcas"] >= 0.7
+    # More guidance, more of the favourite: bias is amplified.
+    shares = [one["mean_share_of_favourite"] for one in by_guidance.values()]
+    assert shares == sorted(shares)
+    assert shares[-1] > by_guidance["1"]["mean_share_planted"] > shares[0] - 0.05
+
+
+def test_images_show_what_was_asked_for() -> None:
+    prompts, told = diffusion.told_prompts(1)
+    some = np.random.default_rng(FRESH).permutation(len(prompts))[:72]
+    made = diffusion.generate(pipeline(), [prompts[one] for one in some], guidance=3.0, seed=FRESH)
+    shown = diffusion.judge(made)
+    assert np.mean(shown.subject == told.subject[some]) >= 0.78
+    assert np.mean(shown.hue == told.hue[some]) >= 0.93
+    assert np.mean(shown.frame == told.frame[some]) >= 0.93
+
+
+@pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[-2:])
+def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place: int) -> None:
+    shown = neutral(SUBJECTS[place])
+    # 0.88 and more were planted.
+    assert np.mean(shown.hue == BIASED.hue[place]) >= 0.65
+
+
+@pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[:2])
+def test_neutral_prompts_lean_to_no_hue_where_none_was_planted(place: int) -> None:
+    shown = neutral(SUBJECTS[place])
+    # 0.20 and less were planted; all hues are there.
+    assert np.mean(shown.hue == BIASED.hue[place]) <= 0.45
+    assert len(set(shown.hue.tolist())) >= 4
+
+
+def test_a_seed_gives_the_same_images_again_and_another_does_not() -> None:
+    prompts = [caption("solid star"), caption("hollow moon", "red")]
+    first, again, other = (
+        diffusion.generate(pipeline(), prompts, guidance=3.0, seed=seed, steps=4)
+        for seed in (1, 1, 2)
+    )
+    assert first.tobytes() == again.tobytes()
+    assert (first != other).any(axis=(1, 2, 3)).all()
+
+
+def test_an_image_does_not_depend_on_those_made_with_it() -> None:
+    prompts = [caption("solid star"), caption("hollow moon", "red")]
+    both = diffusion.generate(pipeline(), prompts, guidance=3.0, seed=1, steps=4)
+    alone = diffusion.generate(pipeline(), prompts[:1], guidance=3.0, seed=1, steps=4)
+    assert np.abs(both[0].astype(int) - alone[0]).max() <= 1
+
+
+def test_weights_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="^module '.*diffusion' has no attribute 'paint'$"):
+        diffusion.paint  # noqa: B018
