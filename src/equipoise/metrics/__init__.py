@@ -41,6 +41,12 @@ from equipoise.metrics.measure import measure
 from equipoise.metrics.odds import equalized_odds
 from equipoise.metrics.pairs import accuracy_difference
 from equipoise.metrics.parity import demographic_parity
+from equipoise.metrics.quality.alike import set_similarity
+from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
+from equipoise.metrics.quality.frechet import frechet_distance
+from equipoise.metrics.quality.inception import inception_score
+from equipoise.metrics.quality.labels import detector_precision, detector_recall, label_errors
+from equipoise.metrics.quality.layout import background_layout, pose_layout
 from equipoise.metrics.rates import rates
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.retrieval.chance import expected_max_skew
@@ -80,6 +86,7 @@ __all__ = [
     "activation_share_gap",
     "alignment",
     "association_score",
+    "background_layout",
     "band_counts",
     "bands",
     "bias_amplification",
@@ -89,6 +96,7 @@ __all__ = [
     "concept_hit_rate",
     "concept_metrics",
     "concept_results",
+    "confusable_subjects",
     "corrected_shares",
     "correlation",
     "correlation_p_value",
@@ -97,6 +105,8 @@ __all__ = [
     "cramers_v",
     "demographic_parity",
     "design_choices",
+    "detector_precision",
+    "detector_recall",
     "differential_association",
     "diffusion_bias",
     "diverse_subset",
@@ -105,12 +115,15 @@ __all__ = [
     "estimate_offset",
     "expected_max_skew",
     "favourite_gap",
+    "frechet_distance",
     "gender_difference",
     "hit_rate",
+    "inception_score",
     "iss_cross",
     "iss_difference",
     "iss_intra",
     "label_concentration",
+    "label_errors",
     "loess",
     "max_skew",
     "mcas",
@@ -123,6 +136,7 @@ __all__ = [
     "ndkl",
     "normalized_similarity_mad",
     "phi",
+    "pose_layout",
     "predicted_label_weat",
     "query_distribution",
     "rate_comparisons",
@@ -134,10 +148,12 @@ __all__ = [
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "set_similarity",
     "share_gap",
     "similarity_gap",
     "skew_at_k",
     "skewsize",
+    "subject_accuracy",
     "total_absolute_association",
     "trend",
     "tschuprows_t",

@@ -1,0 +1,369 @@
+"""Fréchet distance, inception score, similarity within sets: against plain code and their laws."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.core import InputError
+from equipoise.metrics import (
+    background_layout,
+    frechet_distance,
+    inception_score,
+    pose_layout,
+    set_similarity,
+)
+from equipoise.planted.scenes.sets import render_sets
+from equipoise.stats import Bootstrap, Exact
+
+
+def features(n: int, d: int, seed: int = 0, shift: float = 0.0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) @ rng.standard_normal((d, d)) / math.sqrt(d) + shift
+
+
+def by_square_roots(one: np.ndarray, other: np.ndarray) -> float:
+    """The distance as papers have it, with the square root of the product of covariances."""
+    first, second = np.cov(one.T), np.cov(other.T)
+    root = scipy.linalg.sqrtm(first @ second)
+    apart = np.square(one.mean(axis=0) - other.mean(axis=0)).sum()
+    return float(apart + np.trace(first + second - 2 * np.real(root)))
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(40, 60, 5), (200, 30, 12), (80, 80, 1)])
+def test_frechet_distance_is_that_of_matrix_square_roots(n: int, m: int, d: int) -> None:
+    one, other = features(n, d), features(m, d, 1, 0.5)
+    if d == 1:
+        means, spreads = one.mean() - other.mean(), one.std(ddof=1) - other.std(ddof=1)
+        expected = means**2 + spreads**2
+    else:
+        expected = by_square_roots(one, other)
+    assert frechet_distance(one, other, resampling=None).value == pytest.approx(expected, rel=1e-8)
+
+
+def test_frechet_distance_of_fewer_images_than_dimensions_is_exact() -> None:
+    one, other = features(9, 30), features(12, 30, 1)
+    # A little of the identity makes the covariances whole; its part tends to nothing.
+    first, second = (np.cov(x.T) + 1e-10 * np.eye(30) for x in (one, other))
+    root = np.real(scipy.linalg.sqrtm(first @ second))
+    apart = np.square(one.mean(axis=0) - other.mean(axis=0)).sum()
+    expected = apart + np.trace(first + second - 2 * root)
+    found = frechet_distance(one, other, resampling=None)
+    assert found.value == pytest.approx(expected, rel=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 30), st.integers(1, 8), st.integers(0, 99))
+def test_laws_of_the_frechet_distance(n: int, d: int, seed: int) -> None:
+    one, other = features(n, d, seed), features(n + 3, d, seed + 100, 1.0)
+    turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+
+    def distance(a: np.ndarray, b: np.ndarray) -> float:
+        return frechet_distance(a, b, resampling=None).value
+
+    value = distance(one, other)
+    scale = 1e-7 * (1.0 + value)
+    assert distance(one, one) == pytest.approx(0.0, abs=scale)
+    assert distance(other, one) == pytest.approx(value, abs=scale)
+    assert distance(one @ turn + 3.0, other @ turn + 3.0) == pytest.approx(value, abs=scale)
+    assert distance(2 * one, 2 * other) == pytest.approx(4 * value, abs=4 * scale)
+    assert distance(one + 1.0, one) == pytest.approx(d, abs=1e-6 * d)
+
+
+def test_the_bias_of_small_sets_is_told_and_extrapolated_away() -> None:
+    rng = np.random.default_rng(3)
+    one, other = rng.standard_normal((300, 10)), rng.standard_normal((300, 10))
+    found = frechet_distance(one, other, resampling=Bootstrap(50))
+    limit = found.parts[0]
+    assert limit.metric == "frechet_distance_extrapolated"
+    assert found.params["bias"] == pytest.approx(found.value - limit.value)
+    low, high = found.ends(0.95)
+    assert low < found.value < high
+    assert found.chance is None
+    assert found.p_value is None
+    assert found.method.startswith("resampling spread: percentiles of 50 resamples of the images")
+    again = frechet_distance(one, other, resampling=Bootstrap(50))
+    assert (again.ends(0.9), again.parts) == (found.ends(0.9), found.parts)
+
+
+def test_the_extrapolated_distance_has_almost_no_bias() -> None:
+    values, limits = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        one, other = rng.standard_normal((2, 300, 10))
+        found = frechet_distance(one, other + 0.3, resampling=Bootstrap(2), rng=seed)
+        values.append(found.value)
+        limits.append(found.parts[0].value)
+    assert np.mean(values) > 0.9 + 0.2
+    assert np.mean(limits) == pytest.approx(0.9, abs=0.12)
+
+
+def test_units_of_the_frechet_distance_are_resampled_together() -> None:
+    one = np.repeat(features(30, 4), 5, axis=0)
+    other = features(200, 4, 7)
+    alone = frechet_distance(one, other, resampling=Bootstrap(60))
+    whole = frechet_distance(
+        one, other, units=np.repeat(np.arange(30), 5), resampling=Bootstrap(60)
+    )
+    assert whole.value == alone.value
+    widths = [high - low for low, high in (alone.ends(0.95), whole.ends(0.95))]
+    assert widths[1] > 1.3 * widths[0]
+    assert whole.unit == "unit"
+
+
+def test_too_few_units_have_no_extrapolated_distance() -> None:
+    found = frechet_distance(features(10, 3), features(50, 3, 1), resampling=Bootstrap(20))
+    assert math.isnan(found.parts[0].value)
+    assert found.parts[0].reason == "too few units to leave some of them out"
+    assert math.isnan(found.params["bias"])
+
+
+def test_many_dimensions_are_resampled_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equipoise.metrics.quality.frechet._MOST_WORK", 1)
+    found = frechet_distance(features(40, 20), features(40, 20, 1), resampling=Bootstrap(300))
+    assert found.method.startswith("resampling spread: percentiles of 20 resamples")
+    bare = frechet_distance(features(40, 20), features(40, 20, 1), resampling=None)
+    assert bare.method == "none: resampling=None gives the value alone"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        (np.zeros((1, 3)), np.zeros((5, 3)), "features: shape (1, 3); expected (n, d), two rows"),
+        (np.zeros(3), np.zeros((5, 3)), "features: shape (3,); expected (n, d), two rows or more"),
+        (np.zeros((5, 3)), np.zeros((5, 0)), "reference: shape (5, 0); expected (n, d), two rows"),
+        (
+            np.zeros((5, 3)),
+            np.zeros((5, 4)),
+            "features of 3 numbers and reference of 4; expected one space",
+        ),
+        (
+            [[1.0, 2.0], [math.nan, 1.0]],
+            np.zeros((5, 2)),
+            "features: row 2 has numbers that are not finite (1 such rows). Leave these",
+        ),
+        ([["a", "b"]] * 2, np.zeros((5, 2)), "features: no table of numbers; expected (n, d)"),
+    ],
+)
+def test_errors_of_the_frechet_distance(one: Any, other: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        frechet_distance(one, other)
+
+
+def test_units_must_be_one_for_each_image() -> None:
+    with pytest.raises(InputError, match=re.escape("units: 3 rows; expected 5")):
+        frechet_distance(np.eye(5), np.eye(5), units=[1, 2, 3])
+
+
+def distributions(n: int, classes: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.full(classes, 0.4), n)
+
+
+def test_the_inception_score_is_that_of_plain_sums() -> None:
+    rows = distributions(50, 6)
+    mean = rows.mean(axis=0)
+    plain = np.exp(np.mean([scipy.stats.entropy(row, mean) for row in rows]))
+    assert inception_score(rows, resampling=None).value == pytest.approx(plain, rel=1e-12)
+    halves = [inception_score(half, resampling=None).value for half in (rows[:25], rows[25:])]
+    split = inception_score(rows, splits=2, resampling=None).value
+    assert split == pytest.approx(np.mean(halves), rel=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 8), st.integers(0, 99))
+def test_laws_of_the_inception_score(n: int, classes: int, seed: int) -> None:
+    rows = distributions(n, classes, seed)
+    value = inception_score(rows, resampling=None).value
+    assert 1.0 <= value <= min(n, classes) * (1 + 1e-9)
+    assert inception_score(rows[::-1, ::-1], resampling=None).value == pytest.approx(value)
+    assert inception_score(np.repeat(rows, 3, axis=0), resampling=None).value == pytest.approx(
+        value
+    )
+
+
+def test_the_extremes_of_the_inception_score() -> None:
+    assert inception_score(np.eye(5), resampling=None).value == pytest.approx(5.0)
+    same = np.tile([0.2, 0.8, 0.0], (7, 1))
+    found = inception_score(same, resampling=Bootstrap(20))
+    assert found.value == 1.0
+    assert found.ends(0.95)[0] == 1.0
+    assert found.method.startswith("resampling spread: percentiles of 20 resamples")
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([[0.5, 0.6]], {}, "probabilities: row 1 is no distribution (it sums to 1.1, and the"),
+        ([[0.5, 0.5], [1.5, -0.5]], {}, "probabilities: row 2 is no distribution (it sums to 1,"),
+        ([0.5, 0.5], {}, "probabilities: shape (2,); expected (n, classes), not empty"),
+        ([["a"]], {}, "probabilities: no table of numbers; expected (n, classes)"),
+        ([[0.5, 0.5]], {"splits": 2}, "splits=2: expected 1 to 1, the number of images"),
+    ],
+)
+def test_errors_of_the_inception_score(rows: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        inception_score(rows, **options)
+
+
+def sets_of(many: int, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors that share most within their set."""
+    rng = np.random.default_rng(seed)
+    names = np.repeat([f"s{place}" for place in range(many)], size)
+    shared = np.repeat(rng.standard_normal((many, 8)), size, axis=0)
+    return shared + 0.3 * rng.standard_normal(shared.shape), names
+
+
+def test_similarity_within_sets_is_that_of_all_pairs() -> None:
+    vectors, names = sets_of(6, 4)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    each = []
+    for name in sorted(set(names)):
+        own = unit[names == name]
+        each.append(np.mean([a @ b for i, a in enumerate(own) for b in own[:i]]))
+    found = set_similarity(vectors, names, resampling=Bootstrap(200, 200))
+    assert found.value == pytest.approx(np.mean(each))
+    assert [part.value for part in found.parts] == pytest.approx(each)
+    assert found.metric == "image_similarity"
+    assert found.n == {"images": 24, "sets": 6}
+    assert found.chance is not None
+    everything = np.mean([a @ b for i, a in enumerate(unit) for b in unit[:i]])
+    assert found.chance.mean == pytest.approx(everything, abs=0.02)
+    assert found.value > found.chance.high
+    assert found.p_value is None
+    low, high = found.ends(0.95)
+    assert low < found.value < high
+
+
+def test_images_that_share_nothing_are_as_similar_as_chance() -> None:
+    rng = np.random.default_rng(2)
+    inside = 0
+    for _ in range(20):
+        found = set_similarity(
+            rng.standard_normal((60, 5)), np.repeat(np.arange(15), 4), resampling=Bootstrap(50, 100)
+        )
+        assert found.chance is not None
+        inside += found.chance.low <= found.value <= found.chance.high
+    assert inside >= 16
+
+
+def test_chance_exchanges_images_of_one_stratum() -> None:
+    vectors, names = sets_of(8, 3)
+    subject = np.where(np.arange(24) < 12, "a", "b")
+    vectors = vectors + np.where(subject == "a", 5.0, -5.0)[:, None]
+    plain = set_similarity(vectors, names, resampling=Bootstrap(50, 100))
+    within = set_similarity(vectors, names, strata=subject, resampling=Bootstrap(50, 100))
+    assert plain.chance is not None
+    assert within.chance is not None
+    assert plain.value == within.value
+    assert plain.chance.mean < 0.2
+    assert within.chance.mean > 0.8
+
+
+def test_what_takes_no_part_in_sets_is_counted() -> None:
+    vectors, names = sets_of(3, 3)
+    vectors[0] = 0.0
+    given: list[str | None] = [*names[:-1], None]
+    given[3:5] = ["alone", None]
+    found = set_similarity(vectors, given, resampling=None)
+    assert found.excluded == {
+        "vectors without a direction": 1, "images without a set": 2, "sets of one image": 2,
+    }  # fmt: skip
+    assert math.isnan(set_similarity(np.eye(3), ["a", "b", "c"], resampling=None).value)
+    assert set_similarity(np.eye(3), ["a", "b", "c"]).reason == "no set has two images"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"of": "colour"}, "of='colour': expected 'pose', 'background' or ''"),
+        ({"sets": ["a"] * 4}, "sets: 4 rows; expected 5, as in vectors"),
+        ({"strata": ["a"] * 4}, "strata: 4 rows; expected 5, as in vectors"),
+        ({"resampling": Exact()}, "resampling=Exact: not available for set_similarity"),
+    ],
+)
+def test_errors_of_similarity_within_sets(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        set_similarity(np.eye(5), options.pop("sets", ["a"] * 5), **options)
+
+
+def test_descriptors_find_the_pose_and_the_background_that_scenes_of_a_set_share() -> None:
+    scenes = render_sets(2, seed=1)
+    subjects = scenes.table()["subject"]
+    chosen = np.isin(subjects, np.unique(subjects)[:6])
+    images, sets = scenes.images[chosen], np.array(scenes.set_id)[chosen]
+    drawn = Bootstrap(50, 60)
+    background = background_layout(images)
+    assert background.shape == (len(images), 48)
+    found = set_similarity(background, sets, centred=True, of="background", resampling=drawn)
+    assert found.metric == "background_similarity"
+    assert found.chance is not None
+    assert found.value > found.chance.high
+    # Frames are bars above and below or at the sides, so poses are compared inside of them.
+    pose = pose_layout(images, border=0.25)
+    assert pose.shape == (len(images), 128)
+    found = set_similarity(pose, sets, strata=subjects[chosen], of="pose", resampling=drawn)
+    assert found.chance is not None
+    assert found.value > found.chance.high + 0.05
+
+
+def test_the_background_is_what_is_outside_the_box() -> None:
+    image = np.full((8, 8, 3), 255, dtype=np.uint8)
+    image[2:6, 2:6] = 0
+    found = background_layout([image], boxes=[[2, 2, 6, 6]], cells=2)
+    assert found == pytest.approx(np.ones((1, 12)))
+    whole = background_layout([image], boxes=[[0, 0, 8, 4]], cells=2)[0].reshape(2, 2, 3)
+    assert (whole[0] == 0).all()
+    # A quarter of the lower cells' pixels is black.
+    assert whole[1] == pytest.approx(np.full((2, 3), 0.5))
+
+
+def test_edges_are_counted_by_direction_and_cell_whatever_the_colour() -> None:
+    image = np.zeros((16, 16, 3), dtype=np.uint8)
+    image[:, 8:] = 200
+    upright = pose_layout([image], border=0.1, cells=2)[0].reshape(2, 2, 8)
+    assert upright.sum() == pytest.approx(1.0)
+    assert upright[..., 0].sum() == pytest.approx(1.0)
+    level = pose_layout([np.swapaxes(image, 0, 1)], border=0.1, cells=2)[0].reshape(2, 2, 8)
+    assert level[..., 4].sum() == pytest.approx(1.0)
+    dark = pose_layout([image // 2], border=0.1, cells=2)[0].reshape(2, 2, 8)
+    assert dark == pytest.approx(upright)
+    assert (pose_layout([np.zeros((9, 9, 3), np.uint8)]) == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("images", "options", "message"),
+    [
+        ([], {}, "images: none; expected one or more"),
+        ([np.zeros((9, 9))], {}, "images: image 1 is float64 of shape (9, 9); expected uint8"),
+        (
+            [np.zeros((3, 9, 3), np.uint8)],
+            {},
+            "images: image 1 has 3 × 9 pixels; expected 4 or more each way, one for each cell",
+        ),
+        ([np.zeros((9, 9, 3), np.uint8)], {"border": 0.5}, "border=0.5, cells=4: expected a"),
+        (
+            [np.zeros((9, 9, 3), np.uint8)],
+            {"boxes": [[1, 1, 5]]},
+            "boxes: shape (1, 3); expected (1, 4)",
+        ),
+        (
+            [np.zeros((9, 9, 3), np.uint8)],
+            {"boxes": [[5, 1, 5, 9]]},
+            "boxes: box 1 is [5, 1, 5, 9] of an image of 9 × 9 pixels; expected left < right",
+        ),
+    ],
+)
+def test_errors_of_descriptors(images: Any, options: dict[str, Any], message: str) -> None:
+    for layout in (background_layout, pose_layout):
+        with pytest.raises(InputError, match=re.escape(message)):
+            layout(images, **options)
+
+
+def test_directions_must_be_one_or_more() -> None:
+    with pytest.raises(InputError, match=re.escape("orientations=0: expected 1 or more")):
+        pose_layout([np.zeros((9, 9, 3), np.uint8)], orientations=0)

@@ -1,0 +1,256 @@
+"""Errors that people see, agreement of a detector with them, subjects that are told apart."""
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core import InputError
+from equipoise.metrics import (
+    confusable_subjects,
+    demographic_parity,
+    detector_precision,
+    detector_recall,
+    label_errors,
+    subject_accuracy,
+)
+from equipoise.metrics.quality.labels import STATES
+from equipoise.stats import Bootstrap
+from equipoise.stats.intervals import wilson
+
+DRAWN = Bootstrap(100, 200)
+
+
+def labelled(n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of which group "b" has errors twice as often."""
+    rng = np.random.default_rng(seed)
+    groups = np.array(["a", "b", "c"])[np.arange(n) % 3]
+    wrong = rng.random(n) < np.where(groups == "b", 0.5, 0.15)
+    kinds = rng.choice(np.array(STATES[1:]), n)
+    return np.where(wrong, kinds, STATES[0]), groups
+
+
+def part(found: Any, metric: str, subject: str) -> Any:
+    return next(one for one in found.parts if (one.metric, one.subject) == (metric, subject))
+
+
+def test_error_rates_by_group_with_intervals_and_a_test() -> None:
+    labels, groups = labelled()
+    found = label_errors(labels, groups, resampling=DRAWN, rng=5)
+    rates = {group: float((labels[groups == group] != "good").mean()) for group in "abc"}
+    assert found.value == pytest.approx(max(rates.values()) - min(rates.values()))
+    gap = part(found, "label_error_gap", "any error")
+    assert {one.group: one.value for one in gap.by_group} == pytest.approx(rates)
+    low, high = (float(one) for one in wilson(round(80 * rates["b"]), 80, 0.95))
+    group = next(one for one in gap.by_group if one.group == "b")
+    assert (group.low, group.high) == pytest.approx((low, high))
+    assert found.p_value is not None
+    assert found.p_value < 0.02
+    assert found.chance is not None
+    assert found.value > found.chance.high
+    whole = part(found, "label_error_rate", "any error")
+    assert whole.value == pytest.approx((labels != "good").mean())
+    assert (whole.low, whole.high) == pytest.approx(
+        tuple(float(one) for one in wilson((labels != "good").sum(), 240, 0.95))
+    )
+
+
+def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
+    labels, groups = labelled()
+    found = label_errors(labels, groups, resampling=DRAWN, rng=5)
+    plain = {
+        p.subject: p for p in demographic_parity(labels, groups, resampling=DRAWN, rng=5).parts
+    }
+    for kind in STATES[1:]:
+        own = part(found, "label_error_gap", kind)
+        assert (own.value, own.p_value) == (plain[kind].value, plain[kind].p_value)
+        rate = part(found, "label_error_rate", kind)
+        assert rate.value == pytest.approx((labels == kind).mean())
+    assert not [one for one in found.parts if one.subject == "good"]
+
+
+def test_labels_of_a_set_are_resampled_together() -> None:
+    labels, groups = labelled(60)
+    many, own = np.repeat(labels, 4), np.repeat(groups, 4)
+    units = np.repeat(np.arange(60), 4)
+    alone, whole = (label_errors(many, own, units=one, resampling=DRAWN) for one in (None, units))
+    assert whole.value == alone.value
+    assert whole.p_value > alone.p_value
+    rates = [part(one, "label_error_rate", "any error") for one in (alone, whole)]
+    widths = [one.high - one.low for one in rates]
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
+    labels, groups = labelled(30)
+    given = [None, "", *labels[2:]]
+    found = label_errors(given, groups, resampling=None)
+    assert sum(found.excluded.values()) == 2
+    assert part(found, "label_error_rate", "any error").n == 28
+    fine = label_errors(["good"] * 30, groups, resampling=DRAWN)
+    assert (fine.value, fine.p_value) == (0.0, 1.0)
+    rate = part(fine, "label_error_rate", "any error")
+    assert rate.value == 0.0
+    assert rate.high == pytest.approx(float(wilson(0, 30, 0.95)[1]))
+    bad = label_errors(["out of frame"] * 30, groups, resampling=DRAWN)
+    assert bad.value == 0.0
+    assert part(bad, "label_error_rate", "out of frame").value == 1.0
+
+
+def test_the_null_of_errors_holds_its_level() -> None:
+    found = [
+        label_errors(
+            np.random.default_rng(seed).choice(["good", "wrong attribute"], 60),
+            np.arange(60) % 3,
+            resampling=Bootstrap(10, 200),
+            rng=seed,
+        ).p_value
+        for seed in range(60)
+    ]
+    assert np.mean([p is not None and p <= 0.05 for p in found]) <= 0.12
+
+
+@pytest.mark.parametrize(
+    ("labels", "groups", "message"),
+    [
+        ([None, ""], ["a", "b"], "labels: none is given; expected one or more images with a label"),
+        (["good"], ["a", "b"], "groups: 2 rows"),
+    ],
+)
+def test_errors_of_labels(labels: Any, groups: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        label_errors(labels, groups)
+
+
+def agreement(n: int = 200, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    shown = rng.random(n) < 0.7
+    detected = np.where(rng.random(n) < 0.85, shown, ~shown)
+    return detected, shown, np.array(["x", "y"])[np.arange(n) % 2]
+
+
+def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
+    detected, shown, groups = agreement()
+    both = int((detected & shown).sum())
+    for found, total in (
+        (detector_precision(detected, shown, groups=groups), int(detected.sum())),
+        (detector_recall(detected, shown, groups=groups), int(shown.sum())),
+    ):
+        assert found.value == both / total
+        assert found.ends(0.9) == tuple(float(one) for one in wilson(both, total, 0.9))
+        assert found.n == {"images": total}
+        assert sum(one.n for one in found.parts) == total
+        mean = sum(one.value * one.n for one in found.parts) / total
+        assert mean == pytest.approx(found.value)
+        assert found.chance is None
+
+
+def test_the_detector_and_people_change_places() -> None:
+    detected, shown, _ = agreement()
+    there = detector_precision(detected, shown)
+    back = detector_recall(shown, detected)
+    assert (there.value, there.ends(0.95)) == (back.value, back.ends(0.95))
+
+
+def test_units_never_make_an_interval_narrower_than_wilsons() -> None:
+    detected, shown, _ = agreement(50)
+    many = [np.repeat(one, 6) for one in (detected, shown)]
+    alone = detector_recall(*many).ends(0.95)
+    found = detector_recall(*many, units=np.repeat(np.arange(50), 6), resampling=DRAWN)
+    low, high = found.ends(0.95)
+    assert low < alone[0]
+    assert high > alone[1]
+    assert found.method == "Wilson, widened to the percentiles of 100 resamples of units"
+
+
+def test_nothing_detected_has_no_precision_and_a_recall_of_zero() -> None:
+    found = detector_precision([False] * 5, [True] * 5, groups=["a"] * 5)
+    assert math.isnan(found.value)
+    assert found.reason == "nothing is detected"
+    assert found.parts[0].reason == "nothing is detected"
+    assert math.isnan(found.ends(0.95)[0])
+    assert detector_recall([0] * 5, [1] * 5).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("detected", "shown", "groups", "message"),
+    [
+        ([True], [True, False], None, "shown: 2 images; expected 1, as in detected"),
+        ([0, 2], [1, 1], None, "detected: expected one true or false (1 or 0) per image"),
+        ([True, True], ["yes", "no"], None, "shown: expected one true or false"),
+        ([True, True], [True, True], ["a"], "groups: 1 images; expected 2"),
+    ],
+)
+def test_errors_of_agreement(detected: Any, shown: Any, groups: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        detector_precision(detected, shown, groups=groups)
+
+
+TEXTS = np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+NAMES = ("nurse", "doctor", "pilot", "chef")
+
+
+def test_subjects_whose_texts_are_alike_are_listed() -> None:
+    found = confusable_subjects(TEXTS, NAMES)
+    assert found.params["subjects"] == ["nurse", "doctor"]
+    assert found.value == 0.5
+    assert [one.subject for one in found.parts] == ["nurse | doctor"]
+    assert found.parts[0].value == pytest.approx(1 / math.sqrt(1.01))
+    assert confusable_subjects(TEXTS, NAMES, threshold=0.999).value == 0.0
+    assert confusable_subjects(np.ones((3, 2)), threshold=1.0).value == 1.0
+    some = confusable_subjects(TEXTS, NAMES, threshold=0.05)
+    assert [one.subject for one in some.parts] == ["nurse | doctor", "doctor | pilot"]
+
+
+def test_subjects_that_images_are_not_told_by_are_listed() -> None:
+    rng = np.random.default_rng(0)
+    subjects = np.repeat(NAMES, 60)
+    images = TEXTS[[NAMES.index(one) for one in subjects]] + 0.15 * rng.standard_normal((240, 3))
+    images[subjects == "chef"] = TEXTS[2] + 0.05 * rng.standard_normal((60, 3))
+    found = subject_accuracy(images, TEXTS, subjects, names=NAMES)
+    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    text = TEXTS / np.linalg.norm(TEXTS, axis=1, keepdims=True)
+    plain = np.array(NAMES)[[int(np.argmax([a @ b for b in text])) for a in unit]]
+    assert found.value == pytest.approx((plain == subjects).mean())
+    own = {one.subject: one for one in found.parts}
+    assert own["pilot"].value > 0.95
+    assert own["chef"].value == 0.0
+    assert own["chef"].shows == "taken for pilot most"
+    assert found.params["not_told_apart"][-1] == "chef"
+    assert "pilot" not in found.params["not_told_apart"]
+    assert found.params["chance"] == 0.25
+
+
+def test_images_without_a_text_are_counted() -> None:
+    subjects = ["nurse", None, "baker", "pilot"]
+    found = subject_accuracy(TEXTS, TEXTS, subjects, names=NAMES, resampling=None)
+    assert found.excluded == {"images without a subject's text": 2}
+    assert found.n == {"images": 2, "subjects": 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: confusable_subjects(TEXTS, NAMES[:2]), "names: 2; expected 4 different ones"),
+        (lambda: confusable_subjects(TEXTS, ["a"] * 4), "names: 4; expected 4 different ones"),
+        (lambda: confusable_subjects(np.zeros((2, 3))), "texts: row 1 is zero or not finite"),
+        (lambda: confusable_subjects(TEXTS, threshold=2.0), "threshold=2.0: expected a cosine"),
+        (
+            lambda: subject_accuracy(np.eye(2), TEXTS, ["a", "b"], names=NAMES),
+            "images of 2 numbers and texts of 3",
+        ),
+        (
+            lambda: subject_accuracy(np.eye(3), TEXTS, ["nurse"], names=NAMES),
+            "subjects: 1 images; expected 3",
+        ),
+        (
+            lambda: subject_accuracy(np.eye(3), TEXTS, ["x"] * 3, names=NAMES),
+            "subjects: no image has a subject with a text",
+        ),
+    ],
+)
+def test_errors_of_subjects(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        call()
