@@ -186,6 +186,7 @@ def learned_thresholds(
     Returns
     -------
     dict of (combination, attribute) to Learned
+        Of those that have labels.
 
     Raises
     ------
@@ -202,6 +203,8 @@ def learned_thresholds(
             if name not in combination.split("-"):
                 continue
             rows = [place[one] for one in told if of_candidates[place[one]] == combination]
+            if not rows:
+                continue
             try:
                 found[combination, name] = learned_threshold(
                     check.set_value[rows],

@@ -1,0 +1,126 @@
+"""Sets of images of captions: made, or in a plan only asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.audits.running.live import located_model
+from equipoise.audits.running.rehearsal import Rehearsal
+from equipoise.evidence.asking import RunOptions
+from equipoise.evidence.pictures import Files, Pictures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from equipoise.audits.generation.config import Config
+    from equipoise.audits.generation.config_inputs import GeneratorConfig
+    from equipoise.audits.running.live import Live
+    from equipoise.audits.running.runner import Runner
+    from equipoise.counterfactuals.captions import CaptionSets
+
+NAME = "generator"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Images that were made, or that would be.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where they lie; None in a plan.
+    table : pyarrow.Table
+        A row per image; in a plan of one candidate of each set.
+    pictures : Pictures
+    info, inputs : mapping
+    pending : mapping
+        In a plan: how many there are, how many the store has, and what is to be done.
+    """
+
+    folder: Path | None
+    table: pa.Table = field(repr=False)
+    pictures: Pictures = field(repr=False)
+    info: Mapping[str, Any] = field(repr=False)
+    inputs: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    pending: Mapping[str, Any]
+
+
+def made(config: Config, runner: Runner) -> Made:
+    """Make what is missing of the images of all captions, or plan it.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be loaded or controlled, or fails too often.
+    """
+    given, captions = config.generator, config.captions
+    assert given is not None  # noqa: S101 - the schema sees to both
+    assert captions is not None  # noqa: S101
+    if isinstance(runner, Rehearsal):
+        return _planned(given, captions.sets())
+    return _generated(config, given, captions.sets(), cast("Live", runner))
+
+
+def _generated(config: Config, given: GeneratorConfig, sets: CaptionSets, runner: Live) -> Made:
+    from equipoise.counterfactuals import generate_sets
+
+    every, progress = config.extraction, runner.progress
+    options = RunOptions(
+        device=given.device or every.device,
+        dtype=given.dtype or every.dtype,
+        revision=given.revision,
+        allow_pickle=given.allow_pickle,
+        trust_remote_code=given.trust_remote_code,
+    )
+    more: dict[str, Any] = {} if every.part is None else {"part": every.part}
+    if progress is not None:
+        more["progress"] = lambda step, done, total: progress(f"{NAME}: {step}", done, total)
+    model = given.model
+    found = generate_sets(
+        sets,
+        located_generator(model, runner.base) if isinstance(model, str) else model,
+        runner.store,
+        candidates=given.candidates,
+        shared=given.shared,
+        shared_self=given.shared_self,
+        seed=given.seed,
+        sampling=given.sampling,
+        options=options,
+        max_failures=every.max_failures,
+        **more,
+    )
+    return Made(found.folder, found.table, found.pictures, found.info, found.inputs, {})
+
+
+def located_generator(name: str, base: Path) -> str:
+    """Return the name of a model with a folder beside the configuration in full."""
+    prefix, _, rest = name.partition(":")
+    beside = base / rest
+    if prefix == "diffusers" and beside.exists():
+        return f"{prefix}:{beside}"
+    return located_model(name, base)
+
+
+def _planned(given: GeneratorConfig, sets: CaptionSets) -> Made:
+    """Stand in for one candidate of each set: all others are like it."""
+    n = len(sets)
+    ids = [f"{one}/000" for one in sets.table["caption_id"].to_pylist()]
+    table = (
+        sets.table.append_column("image_id", pa.array(ids, pa.string()))
+        .append_column("candidate", pa.array(np.zeros(n, dtype=np.int64)))
+        .append_column("state", pa.array(["image"] * n))
+    )
+    names = np.empty(n, dtype=object)
+    names[:] = sorted(ids)
+    pictures = Pictures("images to be made", names, Files(tuple(names)))
+    items = n * given.candidates
+    pending = {
+        "runs": given.called, "items": items, "in_store": None, "to_do": None,
+        "numbers": None, "bytes": None,
+    }  # fmt: skip
+    return Made(None, table, pictures, {}, {}, pending)
