@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from equipoise.mitigate.ensembling import PromptEnsemble
     from equipoise.mitigate.projection import DirectionRemoval
     from equipoise.mitigate.recipe import Recipe, Training
-    from equipoise.mitigate.shrinkage import SetShrinkage
     from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
+    from equipoise.mitigate.shrinkage import SetShrinkage
     from equipoise.mitigate.split import Split, check_split, folds, split_subjects
 
 _HOMES = {

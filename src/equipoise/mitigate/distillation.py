@@ -143,7 +143,7 @@ def _unit(vectors: Any) -> Any:
 
 
 def _loss(subject: Trainable, moved: Goal, held: Goal) -> Any:
-    """Return 1 - cosine with the goal: of prompts that move and captions that stay, each averaged."""
+    """Return 1 - cosine with the goal, of prompts that move and of captions that stay."""
     return _away(subject, moved) + _away(subject, held)
 
 

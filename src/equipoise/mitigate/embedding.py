@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import ModelError
-from equipoise.mitigate.sets import SubjectTexts
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress
@@ -40,10 +39,11 @@ def _rows(start: int, end: int) -> range:
     return range(start, min(start + _PART, end))
 
 
-def queries_of(model: DualEncoder, texts: Sequence[SubjectTexts]) -> Floats:
-    """Return one unit vector for each subject: the mean of its neutral prompts' unit vectors."""
-    vectors = unit(_finite(model.embed_texts([t for one in texts for t in one.neutral]), model))
-    ends = np.cumsum([len(one.neutral) for one in texts])[:-1]
+def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
+    """Return one unit vector for each group of prompts: the mean of their unit vectors."""
+    texts = [text for group in prompts for text in group]
+    vectors = unit(_finite(model.embed_texts(texts), model))
+    ends = np.cumsum([len(group) for group in prompts])[:-1]
     return unit(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 

@@ -1,4 +1,4 @@
-"""Prompt ensembling: a neutral prompt stands for its counterfactual captions. Nothing is trained."""
+"""Prompt ensembling: a neutral prompt stands for its counterfactual captions."""
 
 from __future__ import annotations
 

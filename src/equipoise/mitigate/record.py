@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise import __version__
-from equipoise.mitigate.sets import Rows, SubjectTexts
+from equipoise.mitigate.sets import SubjectTexts, content_of
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
@@ -61,13 +61,5 @@ def digest_of_images(images: Any, *columns: npt.NDArray[np.object_]) -> str:
     for column in columns:
         digest.update(json.dumps(column.tolist()).encode())
     for row in range(len(images)):
-        digest.update(_content(images, row))
+        digest.update(content_of(images, row))
     return digest.hexdigest()
-
-
-def _content(images: Any, row: int) -> bytes:
-    if isinstance(images, Rows):
-        return _content(images.every, int(images.rows[row]))
-    if hasattr(images, "content"):
-        return bytes(images.content(row))
-    return np.ascontiguousarray(images[row]).tobytes()

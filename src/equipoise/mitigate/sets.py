@@ -13,6 +13,8 @@ from equipoise.core.errors import InputError
 
 Objects = npt.NDArray[np.object_]
 
+_COLUMNS = ("subject", "set", "caption")
+
 
 @dataclass(frozen=True)
 class SubjectTexts:
@@ -106,6 +108,18 @@ class ImageSets:
         }
 
 
+def joined(parts: Sequence[ImageSets]) -> ImageSets:
+    """Return the images of several parts as one; they have the same attributes."""
+    return ImageSets(
+        Several(tuple(one.images for one in parts)),
+        *(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS),
+        {
+            name: np.concatenate([one.attributes[name] for one in parts])
+            for name in parts[0].attributes
+        },
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Images with their captions, without sets: data of one's own, mixed in when training.
@@ -125,8 +139,8 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Sequence[Any]):
-    """Some rows of a sequence, looked up when they are asked for."""
+class Rows:
+    """Some rows of a sequence of images, looked up when they are asked for."""
 
     every: Any
     rows: npt.NDArray[np.intp]
@@ -134,8 +148,41 @@ class Rows(Sequence[Any]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: Any) -> Any:
-        """Return one image, or several as a list."""
-        if isinstance(place, slice):
-            return [self.every[int(row)] for row in self.rows[place]]
+    def __getitem__(self, place: int) -> Any:
         return self.every[int(self.rows[place])]
+
+    def content(self, place: int) -> bytes:
+        """Return the bytes that an image is made of."""
+        return content_of(self.every, int(self.rows[place]))
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Sequences of images, one after the other."""
+
+    parts: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitem__(self, place: int) -> Any:
+        part, row = self._found(place)
+        return part[row]
+
+    def content(self, place: int) -> bytes:
+        """Return the bytes that an image is made of."""
+        return content_of(*self._found(place))
+
+    def _found(self, place: int) -> tuple[Any, int]:
+        for part in self.parts:
+            if place < len(part):
+                return part, place
+            place -= len(part)
+        raise IndexError(place)
+
+
+def content_of(images: Any, place: int) -> bytes:
+    """Return the bytes that an image is made of: of its file, or of its pixels."""
+    if hasattr(images, "content"):
+        return bytes(images.content(place))
+    return np.ascontiguousarray(images[place]).tobytes()

@@ -1,0 +1,191 @@
+"""Recall@K: how often what belongs to a query is among its K best."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.metrics.building import Percentile
+from equipoise.metrics.measure import DEFAULT
+from equipoise.stats.intervals import ClosedForm, wilson
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+Direction = Literal["images", "texts"]
+
+_REFERENCE = "Karpathy & Fei-Fei 2015, CVPR (Recall@K of images and sentences)"
+_NO_CHANCE = "recall compares no groups; the difference of two models on the same queries is tested"
+
+
+def recall_at_k(
+    scores: Any,
+    relevant: Any,
+    *,
+    k: int,
+    to: Direction = "images",
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of queries of which anything relevant is among the k best.
+
+    Parameters
+    ----------
+    scores : array-like, shape (images, texts)
+        Similarity; higher is better.
+    relevant : array-like of bool, shape (images, texts), or of int, shape (texts,)
+        Whether a text belongs to an image; or the place of the one image of each text.
+    k : int
+        How many of the best count; at most as many as there are to find.
+    to : "images" or "texts"
+        What is found: images for each text, or texts for each image.
+    units : array-like, one for each query, optional
+        Queries of one unit, such as the texts of one image, are resampled together.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower is worse. A tie at the k-th place counts with the probability that a
+        random order of the tied ones puts something relevant among the k best. Wilson interval;
+        with units, or ties that count in part, percentile bootstrap. No chance level.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a score is not finite, k is out of range, a query has nothing
+        relevant, or `resampling` is Exact.
+
+    References
+    ----------
+    Karpathy & Fei-Fei 2015, "Deep Visual-Semantic Alignments", section 4.1.
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: recall compares no groups; use Bootstrap()")
+    hits = recall_hits(scores, relevant, k=k, to=to)
+    places = _places(units, len(hits))
+    ends, method = _interval(hits, places, resampling, rng)
+    return Estimate(
+        metric="recall_at_k",
+        value=float(hits.mean()),
+        n={"queries": len(hits)},
+        method=method,
+        reference=_REFERENCE,
+        params={"k": k, "to": to},
+        no_chance=_NO_CHANCE,
+        harm="lower",
+        unit="query" if units is None else "unit",
+        ends=ends,
+    )
+
+
+def recall_hits(scores: Any, relevant: Any, *, k: int, to: Direction = "images") -> Floats:
+    """Return whether each query finds something relevant among its k best, shape (queries,).
+
+    Parameters
+    ----------
+    scores, relevant, k, to
+        See `recall_at_k`.
+
+    Returns
+    -------
+    ndarray of float64
+        0 or 1; between them where a tie decides.
+
+    Raises
+    ------
+    InputError
+        As `recall_at_k`.
+    """
+    table, right = _checked(scores, relevant)
+    if to not in ("images", "texts"):
+        raise InputError(f"to is {to!r}; expected 'images' or 'texts'")
+    if to == "images":
+        table, right = table.T, right.T
+    if not 1 <= k <= table.shape[1]:
+        raise InputError(f"k={k}: expected 1 to {table.shape[1]}, the number of {to}")
+    nothing = np.flatnonzero(~right.any(axis=1))
+    if len(nothing):
+        raise InputError(
+            f"{len(nothing)} queries have nothing relevant, the first is number {nothing[0]}; "
+            "expected something to find for each. To do: leave them out"
+        )
+    best = np.where(right, table, -np.inf).max(axis=1)
+    above = (table > best[:, None]).sum(axis=1)
+    tied = table == best[:, None]
+    own, other = (tied & right).sum(axis=1), (tied & ~right).sum(axis=1)
+    return _found(k - above, own, other)
+
+
+def _found(slots: Any, own: Any, other: Any) -> Floats:
+    """Return the probability that one of `own` is among the first `slots` of own and others."""
+    found = np.where(slots >= 1, 1.0, 0.0)
+    partly = np.flatnonzero((slots >= 1) & (slots <= other))
+    s, a, b = slots[partly], own[partly], other[partly]
+    missed = gammaln(b + 1) - gammaln(b - s + 1) - gammaln(a + b + 1) + gammaln(a + b - s + 1)
+    found[partly] = 1.0 - np.exp(missed)
+    return found
+
+
+def _checked(scores: Any, relevant: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    table, given = np.asarray(scores, dtype=np.float64), np.asarray(relevant)
+    if table.ndim != 2 or not table.size:
+        raise InputError(f"scores: shape {table.shape}; expected (images, texts), at least one")
+    if not np.isfinite(table).all():
+        raise InputError("scores: expected finite numbers; look at the model's vectors")
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given) == table.shape[1]:
+        if given.min() < 0 or given.max() >= len(table):
+            raise InputError(
+                f"relevant: places of images from {given.min()} to {given.max()}; expected 0 to "
+                f"{len(table) - 1}"
+            )
+        return table, np.arange(len(table))[:, None] == given
+    if given.shape != table.shape or given.dtype != bool:
+        raise InputError(
+            f"relevant: {given.dtype} of shape {given.shape}; expected bool of shape "
+            f"{table.shape}, or {table.shape[1]} places of images"
+        )
+    return table, given
+
+
+def _places(units: Any, n: int) -> npt.NDArray[np.int64] | None:
+    if units is None:
+        return None
+    names = np.asarray(units).astype(str)
+    if names.shape != (n,):
+        raise InputError(f"units: shape {names.shape}; expected {n}, one for each query")
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _interval(
+    hits: Floats, places: npt.NDArray[np.int64] | None, resampling: Resampling | None, rng: int
+) -> tuple[Ends, str]:
+    if resampling is None:
+        return no_ends, "none: resampling=None gives the value alone"
+    whole = bool(((hits == 0) | (hits == 1)).all())
+    if places is None and whole:
+        return ClosedForm(wilson, (hits.sum(), float(len(hits)))), "Wilson interval"
+    if not isinstance(resampling, Bootstrap):
+        return no_ends, "none: ties or units; use Bootstrap()"
+    place = np.arange(len(hits)) if places is None else places
+    sums, sizes = np.bincount(place, hits), np.bincount(place).astype(np.float64)
+    units = len(sums)
+    drawn = stream(rng, "recall").multinomial(
+        units, np.full(units, 1.0 / units), size=resampling.replicates
+    )
+    replicates = (drawn * sums).sum(axis=1) / np.maximum((drawn * sizes).sum(axis=1), math.ulp(1.0))
+    what = "query" if places is None else "unit"
+    named = "queries" if what == "query" else "units"
+    return Percentile(
+        replicates
+    ), f"percentile bootstrap over {named}, {len(replicates)} replicates"

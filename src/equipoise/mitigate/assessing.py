@@ -1,0 +1,207 @@
+"""What each recipe changed of withheld subjects and at what price, tested and put into words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from equipoise.mitigate.measuring import ACCURACY, Measured
+from equipoise.mitigate.pairing import Paired, paired
+from equipoise.stats.multiplicity import benjamini_hochberg
+
+HALFWAY = 0.5
+"""Share of the way to the floor from which on a recipe is said to transfer."""
+
+MARGIN = 0.02
+"""Most that accuracy may fall."""
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of one recipe, before and after.
+
+    Attributes
+    ----------
+    recipe, role, measure, about : str
+        `role` is "bias" or "utility"; `about` the attribute, or the data set.
+    n : int
+        Subjects, images or queries.
+    before, after, difference, low, high : float
+        Means; after less before, with its 95 % interval.
+    p_value, q_value : float
+        Against no difference; q over all numbers of all recipes.
+    test : str
+    floor : float
+        The same number of a model without the bias, where one was given; NaN without.
+    share, share_low, share_high : float
+        How much of the way to the floor was gone.
+    """
+
+    recipe: str
+    role: str
+    measure: str
+    about: str
+    n: int
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    q_value: float
+    test: str
+    floor: float = math.nan
+    share: float = math.nan
+    share_low: float = math.nan
+    share_high: float = math.nan
+
+    @property
+    def lowered(self) -> bool:
+        """Whether a bias fell, beyond what the number of tests may give by chance."""
+        return self.role == "bias" and self.difference < 0 and self.q_value < ALPHA
+
+    @property
+    def reaches(self) -> bool:
+        """Whether a bias fell at least halfway to the floor; to nothing, where there is none."""
+        floor = 0.0 if math.isnan(self.floor) else self.floor
+        return self.lowered and self.before - self.after >= HALFWAY * (self.before - floor)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is to be said of one recipe.
+
+    Attributes
+    ----------
+    recipe : str
+    transfers : bool
+        Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and accuracy
+        stayed within the margin on every set.
+    conclusion : str
+        "transfers", "transfers in part", "does not transfer" or "costs too much".
+    sentence : str
+    """
+
+    recipe: str
+    transfers: bool
+    conclusion: str
+    sentence: str
+
+
+def assessed(
+    before: Measured, after: Mapping[str, Measured], floor: Measured | None, *, seed: int = 0
+) -> tuple[Row, ...]:
+    """Compare what was measured before and after each recipe.
+
+    Parameters
+    ----------
+    before : Measured
+        Of the model as it was.
+    after : mapping of str to Measured
+        By recipe, of the same subjects, images and queries.
+    floor : Measured, optional
+        Of a model without the bias.
+    seed : int
+
+    Returns
+    -------
+    tuple of Row
+        q-values after Benjamini and Hochberg, over all of them.
+    """
+    rows = [
+        row
+        for recipe, found in after.items()
+        for row in (*_biases(recipe, before, found, floor, seed), *_utilities(
+            recipe, before, found, floor, seed
+        ))
+    ]  # fmt: skip
+    q_values = benjamini_hochberg([row.p_value for row in rows]).tolist()
+    return tuple(replace(row, q_value=q) for row, q in zip(rows, q_values, strict=True))
+
+
+def _biases(
+    recipe: str, before: Measured, after: Measured, floor: Measured | None, seed: int
+) -> list[Row]:
+    rows = []
+    for (measure, about), values in after.bias.items():
+        pair = _pair(before.bias[measure, about], values, seed, "subjects")
+        least = math.nan
+        if floor is not None:
+            kept = [floor.bias[measure, about][name] for name in values]
+            least = sum(kept) / len(kept)
+        share = pair.share_of_way(least)
+        rows.append(_row(recipe, "bias", measure, about, pair, least, share))
+    return rows
+
+
+def _utilities(
+    recipe: str, before: Measured, after: Measured, floor: Measured | None, seed: int
+) -> list[Row]:
+    nothing = (math.nan,) * 3
+    rows = []
+    for (measure, about), values in after.utility.items():
+        if not values:
+            continue
+        pair = _pair(before.utility[measure, about], values, seed, f"{measure} {about}")
+        other = math.nan
+        if floor is not None:
+            kept = [floor.utility[measure, about][name] for name in values]
+            other = sum(kept) / len(kept)
+        rows.append(_row(recipe, "utility", measure, about, pair, other, nothing))
+    return rows
+
+
+def _pair(before: Mapping[str, float], after: Mapping[str, float], seed: int, name: str) -> Paired:
+    units = sorted(after)
+    return paired([before[u] for u in units], [after[u] for u in units], seed=seed, name=name)
+
+
+def _row(
+    recipe: str,
+    role: str,
+    measure: str,
+    about: str,
+    pair: Paired,
+    floor: float,
+    share: tuple[float, float, float],
+) -> Row:
+    return Row(
+        recipe, role, measure, about, pair.n, pair.before, pair.after, pair.difference, pair.low,
+        pair.high, pair.p_value, math.nan, pair.test, floor, *share,
+    )  # fmt: skip
+
+
+def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
+    """Say of each recipe whether what it does holds for withheld subjects, and at what price."""
+    return tuple(
+        _outcome(recipe, [row for row in rows if row.recipe == recipe])
+        for recipe in dict.fromkeys(row.recipe for row in rows)
+    )
+
+
+def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
+    biases = [row for row in rows if row.role == "bias"]
+    accuracy = [row for row in rows if row.measure == ACCURACY]
+    reached, lowered = sum(row.reaches for row in biases), sum(row.lowered for row in biases)
+    dear = [row for row in accuracy if row.difference < -MARGIN]
+    raised = [row for row in biases if row.difference > 0 and row.q_value < ALPHA]
+    halfway = reached == len(biases)
+    conclusion = (
+        "costs too much" if halfway and dear
+        else "transfers" if halfway
+        else "transfers in part" if lowered
+        else "does not transfer"
+    )  # fmt: skip
+    said = [f"{reached} of {len(biases)} disparities of withheld subjects fell at least halfway"]
+    if lowered > reached:
+        said.append(f"{lowered - reached} fell by less")
+    if raised:
+        said.append(f"{len(raised)} rose")
+    if accuracy:
+        worst = min(accuracy, key=lambda row: row.difference)
+        change = "rose" if worst.difference > 0 else "fell"
+        said.append(f"accuracy {change} by {abs(100 * worst.difference):.1f} points at worst")
+    return Outcome(recipe, conclusion == "transfers", conclusion, "; ".join(said))

@@ -1,0 +1,117 @@
+"""Before and after on the same subjects or images: the mean difference, its interval, its test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+
+REPLICATES, FLIPS = 2000, 99_999
+_EXACT = 14
+_PART = 2000
+_TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Paired:
+    """A mean before and after, over units.
+
+    Attributes
+    ----------
+    n : int
+        Units.
+    before, after, difference : float
+        Means over units; after less before.
+    low, high : float
+        95 % percentile interval of the difference, over resampled units.
+    p_value : float
+        Two-sided, of differences whose signs are exchangeable; NaN with fewer than two units.
+    test : str
+    replicates : ndarray, shape (REPLICATES, 2)
+        Means before and after of resampled units.
+    """
+
+    n: int
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    test: str
+    replicates: Floats
+
+    def share_of_way(self, floor: float) -> tuple[float, float, float]:
+        """Return how much of the way to a floor was gone, with its 95 % interval; NaN: none."""
+        way = self.before - floor
+        if not way > 0:
+            return math.nan, math.nan, math.nan
+        ways = self.replicates[:, 0] - floor
+        gone = self.replicates[:, 0] - self.replicates[:, 1]
+        shares = gone[ways > 0] / ways[ways > 0]
+        low, high = np.percentile(shares, [2.5, 97.5])
+        return (self.before - self.after) / way, float(low), float(high)
+
+
+def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str) -> Paired:
+    """Compare numbers of the same units.
+
+    Parameters
+    ----------
+    before, after : array-like of float, shape (units,)
+        Units in which either is NaN are left out.
+    seed : int
+    name : str
+        Of what the units are: the same draws are used wherever it is the same.
+    """
+    pair = np.stack([np.asarray(before, np.float64), np.asarray(after, np.float64)], axis=1)
+    pair = pair[~np.isnan(pair).any(axis=1)]
+    n = len(pair)
+    if n == 0:
+        gone = np.full((REPLICATES, 2), math.nan)
+        return Paired(0, *(math.nan,) * 6, "none: no unit has both numbers", gone)
+    draw = stream(seed, "mitigate", "paired", name, n)
+    rows = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES)
+    replicates = (rows @ pair) / n
+    low, high = np.percentile(replicates[:, 1] - replicates[:, 0], [2.5, 97.5])
+    means = pair.mean(axis=0)
+    p_value, test = _sign_flips(pair[:, 1] - pair[:, 0], seed, name)
+    return Paired(
+        n,
+        float(means[0]),
+        float(means[1]),
+        float(means[1] - means[0]),
+        float(low),
+        float(high),
+        p_value,
+        test,
+        replicates,
+    )
+
+
+def _sign_flips(differences: Floats, seed: int, name: str) -> tuple[float, str]:
+    """Return p of the mean where each difference may have had the other sign."""
+    n = len(differences)
+    if n < 2:
+        return math.nan, "none: fewer than two units"
+    observed = abs(differences.sum())
+    least = observed - _TIE * max(np.abs(differences).sum(), 1.0)
+    if n <= _EXACT:
+        signs = np.array([*product((-1.0, 1.0), repeat=n)])
+        count = int((np.abs(signs @ differences) >= least).sum())
+        return count / len(signs), f"all {len(signs)} signs of the differences"
+    draw = stream(seed, "mitigate", "signs", name, n)
+    count = 0
+    moved = differences[differences != 0]
+    for start in range(0, FLIPS, _PART):
+        some = min(_PART, FLIPS - start)
+        signs = 2.0 * draw.integers(0, 2, size=(some, len(moved))) - 1.0
+        count += int((np.abs(signs @ moved) >= least).sum())
+    return (1 + count) / (1 + FLIPS), f"{FLIPS} draws of the signs of the differences"
