@@ -1,0 +1,131 @@
+"""Draw faces of two groups, told apart by their hair, each with one of four tools beside it.
+
+The tool decides the occupation, the right answer. It is small and faint, and the hair is plain to
+see: a classifier trained where hair and occupation go together learns the hair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import InputError
+from equipoise.stats.streams import stream
+
+IMAGE_SIZE = 40
+TOOLS = ("ring", "cross", "bar", "square")
+GROUPS = ("short hair", "long hair")
+BOX = (8, 2, 32, 30)
+"""Where a face with its hair lies before it is moved: left, top, right, bottom."""
+
+_TOOL = 4.0
+_MOVE = 2
+_NOISE = 10.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Images with the truth about them.
+
+    Attributes
+    ----------
+    images : ndarray of uint8, shape (n, IMAGE_SIZE, IMAGE_SIZE, 3)
+    labels, groups : ndarray of str, shape (n,)
+        The tool, and the group of the face.
+    boxes : ndarray of int64, shape (n, 4)
+        Left, top, right, bottom of the face with its hair.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.object_]
+    groups: NDArray[np.object_]
+    boxes: NDArray[np.int64]
+
+
+def draw_faces(n: int, *, long_hair: Sequence[float], contrast: float = 60.0, seed: int) -> Drawn:
+    """Draw n images, as many of each tool.
+
+    Parameters
+    ----------
+    n : int
+        A multiple of the number of tools.
+    long_hair : sequence of float
+        Share of faces with long hair, for each tool; exact up to rounding.
+    contrast : float
+        How much a tool differs from its background, in grey levels.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        When n is no positive multiple of the number of tools, or a share is outside [0, 1].
+    """
+    if n <= 0 or n % len(TOOLS):
+        raise InputError(f"n is {n}; expected a positive multiple of {len(TOOLS)}")
+    if len(long_hair) != len(TOOLS) or not all(0 <= share <= 1 for share in long_hair):
+        raise InputError(f"long_hair must be {len(TOOLS)} shares from 0 to 1, one for each tool")
+    random = stream(seed, "faces")
+    each = n // len(TOOLS)
+    tool = np.repeat(np.arange(len(TOOLS)), each)
+    rank = np.tile(np.arange(each), len(TOOLS))
+    group = (rank < np.round(np.asarray(long_hair)[tool] * each)).astype(np.int64)
+    order = random.permutation(n)
+    tool, group = tool[order], group[order]
+    move = random.integers(-_MOVE, _MOVE + 1, (n, 2))
+    images = _draw(tool, group, move, contrast, random)
+    boxes = np.asarray(BOX)[None] + np.tile(move, (1, 2))
+    limited = np.clip(boxes, 0, IMAGE_SIZE)
+    names = (np.asarray(TOOLS, dtype=object)[tool], np.asarray(GROUPS, dtype=object)[group])
+    return Drawn(images, *names, limited)
+
+
+def _draw(
+    tool: NDArray[np.int64],
+    group: NDArray[np.int64],
+    move: NDArray[np.int64],
+    contrast: float,
+    random: np.random.Generator,
+) -> NDArray[np.uint8]:
+    n = len(tool)
+    y, x = np.mgrid[:IMAGE_SIZE, :IMAGE_SIZE].astype(np.float64)[:, None]
+    x, y = x - move[:, 0, None, None], y - move[:, 1, None, None]
+    grey = random.uniform(90, 170, (n, 1, 1, 1)) * np.ones((1, IMAGE_SIZE, IMAGE_SIZE, 3))
+    skin = _between((90, 55, 40), (240, 200, 175), random.random(n))
+    hair = _between((25, 20, 15), (150, 105, 70), random.random(n))
+    long = (group == 1)[:, None, None]
+    head = ((x - 20) / 8) ** 2 + ((y - 16) / 10) ** 2 <= 1
+    behind = ((x - 20) / 12) ** 2 + ((y - 16) / 13.5) ** 2 <= 1
+    cap = (((x - 20) / 9.5) ** 2 + ((y - 14) / 10.5) ** 2 <= 1) & (y < 11)
+    image = np.where((behind & long)[..., None], hair, grey)
+    image = np.where(head[..., None], skin, image)
+    image = np.where(cap[..., None], hair, image)
+    features = (np.abs(x - 20) > 2) & (np.abs(x - 20) < 5) & (np.abs(y - 15) < 1.2)
+    features |= (np.abs(x - 20) < 3.5) & (np.abs(y - 21) < 0.8)
+    image = np.where(features[..., None], 40.0, image)
+    image = image + contrast * _tools(x - 33 + 2, y - 34, tool)[..., None]
+    image = image + random.normal(0, _NOISE, image.shape)
+    return np.asarray(np.clip(np.rint(image), 0, 255), dtype=np.uint8)
+
+
+def _between(dark: Sequence[float], light: Sequence[float], share: Floats) -> Floats:
+    """Return a colour between two for each image, shape (n, 1, 1, 3)."""
+    low, high = np.asarray(dark, dtype=np.float64), np.asarray(light, dtype=np.float64)
+    return np.asarray((low + share[:, None] * (high - low))[:, None, None])
+
+
+def _tools(x: Floats, y: Floats, tool: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the mask of each image's tool, centred at 0."""
+    far, reach = np.hypot(x, y), np.maximum(np.abs(x), np.abs(y))
+    inside = reach <= _TOOL
+    shapes = (
+        (far <= _TOOL) & (far >= _TOOL - 1.6),
+        inside & ((np.abs(x) < 1) | (np.abs(y) < 1)),
+        inside & (np.abs(y) < 1),
+        inside & (reach >= _TOOL - 1.2),
+    )
+    return np.asarray(np.choose(tool[:, None, None], shapes))

@@ -1,0 +1,239 @@
+"""Training that resumes, and an experiment that says with intervals what helped."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from equipoise.core import Verdict
+from equipoise.core.errors import InputError, ModelError
+from equipoise.mitigate.augmentation import (
+    ARMS,
+    Faces,
+    MixedFaces,
+    PlainFaces,
+    Regions,
+    Schedule,
+    augmentation_experiment,
+)
+from equipoise.mitigate.augmentation.experiment import Experiment
+from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
+from equipoise.mitigate.augmentation.networks import network
+from equipoise.mitigate.augmentation.training import Job, say, train
+from equipoise.planted.faces import BOX, GROUPS, IMAGE_SIZE, TOOLS, draw_faces
+
+BIASED = (0.05, 0.05, 0.95, 0.95)
+SHORT = Schedule(epochs=2, batch=32)
+
+
+def faces(n: int, shares: tuple[float, ...], seed: int) -> Faces:
+    drawn = draw_faces(n, long_hair=shares, seed=seed)
+    regions = Regions(drawn.boxes, np.ones(n, dtype=bool))
+    return Faces(drawn.images, drawn.labels, drawn.groups, regions)
+
+
+def weights(module: Any) -> list[np.ndarray]:
+    return [value.detach().numpy() for value in module.state_dict().values()]
+
+
+def test_faces_are_drawn_with_the_shares_asked_for() -> None:
+    drawn = draw_faces(400, long_hair=BIASED, seed=1)
+    for tool, share in zip(TOOLS, BIASED, strict=True):
+        own = drawn.groups[drawn.labels == tool]
+        assert (len(own), (own == GROUPS[1]).mean()) == (100, share)
+    again = draw_faces(400, long_hair=BIASED, seed=1)
+    np.testing.assert_array_equal(drawn.images, again.images)
+    width = BOX[2] - BOX[0]
+    assert (drawn.boxes[:, 2] - drawn.boxes[:, 0]).max() == width < IMAGE_SIZE
+    with pytest.raises(InputError, match="^n is 6; expected a positive multiple of 4"):
+        draw_faces(6, long_hair=BIASED, seed=1)
+    with pytest.raises(InputError, match="^long_hair must be 4 shares from 0 to 1"):
+        draw_faces(8, long_hair=(0.5, 0.5), seed=1)
+
+
+@pytest.mark.parametrize("name", ["cnn", "vit", "torchvision:resnet18", "timm:resnet10t"])
+def test_networks_by_name_start_from_their_seed(name: str) -> None:
+    before = torch.get_rng_state()
+    one, same, other = (network(name, 4, 40, seed=seed) for seed in (1, 1, 2))
+    for first, second in zip(weights(one), weights(same), strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert any((a != b).any() for a, b in zip(weights(one), weights(other), strict=True))
+    assert torch.equal(before, torch.get_rng_state())
+    said = say(one.eval(), [np.zeros((40, 40, 3), np.uint8)] * 3)
+    assert said.codes.shape == (3,)
+    assert len(said.features) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        (
+            "resnet",
+            InputError,
+            "^no network is called 'resnet'; expected cnn, vit, torchvision:NAME",
+        ),
+        ("torchvision:nothing", ModelError, "^torchvision has no network called 'nothing'"),
+        ("timm:nothing", ModelError, "^timm has no network called 'nothing'"),
+        ("vit", ModelError, "^vit: images of 41 pixels; expected a multiple of 5"),
+    ],
+)
+def test_networks_that_are_not_there(name: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        network(name, 4, 41, seed=0)
+
+
+@pytest.mark.parametrize("name", ["cnn", "vit"])
+def test_a_training_taken_up_gives_the_same_weights(name: str, tmp_path: Path) -> None:
+    job = Job(name, TOOLS, 3, Schedule(epochs=3, batch=32))
+    whole = train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "whole.pt")
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(epochs: int) -> None:
+        if epochs == 1:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(job, MixedFaces(faces(64, BIASED, 1), seed=2), tmp_path / "cut.pt", stop)
+    torch.manual_seed(99)
+    done: list[int] = []
+    data = MixedFaces(faces(64, BIASED, 1), seed=2)
+    taken_up = train(job, data, tmp_path / "cut.pt", done.append)
+    assert done == [2, 3]
+    for one, other in zip(weights(whole), weights(taken_up), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_state_that_does_not_fit(tmp_path: Path) -> None:
+    data, path = PlainFaces(faces(32, BIASED, 1)), tmp_path / "x.pt"
+    train(Job("cnn", TOOLS, 0, SHORT), data, path)
+    with pytest.raises(ModelError, match="x.pt: the state of another training. To do: delete it"):
+        train(Job("cnn", TOOLS, 1, SHORT), data, path)
+    path.write_bytes(b"cut")
+    with pytest.raises(ModelError, match="x.pt: no state of a training"):
+        train(Job("cnn", TOOLS, 0, SHORT), data, path)
+
+
+def test_schedules_are_checked() -> None:
+    with pytest.raises(InputError, match="expected at least 1 epoch"):
+        Schedule(epochs=0)
+
+
+def run(tmp_path: Path, **changed: Any) -> Experiment:
+    sets = {"biased": faces(64, BIASED, 1), "balanced": faces(64, (0.5,) * 4, 2),
+            "test": faces(80, (0.5,) * 4, 3)} | changed  # fmt: skip
+    return augmentation_experiment(
+        sets["biased"], sets["balanced"], sets["test"], tmp_path,
+        networks=("cnn",), repeats=2, schedule=SHORT,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return run(tmp_path_factory.mktemp("small"))
+
+
+def test_every_arm_is_trained_and_asked(small: Experiment) -> None:
+    assert [*small.said] == [("cnn", arm) for arm in ARMS]
+    assert {one.shape for one in small.said.values()} == {(2, 80)}
+    assert small.missing["test"] == {GROUPS[1]: (0, 40), GROUPS[0]: (0, 40)}
+    assert [*small.associations["cnn", "biased"]] == [
+        (tool, faces) for tool in sorted(TOOLS) for faces in ("whole", "masked")
+    ]
+
+
+def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
+    tables, findings = tables_of(small, replicates=100), findings_of(small)
+    rows = tables["augmentation"].to_pylist()
+    assert [row["arm"] for row in rows] == [*ARMS]
+    right = small.right("cnn", "biased")
+    assert rows[0]["accuracy"] == right.mean()
+    balanced = small.right("cnn", "balanced").mean()
+    assert rows[0]["difference"] == pytest.approx(abs(balanced - right.mean()), abs=1e-12)
+    percent = 100 * abs(balanced - right.mean()) / balanced
+    assert rows[0]["percent_difference"] == pytest.approx(percent, abs=1e-9)
+    assert rows[-1]["difference"] is None
+    assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
+    assert [one.model for one in findings] == [f"cnn, {arm} − cnn, biased" for arm in ARMS[1:]]
+    assert findings[0].value == pytest.approx(
+        small.right("cnn", "partial mixing").mean() - right.mean(), abs=1e-12
+    )
+
+
+def test_a_second_run_takes_what_is_there(tmp_path: Path, small: Experiment) -> None:
+    first = run(tmp_path)
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = run(tmp_path)
+    assert stamps == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    for key, said in small.said.items():
+        np.testing.assert_array_equal(said, first.said[key])
+        np.testing.assert_array_equal(said, again.said[key])
+
+
+def test_what_is_no_experiment(tmp_path: Path) -> None:
+    short = faces(64, (0.0,) * 4, 1)
+    with pytest.raises(
+        InputError, match="^the balanced images have the groups short hair; expected"
+    ):
+        run(tmp_path, balanced=short)
+    large = faces(8, (0.5,) * 4, 1)
+    grown = Faces(np.zeros((8, 48, 48, 3), np.uint8), large.labels, large.groups, large.regions)
+    with pytest.raises(
+        InputError, match=r"^images of the shapes \(40, 40, 3\), \(48, 48, 3\); expec"
+    ):
+        run(tmp_path, test=grown)
+    with pytest.raises(InputError, match="^expected different networks, at least one"):
+        augmentation_experiment(large, large, large, tmp_path, networks=())
+
+
+def test_the_gain_of_one_run_is_the_paired_t_of_its_images() -> None:
+    random = np.random.default_rng(0)
+    second, first = (random.random((1, 200)) < share for share in (0.7, 0.6))
+    found = gain(second.astype(float), first.astype(float))
+    test = stats.ttest_rel(second[0].astype(float), first[0].astype(float))
+    assert found.p_value == pytest.approx(test.pvalue, abs=1e-12)
+    ends = test.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((ends.low, ends.high), abs=1e-12)
+    assert "says nothing of training again" in found.method
+
+
+def test_the_interval_of_a_gain_covers_over_runs_and_images() -> None:
+    random, held, quiet = np.random.default_rng(5), 0, 0
+    for _ in range(400):
+        ease = random.normal(0, 1, 150)
+        luck = random.normal(0, 0.3, (2, 3, 1))
+        right = (random.normal(0, 1, (2, 3, 150)) + ease + luck > 0).astype(float)
+        found = gain(right[0], right[1])
+        held += found.low <= 0 <= found.high
+        quiet += found.p_value > 0.05
+    assert held / 400 >= 0.94
+    assert held == quiet
+
+
+def test_equal_trainings_are_no_difference() -> None:
+    right = np.ones((2, 10))
+    found = gain(right, right)
+    assert (found.value, found.p_value) == (0.0, 1.0)
+    assert gain(right, 0 * right).p_value == 0.0
+    assert not math.isnan(found.low)
+
+
+def test_verdicts_follow_interval_and_threshold() -> None:
+    truth, n = np.zeros(300, np.int64), 300
+    random = np.random.default_rng(0)
+
+    def said(share: float) -> np.ndarray:
+        return (random.random((3, n)) > share).astype(np.int64)
+
+    shares = {"biased": 0.5, "partial mixing": 0.95, "uniform noise": 0.5, "balanced": 0.97}
+    answers = {("cnn", arm): said(share) for arm, share in shares.items()}
+    done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
+    verdicts = [one.verdict for one in findings_of(done)]
+    assert verdicts == [Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.DISPARITY]

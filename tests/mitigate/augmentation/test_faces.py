@@ -1,0 +1,270 @@
+"""Where faces are, and what is done to them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from PIL import Image
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.mitigate.augmentation import (
+    CascadeDetector,
+    Faces,
+    MixedFaces,
+    NoisyFaces,
+    PlainFaces,
+    Regions,
+    YuNetDetector,
+    cover_region,
+    mix_regions,
+    noise_region,
+    regions_of_columns,
+)
+
+SIDES = ("left", "top", "right", "bottom")
+
+
+def columns(*boxes: tuple[float | None, ...]) -> dict[str, list[float | None]]:
+    return {side: [box[place] for box in boxes] for place, side in enumerate(SIDES)}
+
+
+def ramp(value: int, size: int = 8) -> np.ndarray:
+    """Every quarter another value: value, value + 1, value + 2, value + 3."""
+    made = np.zeros((size, size, 3), dtype=np.uint8)
+    half = size // 2
+    for place in range(4):
+        rows = slice(half * (place // 2), half * (place // 2 + 1))
+        made[rows, half * (place % 2) : half * (place % 2 + 1)] = value + place
+    return made
+
+
+def test_boxes_of_a_table_are_cut_to_their_images() -> None:
+    none = (None, None, None, None)
+    found = regions_of_columns(columns((-3, 2, 9, 99), none, (1.4, 1.6, 5, 5)), [(10, 8)] * 3)
+    assert found.boxes.tolist() == [[0, 2, 8, 10], [0, 0, 0, 0], [1, 2, 5, 5]]
+    assert found.found.tolist() == [True, False, True]
+    assert found.box(1) is None
+    assert found.missing(["a", "a", "b"]) == {"a": (1, 2), "b": (0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (columns((1, 2, None, 4)), "^row 1: a box with some of its ends only; expected four"),
+        (columns((5, 5, 5, 9)), r"^row 1: the box \[5, 5, 5, 9\] holds fewer than 2 × 2 pixels"),
+        (columns((90, 0, 99, 9)), "^row 1: the box .* expected left < right and top < bottom"),
+        ({"left": [1]}, "^boxes need the columns left, top, right, bottom; top is missing"),
+        (columns((0, 0, 4, 4), (0, 0, 4, 4)), "^2 boxes for 1 images; expected one for each"),
+    ],
+)
+def test_what_is_no_box(given: dict[str, list[float | None]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        regions_of_columns(given, [(10, 10)])
+
+
+def test_groups_are_one_for_each_image() -> None:
+    with pytest.raises(InputError, match="^2 groups for 1 images"):
+        regions_of_columns(columns((0, 0, 4, 4)), [(9, 9)]).missing(["a", "b"])
+
+
+def test_quarters_come_from_the_other_face_and_nothing_else_changes() -> None:
+    image, other = ramp(10), ramp(100)
+    made = mix_regions(image, (0, 0, 8, 8), other, (0, 0, 8, 8), (True, False, False, True))
+    assert np.unique(made[:4, :4]).tolist() == [100]
+    assert np.unique(made[4:, 4:]).tolist() == [103]
+    np.testing.assert_array_equal(made[:4, 4:], image[:4, 4:])
+    np.testing.assert_array_equal(made[4:, :4], image[4:, :4])
+    assert image[0, 0, 0] == 10
+
+
+def test_outside_of_the_box_an_image_stays_and_the_other_face_is_scaled() -> None:
+    image, other = np.zeros((10, 12, 3), np.uint8), np.full((30, 30, 3), 200, np.uint8)
+    made = mix_regions(image, (2, 3, 9, 8), other, (5, 5, 25, 25), (True,) * 4)
+    inside = np.zeros((10, 12), bool)
+    inside[3:8, 2:9] = True
+    assert (made[inside] == 200).all()
+    assert (made[~inside] == 0).all()
+
+
+def test_noise_is_uniform_within_the_box_alone_and_repeats() -> None:
+    image = np.full((80, 80, 3), 7, np.uint8)
+    made = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
+    again = noise_region(image, (10, 20, 70, 80), np.random.default_rng(1))
+    np.testing.assert_array_equal(made, again)
+    box = made[20:80, 10:70]
+    assert abs(box.mean() - 127.5) < 3 * 73.9 / math.sqrt(box.size)
+    assert (made[:20] == 7).all()
+    assert (made[:, :10] == 7).all()
+
+
+def test_a_covered_face_is_grey() -> None:
+    made = cover_region(np.zeros((6, 6, 3), np.uint8), (1, 1, 4, 5))
+    assert (made[1:5, 1:4] == 128).all()
+    assert made.sum() == 128 * 4 * 3 * 3
+
+
+def test_what_cannot_be_mixed() -> None:
+    image = np.zeros((6, 6, 3), np.uint8)
+    with pytest.raises(InputError, match="^3 quarters; expected four, upper left first"):
+        mix_regions(image, (0, 0, 6, 6), image, (0, 0, 6, 6), (True,) * 3)
+    with pytest.raises(
+        InputError, match=r"^the box \(0, 0, 7, 6\) is not within its image of 6 × 6"
+    ):
+        noise_region(image, (0, 0, 7, 6), np.random.default_rng(0))
+
+
+def people(n: int = 40) -> Faces:
+    """Men are dark and women bright; the last image has no face."""
+    groups = np.array(["man", "woman"] * (n // 2), dtype=object)
+    images = np.stack([ramp(10 if group == "man" else 200) for group in groups])
+    found = np.arange(n) < n - 1
+    boxes = np.tile((0, 0, 8, 8), (n, 1)) * found[:, None]
+    labels = np.array(["x", "x", "y", "y"] * (n // 4), dtype=object)
+    return Faces(images, labels, groups, Regions(boxes, found))
+
+
+def test_faces_are_mixed_with_those_of_another_group() -> None:
+    faces = people()
+    data = MixedFaces(faces, seed=3)
+    for place in range(len(data) - 1):
+        made = data.changed(place)
+        quarters = [made[4 * (q // 2), 4 * (q % 2), 0] for q in range(4)]
+        own = 10 if faces.groups[place] == "man" else 200
+        taken = [quarter not in range(own, own + 4) for quarter in quarters]
+        assert 1 <= sum(taken) <= 3
+        assert data[place][1] == faces.labels[place]
+    np.testing.assert_array_equal(data.changed(39), faces.images[39])
+
+
+def test_what_is_drawn_follows_from_seed_epoch_and_place_alone() -> None:
+    data, again = MixedFaces(people(), seed=3), MixedFaces(people(), seed=3)
+    backwards = [again.changed(place) for place in reversed(range(40))][::-1]
+    np.testing.assert_array_equal([data.changed(place) for place in range(40)], backwards)
+    again.epoch = 1
+    assert any((data.changed(place) != again.changed(place)).any() for place in range(40))
+
+
+def test_the_share_of_images_that_are_changed() -> None:
+    faces = people(400)
+    data = NoisyFaces(faces, share=0.25, seed=1)
+    changed = sum(bool((data.changed(p) != faces.images[p]).any()) for p in range(399))
+    assert 70 <= changed <= 130
+    still = NoisyFaces(faces, share=0.0)
+    assert all((still.changed(p) == faces.images[p]).all() for p in range(400))
+
+
+def test_a_group_alone_is_not_mixed() -> None:
+    faces = people(8)
+    alone = Faces(faces.images, faces.labels, np.array(["man"] * 8, dtype=object), faces.regions)
+    np.testing.assert_array_equal(MixedFaces(alone).changed(0), faces.images[0])
+
+
+def test_a_transform_makes_what_training_takes() -> None:
+    image, label = PlainFaces(people(), transform=lambda one: one.mean())[0]
+    assert (image, label) == (11.5, "x")
+
+
+def test_what_is_no_set_of_faces() -> None:
+    faces = people(8)
+    with pytest.raises(InputError, match="^8 images, 7 labels, 8 groups and 8 regions"):
+        Faces(faces.images, faces.labels[:7], faces.groups, faces.regions)
+    with pytest.raises(InputError, match="^there are no images"):
+        Faces(
+            [],
+            faces.labels[:0],
+            faces.groups[:0],
+            Regions(faces.regions.boxes[:0], np.zeros(0, bool)),
+        )
+    with pytest.raises(InputError, match="^share is 1.5; expected a number from 0 to 1"):
+        MixedFaces(faces, share=1.5)
+
+
+def photograph() -> np.ndarray:
+    """Grace Hopper, a photograph that comes with matplotlib (public domain, US Navy)."""
+    path = Path(mpl.get_data_path()) / "sample_data" / "grace_hopper.jpg"
+    return np.asarray(Image.open(path).convert("RGB").resize((256, 300)))
+
+
+def test_the_cascade_finds_a_face_and_counts_images_without() -> None:
+    found = CascadeDetector()([photograph(), np.full((60, 60, 3), 90, np.uint8)])
+    assert found.found.tolist() == [True, False]
+    left, top, right, bottom = found.boxes[0].tolist()
+    # Her eyes and mouth lie around (133, 100) of the scaled photograph.
+    assert left < 133 < right
+    assert top < 100 < bottom
+    assert right - left < 160
+    assert found.missing(["woman", "man"]) == {"man": (1, 1), "woman": (0, 1)}
+
+
+def yunet_like(path: Path) -> None:
+    """Write an ONNX file with the inputs and outputs of YuNet, which finds the brightest cell."""
+    outputs, nodes = [], [helper.make_node("ReduceMax", ["input", "one"], ["bright"], keepdims=1)]
+    initial = [
+        helper.make_tensor("one", TensorProto.INT64, [1], [1]),
+        helper.make_tensor("scale", TensorProto.FLOAT, [1], [255.0]),
+        *(
+            helper.make_tensor(f"shape{last}", TensorProto.INT64, [3], [1, -1, last])
+            for last in (1, 4, 10)
+        ),
+        helper.make_tensor("nothing", TensorProto.FLOAT, [1], [0.0]),
+    ]
+    nodes.append(helper.make_node("Div", ["bright", "scale"], ["share"]))
+    for stride in (8, 16, 32):
+        pooled = f"pool{stride}"
+        nodes.append(
+            helper.make_node(
+                "AveragePool", ["share"], [pooled], kernel_shape=[stride] * 2, strides=[stride] * 2
+            )
+        )
+        cells = (64 // stride) ** 2
+        for name, last in (("cls", 1), ("obj", 1), ("bbox", 4), ("kps", 10)):
+            many = [pooled] * last
+            joined, zeroed = f"{name}{stride}_joined", f"{name}{stride}_zeroed"
+            source = pooled
+            if last > 1:
+                nodes.append(helper.make_node("Concat", many, [joined], axis=1))
+                nodes.append(helper.make_node("Mul", [joined, "nothing"], [zeroed]))
+                source = zeroed
+            out = f"{name}_{stride}"
+            nodes.append(helper.make_node("Reshape", [source, f"shape{last}"], [out]))
+            outputs.append(helper.make_tensor_value_info(out, TensorProto.FLOAT, [1, cells, last]))
+    order = {f"{n}_{s}": i for i, (n, s) in enumerate(
+        (n, s) for n in ("cls", "obj", "bbox", "kps") for s in (8, 16, 32)
+    )}  # fmt: skip
+    outputs.sort(key=lambda one: order[one.name])
+    given = helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, 64, 64])
+    graph = helper.make_graph(nodes, "yunet", [given], outputs, initial)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 9
+    onnx.save(model, path)
+
+
+def test_a_file_of_yunet_s_form_is_run(tmp_path: Path) -> None:
+    yunet_like(tmp_path / "yunet.onnx")
+    bright, dark = np.zeros((64, 64, 3), np.uint8), np.zeros((64, 64, 3), np.uint8)
+    bright[32:48, 16:32] = 255
+    found = YuNetDetector(tmp_path / "yunet.onnx")([bright, dark])
+    assert found.found.tolist() == [True, False]
+    left, top, right, bottom = found.boxes[0].tolist()
+    assert 8 <= left < right <= 40
+    assert 24 <= top < bottom <= 56
+
+
+def test_a_missing_or_wrong_file_of_yunet(tmp_path: Path) -> None:
+    images = [np.zeros((64, 64, 3), np.uint8)]
+    with pytest.raises(ModelError, match="no.onnx: no such file; expected the ONNX file of YuNet"):
+        YuNetDetector(tmp_path / "no.onnx")(images)
+    (tmp_path / "wrong.onnx").write_bytes(b"no model")
+    with pytest.raises(ModelError, match="wrong.onnx: OpenCV cannot use it as a YuNet face detect"):
+        YuNetDetector(tmp_path / "wrong.onnx")(images)
+
+
+def test_a_detector_takes_colour_images() -> None:
+    with pytest.raises(InputError, match=r"^image 0 has the shape \(5, 5\); expected \(h, w, 3\)"):
+        CascadeDetector()([np.zeros((5, 5), np.uint8)])
