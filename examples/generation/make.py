@@ -39,7 +39,7 @@ def main() -> None:
     rng = np.random.default_rng(5)
     every = [(name, value) for name, some in VALUES.items() for value in some]
     axes = dict(zip(every, np.eye(DIMENSION), strict=False))
-    free = np.arange(DIMENSION) >= len(every)
+    free = (np.arange(DIMENSION) >= len(every)).astype(np.float64)
     subject = {name: 1.6 * _unit(free * rng.standard_normal(DIMENSION)) for name in SUBJECTS}
     rows = ["image_id,set,candidate,race,gender,age,subject,caption,state"]
     vectors, content, labels = [], ["image_id,plain,unsafe"], ["set,shows race"]
