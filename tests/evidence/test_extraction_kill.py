@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from equipoise.evidence import Extraction, extract_embeddings, pictures_in_folder
-from picture_models import slow_means, write_pictures
+from picture_models import write_pictures
 
 N, KILLS, PART = 3000, 20, 32
 HERE = Path(__file__).parent.parent
@@ -78,12 +78,12 @@ def test_killed_twenty_times_it_ends_as_if_it_never_was(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures = pictures_in_folder(photos)
-    model = slow_means(device="cpu", dtype="float32")
+    model = "python:picture_models:slow_means"
     whole = extract_embeddings(pictures, model, tmp_path / "whole", part=PART)
     assert (whole.table.num_rows, whole.failures.num_rows) == (N - 3, 3)
     monkeypatch.setenv("PICTURE_SECONDS", "0.0005")
     store = tmp_path / "store"
-    assert killed_often(photos, store, "python:picture_models:slow_means") >= KILLS - 1
+    assert killed_often(photos, store, model) >= KILLS - 1
     found = extract_embeddings(pictures, model, store, part=PART)
     # The last kill came after the last image: at most the parts that were at work then are missing.
     assert found.computed <= 2 * PART

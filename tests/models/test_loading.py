@@ -1,16 +1,18 @@
 """Names of models: what each prefix loads, and what is said where it cannot."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models import Classifier, ModelInfo, load_model
+from equipoise.models.info import sha256_of
 from equipoise.models.runtimes import Placement, place
 
 
@@ -18,19 +20,18 @@ from equipoise.models.runtimes import Placement, place
 def test_a_name_that_names_nothing(name: str) -> None:
     expected = (
         r" names no model\. A name is a prefix and what it loads: "
-        r"hf:…, open_clip:…, timm:…, onnx:…, python:…\.$"
+        r"hf:…, open_clip:…, timm:…, onnx:…, python:…, edited:…, equipoise:…\.$"
     )
     with pytest.raises(ModelError, match=expected):
         load_model(name)
 
 
-@pytest.mark.parametrize("name", ["onnx:m.onnx", "python:module:factory"])
-def test_what_has_no_revision(name: str) -> None:
+def test_a_file_has_no_revision() -> None:
     expected = (
         r" is no repository of a hub, so it has no revision 'v1'\. To do: leave the revision o"
     )
     with pytest.raises(ModelError, match=expected):
-        load_model(name, revision="v1")
+        load_model("onnx:m.onnx", revision="v1")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +200,12 @@ def number(**_):
 def bare(**_):
     return Bare()
 
+class Computed(Own):
+    info = property(lambda self: Own.info)
+
+def computed(**_):
+    return Computed()
+
 def fails(**_):
     raise KeyError("weights")
 
@@ -220,6 +227,34 @@ def test_a_factory_of_ones_own() -> None:
     assert isinstance(model, Classifier)
     assert isinstance(model.info, ModelInfo)
     assert model.predict_proba([np.zeros((2, 2, 3), np.uint8)]).shape == (1, 2)
+
+
+@pytest.mark.usefixtures("own")
+def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path: Path) -> None:
+    def made(revision: str | None = None) -> ModelInfo:
+        sys.modules.pop("own_models", None)
+        importlib.invalidate_caches()
+        model = load_model("python:own_models:make", device="cpu", revision=revision)
+        return cast(ModelInfo, model.info)
+
+    first = made()
+    assert first.files == {
+        "own_models (source)": sha256_of(tmp_path / "own_models.py"),
+    }
+    assert made().key == first.key
+    told = made("two")
+    assert (told.revision, told.preprocessing) == ("two", {"declared_revision": "two"})
+    assert len({first.key, told.key, made("three").key}) == 3
+    (tmp_path / "own_models.py").write_text(OWN.replace("0.5", "0.25"))
+    assert made().key != first.key
+
+
+@pytest.mark.usefixtures("own")
+def test_a_model_whose_class_is_elsewhere_is_keyed_by_that_source_as_well(tmp_path: Path) -> None:
+    (tmp_path / "own_factory.py").write_text("from own_models import make")
+    info = load_model("python:own_factory:make", device="cpu").info
+    assert {*info.files} == {"own_factory (source)", "own_models (source)"}
+    sys.modules.pop("own_factory")
 
 
 @pytest.mark.usefixtures("own")
@@ -246,6 +281,11 @@ def test_a_factory_chooses_its_backend_itself() -> None:
             "own_models:number",
             r"^own_models:number made a int, which is none of the models that can be audited\. "
             r"Each has info and what its kind offers \(DualEncoder: embed_images and embed_texts; ",
+        ),
+        (
+            "own_models:computed",
+            r"^own_models:computed made a model whose info cannot be set, so it cannot say which "
+            r"code made it\. To do: make info an attribute, not a property\.$",
         ),
         ("own_models:bare", r"^own_models:bare made a model whose info is a dict, expected equip"),
     ],

@@ -69,8 +69,15 @@ def _rehearse(config: AuditConfig, base: Path, live: Live) -> None:
     ready = prepares(config.audit)(config, Rehearsal(config, base, live.opened))
     if any(run["to_do"] for run in ready.runs):
         steps = kind(config.audit)
-        planned = steps.plan(ready.config, _loaded(ready, base))
+        data = _loaded(ready, base)
+        planned = steps.plan(ready.config, data)
+        # A kind whose plan does not show groups as compared or not says itself what is too small.
+        getattr(steps, "check", _nothing)(ready.config, data)
         _check_groups([row for row in getattr(planned, "groups", ()) if "compared" in row])
+
+
+def _nothing(config: object, data: object) -> None:
+    """Refuse nothing."""
 
 
 def _check_groups(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models import python
@@ -200,7 +200,7 @@ def _python(rest: str, options: Options) -> ImageGenerator:
             "generate(prompts, seeds, sampling)."
         )
     python.check_info(made, rest)
-    return made
+    return cast(ImageGenerator, python.keyed(made, rest, options))
 
 
 LOADERS: dict[str, Callable[[str, Options], ImageGenerator]] = {

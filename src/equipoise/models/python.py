@@ -1,11 +1,13 @@
 """The prefix ``python:``: models that the user's own code makes."""
 
 import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import EquipoiseError, ModelError
-from equipoise.models.hub import without_revision
-from equipoise.models.info import ModelInfo
+from equipoise.models.info import ModelInfo, sha256_of
 from equipoise.models.options import Options
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 
@@ -27,7 +29,8 @@ def load(target: str, options: Options) -> Any:
         ``module:factory``, of a module that Python finds (an installed package, a file on
         PYTHONPATH). The factory is called with the device and the dtype by name.
     options : Options
-        What was asked.
+        What was asked. A `revision` is any word: it keys evidence, and is to change with whatever
+        the source of the factory does not show, such as weights or other modules.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def load(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
-    return _checked(made(target, options), target)
+    return _checked(made(target, options), target, options)
 
 
 def made(target: str, options: Options) -> Any:
@@ -55,7 +58,6 @@ def made(target: str, options: Options) -> Any:
     ModelError
         If there is no such factory, or it fails.
     """
-    without_revision(target, options)
     if options.backend != "auto":
         raise ModelError(
             f"{options.name} is made by your own code, which chooses its backend itself; backend "
@@ -80,7 +82,7 @@ def made(target: str, options: Options) -> Any:
         raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
 
 
-def _checked(found: Any, target: str) -> Any:
+def _checked(found: Any, target: str, options: Options) -> Any:
     if not any(isinstance(found, kind) for kind in KINDS):
         offers = "; ".join(f"{kind.__name__}: {what}" for kind, what in OFFERS.items())
         raise ModelError(
@@ -88,7 +90,53 @@ def _checked(found: Any, target: str) -> Any:
             f"audited. Each has info and what its kind offers ({offers})."
         )
     check_info(found, target)
+    return keyed(found, target, options)
+
+
+def keyed(found: Any, target: str, options: Options) -> Any:
+    """Have what a model is say which code made it, so that other code meets no old evidence.
+
+    The SHA-256 of the source of the factory's module, and of the module of the model's class,
+    are added to `info.files`, and the revision that was asked for to `info.preprocessing`.
+
+    Parameters
+    ----------
+    found : object
+        With `info`.
+    target : str
+        ``module:factory``.
+    options : Options
+
+    Raises
+    ------
+    ModelError
+        If `info` cannot be set.
+    """
+    module, _, name = target.partition(":")
+    factory = getattr(importlib.import_module(module), name)
+    modules = {module, getattr(factory, "__module__", module), type(found).__module__}
+    sources = {f"{one} (source)": digest for one in sorted(modules) if (digest := _source(one))}
+    declared = {} if options.revision is None else {"declared_revision": options.revision}
+    info = replace(
+        found.info,
+        files={**found.info.files, **sources},
+        preprocessing={**found.info.preprocessing, **declared},
+        revision=found.info.revision if options.revision is None else options.revision,
+    )
+    try:
+        object.__setattr__(found, "info", info)
+    except AttributeError as error:
+        raise ModelError(
+            f"{target} made a model whose info cannot be set, so it cannot say which code made "
+            "it. To do: make info an attribute, not a property."
+        ) from error
     return found
+
+
+def _source(module: str) -> str:
+    """Return the SHA-256 of the source of a module; "" where it has none."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return sha256_of(Path(path)) if path and Path(path).is_file() else ""
 
 
 def check_info(found: Any, target: str) -> None:

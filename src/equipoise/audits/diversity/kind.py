@@ -79,15 +79,8 @@ class Plan:
 
 
 def plan(config: Config, data: DiversityData) -> Plan:
-    """Say what the audit would do.
-
-    Raises
-    ------
-    DataError
-        When it would refuse the sets, see `measure`.
-    """
+    """Say what the audit would do."""
     every = [*parts(config, data)]
-    _check(every, config, data)
     _check_components(every, config, data)
     return Plan(
         images=len(data.images),
@@ -122,6 +115,17 @@ def _seconds(part: Part, config: Config) -> float:
     numbers = sum(one.size for one in part.sets.values())
     shuffles = config.resampling.permutations or config.resampling.replicates
     return float(2 * len(part.sets) * numbers / _PASS + shuffles * numbers / _SHUFFLE)
+
+
+def check(config: Config, data: DiversityData) -> None:
+    """Refuse, before a model runs, sets that are too small even if no image fails.
+
+    Raises
+    ------
+    DataError
+        When no choice of attributes leaves two sets to compare.
+    """
+    _check([*parts(config, data)], config, data)
 
 
 def _check(every: list[Part], config: Config, data: DiversityData) -> None:
