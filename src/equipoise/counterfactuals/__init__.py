@@ -3,24 +3,43 @@
 from typing import TYPE_CHECKING, Any
 
 from equipoise.counterfactuals.captions import CaptionSets, caption_sets, howard_2024
+from equipoise.counterfactuals.templates import prompt_table
 
 if TYPE_CHECKING:
     from equipoise.counterfactuals.generating import (
         Generated,
+        Planned,
+        export_images,
         generate_prompts,
         generate_sets,
+        plan_prompts,
+        plan_sets,
         read_generated,
     )
 
-_GENERATING = ("Generated", "generate_prompts", "generate_sets", "read_generated")
+_GENERATING = (
+    "Generated",
+    "Planned",
+    "export_images",
+    "generate_prompts",
+    "generate_sets",
+    "plan_prompts",
+    "plan_sets",
+    "read_generated",
+)
 
 __all__ = [
     "CaptionSets",
     "Generated",
+    "Planned",
     "caption_sets",
+    "export_images",
     "generate_prompts",
     "generate_sets",
     "howard_2024",
+    "plan_prompts",
+    "plan_sets",
+    "prompt_table",
     "read_generated",
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from equipoise.core import InputError
 from equipoise.counterfactuals.articles import agreeing
+from equipoise.counterfactuals.ids import word_id
 from equipoise.data.lexicons import lexicon
 
 ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
@@ -94,7 +94,7 @@ def caption_sets(
     rows: list[dict[str, str]] = []
     seen: dict[str, tuple[str, str]] = {}
     for types, prefix, subject in product(varied, prefixes, subjects):
-        name = _id(("-".join(types), prefix, subject))
+        name = word_id(("-".join(types), prefix, subject))
         if name in seen:
             raise InputError(
                 f"{seen[name]} and {(prefix, subject)} would both be the set {name!r}; expected "
@@ -143,7 +143,7 @@ def _captions(
 ) -> Iterator[dict[str, str]]:
     for values in product(*(attributes[one] for one in types)):
         yield {
-            "caption_id": f"{name}/{_id(values)}",
+            "caption_id": f"{name}/{word_id(values)}",
             "set": name,
             "attributes": "-".join(types),
             "prefix": prefix,
@@ -157,11 +157,6 @@ def _caption(template: str, prefix: str, attributes: str, subject: str) -> str:
     before, after = template.split("{prefix}")
     words = after.format(attributes=attributes, subject=subject).strip()
     return " ".join(f"{before}{agreeing(prefix, words)} {words}".split())
-
-
-def _id(texts: Sequence[str]) -> str:
-    """Return texts as a path of plain words, fit for the name of a file on any system."""
-    return "/".join(re.sub(r"[^\w]+", "-", text.casefold()).strip("-") for text in texts)
 
 
 def _combinations(
@@ -186,7 +181,7 @@ def _check_words(
         raise InputError(f"a type of attribute is named {min(taken)!r}, as a column of the table")
     lists = {"subjects": subjects, "prefixes": prefixes, **attributes}
     for name, words in lists.items():
-        ids = [_id([word]) for word in words]
+        ids = [word_id([word]) for word in words]
         twice = [word for place, word in enumerate(words) if ids[place] in ids[:place]]
         if isinstance(words, str) or not ids or not all(ids) or twice:
             found = f"has {twice[0]!r} twice" if twice else f"is {words!r}"

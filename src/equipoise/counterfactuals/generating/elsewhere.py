@@ -114,23 +114,63 @@ def _holds_images(kind: pa.DataType) -> bool:
 def _rows(
     texts: dict[str, list[str | None]], paths: list[str | None] | None, name: str
 ) -> dict[str, list[Any]]:
-    """Return our columns of each row, where the table does not have them made up."""
-    prompts = texts["prompt"]
-    for row, prompt in enumerate(prompts, start=1):
-        if not prompt:
-            raise DataError("it is empty", file=name, column="prompt", row=row)
+    """Return our columns of each row; made up where the table does not have them."""
+    prompts = _whole(texts["prompt"], "prompt", name)
     places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
-    own = texts.get("prompt_id") or texts.get("caption_id")
-    ids = own or [f"prompt-{places[prompt]:05d}" for prompt in prompts]
-    seen: Counter[str | None] = Counter()
+    ids = [f"prompt-{places[prompt]:05d}" for prompt in prompts]
+    for column in ("caption_id", "prompt_id"):
+        if column in texts:
+            ids = _whole(texts[column], column, name)
+    seen: Counter[str] = Counter()
     numbers = []
     for one in ids:
         numbers.append(seen[one])
         seen[one] += 1
-    states = _states(texts.get("state"), paths, name)
-    given = texts.get("image_id")
-    whole = given or [f"{one}/{number:03d}" for one, number in zip(ids, numbers, strict=True)]
-    return {"image_id": whole, "ids": ids, "candidate": numbers, "state": states}
+    rows: dict[str, list[Any]] = {"ids": ids, "candidate": numbers}
+    rows |= {
+        column: _numbers(texts[column], column, name) for column in _NUMBERS if column in texts
+    }
+    whole = [f"{one}/{number:03d}" for one, number in zip(ids, rows["candidate"], strict=True)]
+    if "image_id" in texts:
+        whole = _whole(texts["image_id"], "image_id", name)
+    _once(whole, name)
+    return rows | {"image_id": whole, "state": _states(texts.get("state"), paths, name)}
+
+
+def _whole(values: list[str | None], column: str, name: str) -> list[str]:
+    for row, value in enumerate(values, start=1):
+        if not value:
+            raise DataError("it is empty", file=name, column=column, row=row)
+    return [value or "" for value in values]
+
+
+def _once(ids: list[str], name: str) -> None:
+    first: dict[str, int] = {}
+    for row, one in enumerate(ids, start=1):
+        if one in first:
+            raise DataError(
+                f"the image {one!r} stands in rows {first[one]} and {row}",
+                file=name,
+                expected="each image once",
+                fix="give images ids of their own (image_id), or number them (candidate)",
+            )
+        first[one] = row
+
+
+def _numbers(values: list[str | None], column: str, name: str) -> list[float | int | None]:
+    kind = float if column.startswith("shared") else int
+    found: list[float | int | None] = []
+    for row, value in enumerate(values, start=1):
+        try:
+            found.append(kind(value) if value else None)
+        except ValueError:
+            raise DataError(
+                f"{value!r} is no {'number' if kind is float else 'whole number'}",
+                file=name,
+                column=column,
+                row=row,
+            ) from None
+    return found
 
 
 def _states(given: list[str | None] | None, paths: list[str | None] | None, name: str) -> list[str]:
@@ -158,10 +198,7 @@ def _table(rows: dict[str, list[Any]], texts: dict[str, list[str | None]]) -> pa
     columns: dict[str, pa.Array] = {}
     for field in COLUMNS:
         made = rows.get("ids" if field.name == "prompt_id" else field.name)
-        held = texts.get(field.name, [None] * len(rows["ids"]))
-        if field.name in _NUMBERS and field.name in texts:
-            made = [None if one is None else float(one) for one in held]
-        values = held if made is None else made
+        values = made or texts.get(field.name, [None] * len(rows["ids"]))
         columns[id if field.name == "prompt_id" else field.name] = pa.array(values, field.type)
     more = {name: pa.array(held, pa.string()) for name, held in texts.items()}
     return pa.table(columns | {name: one for name, one in more.items() if name not in columns})

@@ -115,8 +115,8 @@ def generate_prompts(
     """
     from equipoise.counterfactuals.generating.running import generated
 
-    asked = asked_prompts(prompts, _counted("images", images))
-    return generated(asked, Draws(seed), model, store, Settings(**how))
+    asked = asked_prompts(prompts, images)
+    return generated(asked, drawn(seed), model, store, Settings(**how))
 
 
 def generate_sets(
@@ -166,15 +166,14 @@ def generate_sets(
     """
     from equipoise.counterfactuals.generating.running import generated
 
-    asked = asked_captions(captions, _counted("candidates", candidates))
-    draws = Draws(seed, _shares("shared", shared), _shares("shared_self", shared_self))
+    asked = asked_captions(captions, candidates)
+    draws = drawn(seed, shared, shared_self)
     return generated(asked, draws, model, store, Settings(**how))
 
 
-def _counted(name: str, count: int) -> int:
-    if count < 1:
-        raise InputError(f"{name} is {count}; expected 1 or more")
-    return count
+def drawn(seed: int, shared: Any = None, shared_self: Any = None) -> Draws:
+    """Return how candidates are drawn, after a check of the shares."""
+    return Draws(seed, _shares("shared", shared), _shares("shared_self", shared_self))
 
 
 def _shares(name: str, given: Any) -> Shares | None:

@@ -54,7 +54,7 @@ def asked_prompts(table: pa.Table, images: int) -> Asked:
         Group(name, (name,), (prompt,), (one,))
         for name, prompt, one in zip(ids, prompts, sets, strict=True)
     )
-    return Asked(table, "prompt_id", groups, images)
+    return Asked(table, "prompt_id", groups, _counted("images", images))
 
 
 def asked_captions(captions: CaptionSets | pa.Table, candidates: int) -> Asked:
@@ -80,7 +80,13 @@ def asked_captions(captions: CaptionSets | pa.Table, candidates: int) -> Asked:
         )
         for name, places in members.items()
     )
-    return Asked(table, "caption_id", groups, candidates)
+    return Asked(table, "caption_id", groups, _counted("candidates", candidates))
+
+
+def _counted(name: str, count: int) -> int:
+    if count < 1:
+        raise InputError(f"{name} is {count}; expected 1 or more")
+    return count
 
 
 def _texts(table: Any, what: str, columns: tuple[str, ...]) -> list[list[str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
@@ -73,29 +74,22 @@ def _kept_before(folder: Path) -> Generated:
             f"{missing[0]} is missing", file=str(folder), fix="run the generation again"
         )
     table = pq.read_table(folder / TABLE)
-    inputs = {
-        f"generations/{folder.name}": {
-            "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
-            "bytes": sum(path.stat().st_size for path in paths),
-            "rows": table.num_rows,
-        }
+    info = manifest.get("model", {})
+    return Generated(folder, table, pictures_of(folder, paths), info, input_of(folder, paths), 0)
+
+
+def input_of(folder: Path, paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
+    """Return the parts of a folder as an input of an audit."""
+    told = {
+        "sha256": one_digest({path.name: sha256_of(path) for path in paths}),
+        "bytes": sum(path.stat().st_size for path in paths),
+        "rows": sum(pq.read_metadata(path).num_rows for path in paths),
     }
-    return kept(folder, table, paths, manifest.get("model", {}), inputs, 0)
+    return {f"generations/{folder.name}": told}
 
 
-def kept(
-    folder: Path,
-    table: pa.Table,
-    paths: Sequence[Path],
-    info: Mapping[str, Any],
-    inputs: Mapping[str, Mapping[str, Any]],
-    computed: int,
-) -> Generated:
-    """Return what lies in a folder."""
-    return Generated(folder, table, _pictures(folder, paths), info, inputs, computed)
-
-
-def _pictures(folder: Path, paths: Sequence[Path]) -> Pictures:
+def pictures_of(folder: Path, paths: Sequence[Path]) -> Pictures:
+    """Return the images that lie in parts."""
     starts: list[int] = []
     stretches: list[tuple[int, int]] = []
     found: list[tuple[str, int]] = []
@@ -130,8 +124,7 @@ def _stamped(path: Path) -> TableFile:
 
 def joined(told: pa.Table, asked: pa.Table, id: str) -> pa.Table:  # noqa: A002
     """Return what parts tell, in the order of the prompts, with the prompts' own columns."""
-    place = {name: row for row, name in enumerate(asked[id].to_pylist())}
-    rows = np.array([place[name] for name in told["prompt_id"].to_pylist()], dtype=np.int64)
+    rows = pc.index_in(told["prompt_id"], value_set=asked[id].combine_chunks()).to_numpy()
     order = np.lexsort([told["candidate"].to_numpy(), rows])
     table = told.take(pa.array(order))
     more = asked.take(pa.array(rows[order]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -32,10 +33,7 @@ def _batches(
     model: Any, candidates: Sequence[Candidate], sampling: Sampling
 ) -> Iterator[Sequence[Candidate]]:
     """Yield whole candidates that go to the model together."""
-    if candidates[0].shared is None:
-        yield candidates
-        return
-    room, size = model.room(sampling), 0
+    room, size = _room(model, sampling), 0
     batch: list[Candidate] = []
     for candidate in candidates:
         if batch and size + len(candidate) > room:
@@ -44,6 +42,11 @@ def _batches(
         batch.append(candidate)
         size += len(candidate)
     yield batch
+
+
+def _room(model: Any, sampling: Sampling) -> int:
+    """Return how many images a model makes together; all where it does not say."""
+    return int(model.room(sampling)) if hasattr(model, "room") else sys.maxsize
 
 
 def _made(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:

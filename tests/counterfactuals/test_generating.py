@@ -1,0 +1,324 @@
+"""Images of prompts and sets: every one that was asked for has a row, and is made once."""
+
+import json
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.counterfactuals import Generated, generate_prompts, generate_sets
+from equipoise.counterfactuals.generating.drawing import Draws, pieces
+from equipoise.counterfactuals.generating.prompts import asked_captions
+from equipoise.evidence import decode
+from equipoise.models.generators import Sampling
+from equipoise.stats.streams import stream
+from generator_models import Image, PlainSwatches, Swatches, captions, prompts, swatch
+
+
+def check_pictures(found: Generated) -> None:
+    """Each picture is what the model makes of its prompt and seed."""
+    rows = {row["image_id"]: row for row in found.table.to_pylist() if row["state"] == "image"}
+    assert found.pictures.ids.tolist() == sorted(rows)
+    for place, name in enumerate(found.pictures.ids):
+        expected = swatch(rows[name]["prompt"], rows[name]["seed"])
+        assert np.array_equal(decode(found.pictures.read(place)), expected)
+
+
+def test_prompts_have_images_with_seeds_of_their_own(tmp_path: Path) -> None:
+    found = generate_prompts(prompts(), Swatches(), tmp_path, images=3, part=4)
+    assert found.computed == found.table.num_rows == 15
+    assert found.table["prompt_id"].to_pylist() == [f"p{i // 3}" for i in range(15)]
+    assert found.table["candidate"].to_pylist() == [0, 1, 2] * 5
+    assert found.table["people"].to_pylist() == [i // 3 for i in range(15)]
+    assert found.table["image_id"][4].as_py() == "p1/001"
+    assert {*found.table["state"].to_pylist()} == {"image"}
+    for column in ("set", "shared", "shared_self", "base", "reason"):
+        assert found.table[column].null_count == 15
+    assert len({*found.table["seed"].to_pylist()}) == 15
+    assert min(found.table["seed"].to_pylist()) >= 0
+    check_pictures(found)
+
+
+def test_sets_share_seed_and_draws(tmp_path: Path) -> None:
+    model = Swatches()
+    found = generate_sets(captions(), model, tmp_path, candidates=5, shared_self=(0.2, 0.4))
+    assert found.table.num_rows == 4 * 6 * 5
+    by_candidate = found.table.group_by(["set", "candidate"]).aggregate(
+        [(name, "count_distinct") for name in ("seed", "shared", "shared_self", "base")]
+        + [("caption_id", "count_distinct")]
+    )
+    for name in ("seed", "shared", "shared_self", "base"):
+        assert {*by_candidate[f"{name}_count_distinct"].to_pylist()} == {1}
+    assert {*by_candidate["caption_id_count_distinct"].to_pylist()} == {6}
+    assert len({*found.table["shared"].to_pylist()}) == 20
+    assert 0.1 <= min(found.table["shared"].to_pylist()) <= max(found.table["shared"].to_pylist())
+    assert max(found.table["shared"].to_pylist()) <= 0.9
+    assert min(found.table["shared_self"].to_pylist()) >= 0.2
+    assert max(found.table["shared_self"].to_pylist()) <= 0.4
+    assert {"race", "gender", "subject", "caption"} <= {*found.table.column_names}
+    assert model.asked == [6] * 20  # never split, and 8 at once hold one set
+    check_pictures(found)
+
+
+def test_no_caption_is_always_the_base(tmp_path: Path) -> None:
+    found = generate_sets(captions(1), Swatches(), tmp_path, candidates=120)
+    bases = Counter(row["base"] for row in found.table.to_pylist() if row["base"])
+    assert sorted(bases) == sorted(captions(1).table["caption_id"].to_pylist())
+    # 120 draws of 6 captions, each six times in the table: 20 are expected, sd 4.1.
+    assert all(6 * 8 < count < 6 * 32 for count in bases.values())
+
+
+def test_shares_are_even_between_their_ends(tmp_path: Path) -> None:
+    draws = Draws(0, shared=(0.1, 0.9))
+    asked = asked_captions(captions(1), 400)
+    found = [
+        one.shared for piece in pieces(asked.groups, 400, draws, 64) for one in piece.candidates
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=4 * 0.8 / np.sqrt(12 * 400))
+    assert np.std(found) == pytest.approx(0.8 / np.sqrt(12), abs=0.03)
+
+
+def test_draws_depend_on_names_alone(tmp_path: Path) -> None:
+    all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
+    few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
+    columns = ["image_id", "prompt", "seed", "shared", "base"]
+    whole = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
+    for row in few.table.select(columns).to_pylist():
+        assert row == whole[row["image_id"]]
+    other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
+    assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
+    draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
+    assert few.table["seed"][0].as_py() == int(draws.integers(2**63))
+
+
+def test_nothing_is_made_twice(tmp_path: Path) -> None:
+    first = generate_sets(captions(), Swatches(), tmp_path, candidates=3)
+    model = Swatches()
+    again = generate_sets(captions(), model, tmp_path, candidates=3)
+    assert (again.computed, model.asked) == (0, [])
+    assert again.table.equals(first.table)
+    assert again.inputs == first.inputs
+    assert json.loads((again.folder / "manifest.json").read_text())["whole"] is True
+
+
+def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
+    generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
+    more = generate_sets(captions(), Swatches(), tmp_path, candidates=5, part=8)
+    assert more.computed == 2 * 24
+    fewer = generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
+    assert (fewer.computed, fewer.table.num_rows) == (0, 72)
+    check_pictures(more)
+    # Blocks of several candidates: what is made anew is less than a block.
+    generate_prompts(prompts(2), Swatches(), tmp_path, images=20, part=10)
+    found = generate_prompts(prompts(2), Swatches(), tmp_path, images=33, part=10)
+    assert 2 * 13 <= found.computed < 2 * 13 + 10
+
+
+@pytest.mark.parametrize("part", [1, 5, 6, 7, 12, 64, 1000])
+def test_pieces_hold_whole_candidates(part: int) -> None:
+    asked = asked_captions(captions(3), 7)
+    found = [*pieces(asked.groups, 7, Draws(0, shared=(0.1, 0.9)), part)]
+    assert [piece.number for piece in found] == [*range(len(found))]
+    assert all(len(piece) <= max(part, 6) for piece in found)
+    seen = [(one.group.name, one.number) for piece in found for one in piece.candidates]
+    assert len(seen) == len({*seen}) == 21
+
+
+def test_other_settings_are_other_images(tmp_path: Path) -> None:
+    folders = {
+        generate_prompts(prompts(1), Swatches(), tmp_path, **how).folder
+        for how in (
+            {},
+            {"seed": 1},
+            {"sampling": Sampling(steps=10)},
+            {"sampling": Sampling(guidance=1.0)},
+            {"sampling": Sampling(negative_prompt="blurred")},
+            {"part": 3},
+        )
+    }
+    assert len(folders) == 6
+
+
+def test_a_damaged_part_is_made_anew(tmp_path: Path) -> None:
+    first = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
+    parts = sorted(first.folder.glob("part-*.parquet"))
+    parts[2].write_bytes(parts[2].read_bytes()[:100])
+    parts[3].unlink()
+    again = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
+    assert again.computed == 12
+    assert again.table.equals(first.table)
+    assert again.inputs == first.inputs
+
+
+def test_refusals_are_a_state_and_no_failure(tmp_path: Path) -> None:
+    model = Swatches(act=lambda prompt, image: None if "Black" in prompt else image)
+    found = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)
+    refused = [row for row in found.table.to_pylist() if row["state"] == "refused"]
+    assert {row["race"] for row in refused} == {"Black"}
+    assert (len(refused), len(found.pictures)) == (8, 16)
+    assert {row["reason"] for row in refused} == {"the model refused to show it"}
+    check_pictures(found)
+
+
+def test_all_may_be_refused(tmp_path: Path) -> None:
+    found = generate_prompts(prompts(2), Swatches(act=lambda *_: None), tmp_path)
+    assert (len(found.pictures), found.table.num_rows) == (0, 2)
+
+
+def fails_on(word: str) -> Swatches:
+    def act(prompt: str, image: Image) -> Image:
+        if word in prompt:
+            raise RuntimeError(f"no {word}")
+        return image
+
+    return Swatches(act=act)
+
+
+def test_a_failure_is_told_with_its_reason(tmp_path: Path) -> None:
+    found = generate_prompts(prompts(40), fails_on(" 7 "), tmp_path, max_failures=0.1)
+    failed = [row for row in found.table.to_pylist() if row["state"] == "failed"]
+    assert [(row["image_id"], row["reason"]) for row in failed] == [("p7/000", "no  7 ")]
+    check_pictures(found)
+    again = generate_prompts(prompts(40), fails_on("photo"), tmp_path, max_failures=0.1)
+    assert again.computed == 0
+
+
+def test_a_set_on_which_the_model_fails_is_whole_all_the_same(tmp_path: Path) -> None:
+    found = generate_sets(captions(4), fails_on("umpire"), tmp_path, candidates=2, max_failures=0.3)
+    states = Counter((row["subject"], row["state"]) for row in found.table.to_pylist())
+    assert states == {
+        ("doctor", "image"): 12,
+        ("umpire", "failed"): 12,
+        ("nurse", "image"): 12,
+        ("chef", "image"): 12,
+    }
+
+
+def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path: Path) -> None:
+    with pytest.raises(
+        ModelError,
+        match=r"python:generator_models:swatches failed on 6 of 48 images, and max_failures allows "
+        r"2; the first is 'race-gender/a-photo-of-a/umpire/asian/male/000': no umpire",
+    ):
+        generate_sets(captions(4), fails_on("umpire"), tmp_path, candidates=2, part=6)
+    found = generate_sets(captions(4), Swatches(), tmp_path, candidates=2, part=6)
+    assert found.computed == 42
+    assert {*found.table["state"].to_pylist()} == {"image"}
+
+
+def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path: Path) -> None:
+    model = fails_on("photo")
+    with pytest.raises(ModelError, match=r"failed on 4 of 40 images.*'p0/000': no photo$"):
+        generate_prompts(prompts(40), model, tmp_path, part=4, max_failures=1.0)
+    assert sum(model.asked) == 4 + 4
+
+
+def test_copies_on_several_devices_make_the_same(tmp_path: Path) -> None:
+    one = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
+    copies = [Swatches() for _ in range(3)]
+    meet = threading.Barrier(3, timeout=30)
+
+    def act(_: str, image: Image) -> Image:
+        if not met.is_set():
+            meet.wait()
+            met.set()
+        return image
+
+    met = threading.Event()
+    for copy in copies:
+        copy.act = act
+    three = generate_sets(captions(), copies, tmp_path / "three", candidates=6, part=12)
+    assert three.table.equals(one.table)
+    assert three.inputs == one.inputs
+    assert all(copy.asked for copy in copies)
+
+
+def test_a_failing_copy_stops_all(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="max_failures allows 7"):
+        generate_sets(captions(), [Swatches(), fails_on("photo")], tmp_path, candidates=6, part=6)
+
+
+def test_progress_counts_what_is_there(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    generate_sets(captions(2), Swatches(), tmp_path, candidates=1, part=6)
+    generate_sets(
+        captions(2), Swatches(), tmp_path, candidates=2, part=6,
+        progress=lambda *step: told.append(step),
+    )  # fmt: skip
+    assert told == [("images generated", 18, 24), ("images generated", 24, 24)]
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    from equipoise.evidence.store import locked
+
+    folder = generate_prompts(prompts(1), Swatches(), tmp_path).folder
+    with locked(folder), pytest.raises(RunError, match="another process is writing it"):
+        generate_prompts(prompts(1), Swatches(), tmp_path)
+
+
+def test_a_store_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("")
+    with pytest.raises(RunError, match="a part of the path is a file. To do: choose another store"):
+        generate_prompts(prompts(1), Swatches(), tmp_path / "store")
+
+
+def test_a_model_without_control(tmp_path: Path) -> None:
+    plain = PlainSwatches()
+    assert generate_prompts(prompts(2), plain, tmp_path).table.num_rows == 2
+    with pytest.raises(
+        ModelError,
+        match=r"plain swatches makes images, and offers no control of its attention\. To do: use "
+        r"Stable Diffusion 1\.x or 2\.x \(diffusers:…\), or generate prompts without sets\.",
+    ):
+        generate_sets(captions(1), plain, tmp_path / "sets")
+    assert not (tmp_path / "sets").exists()
+
+
+BAD_SETS = {
+    "candidates is 0; expected 1 or more": {"candidates": 0},
+    r"shared is \(0\.9, 0\.1\); expected two shares of the steps, from 0 to 1, the lower first": {
+        "shared": (0.9, 0.1)
+    },
+    r"shared_self is 1\.5; expected two shares": {"shared_self": 1.5},
+    "part is 0 and max_failures 0.05; expected 1 or more, and a share from 0 to 1": {"part": 0},
+}
+
+
+@pytest.mark.parametrize("message", BAD_SETS)
+def test_settings_out_of_range(message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_sets(captions(1), Swatches(), tmp_path, **BAD_SETS[message])
+
+
+BAD_TABLES = {
+    "prompts are a list; expected a pyarrow.Table": ["a"],
+    "the table of prompts has no column 'prompt'; expected prompt_id, prompt": pa.table(
+        {"prompt_id": ["a"]}
+    ),
+    "the table of prompts has no row; expected prompt_id, prompt": prompts(3)[:0],
+    "the table of prompts has None as prompt in row 2; expected a text": pa.table(
+        {"prompt_id": ["a", "b"], "prompt": ["x", None]}
+    ),
+    "the table of prompts has the prompt_id 'a' in rows 1 and 3; expected each once": pa.table(
+        {"prompt_id": ["a", "b", "a"], "prompt": ["x", "y", "z"]}
+    ),
+    "the table of prompts has a column 'seed', which names something of the images; expected "
+    "another name": pa.table({"prompt_id": ["a"], "prompt": ["x"], "seed": [1]}),
+}
+
+
+@pytest.mark.parametrize("message", BAD_TABLES)
+def test_tables_that_cannot_be_used(message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_prompts(BAD_TABLES[message], Swatches(), tmp_path)
+
+
+def test_prompts_may_belong_to_sets(tmp_path: Path) -> None:
+    table = prompts(2).append_column("set", pa.array(["s", "s"]))
+    found = generate_prompts(table, Swatches(), tmp_path)
+    assert found.table["set"].to_pylist() == ["s", "s"]
+    assert found.table["shared"].null_count == 2
