@@ -7,7 +7,7 @@ from pathlib import Path
 def relative(name: str, folder: Path) -> str:
     """Return the name of a model with its folder or file relative to another folder."""
     prefix, _, rest = name.partition(":")
-    if prefix == "python" or not Path(rest).expanduser().exists():
+    if prefix == "python" or not rest or not Path(rest).expanduser().exists():
         return name
     return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
 

@@ -1,0 +1,318 @@
+"""A planted unit is found first; changing it removes the association, changing others does not."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise import metrics as m
+from equipoise.core.errors import InputError, ModelError
+from equipoise.mitigate.neurons import (
+    Trial,
+    choose_units,
+    compare_models,
+    edited,
+    find_units,
+    random_units,
+    read_edit,
+    record_units,
+    sweep_units,
+)
+from equipoise.models import Classifier, DualEncoder, load_model
+from equipoise.models.modules import module_classifier
+from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
+from model_checkpoints import FAMILIES, images
+
+Made = Callable[[str], Any]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    @cache
+    def made(family: str) -> Any:
+        folder = FAMILIES[family](tmp_path_factory.mktemp(family))
+        return load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="torch")
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def found() -> Any:
+    seen = draw_marked(300, seed=1)
+    nuisance = {"object": seen.caption}
+    return find_units(
+        planted_unit(), seen.images, seen.group, within=seen.caption, nuisance=nuisance
+    )
+
+
+@pytest.fixture(scope="module")
+def trial() -> Trial:
+    withheld = draw_marked(300, seed=2)
+    return Trial(withheld.images, withheld.group, CONCEPTS, withheld.caption, k=40)
+
+
+def test_the_planted_unit_is_found_first(found: Any) -> None:
+    first, second = found.table(2).to_pylist()
+    assert (first["layer"], first["unit"], first["group"]) == (LAYER, PLANTED, "men")
+    assert first["auroc"] > 0.99
+    assert first["q_value"] < 1e-20
+    assert abs(second["auroc"] - 0.5) < 0.15
+    # The others respond to what else an image shows.
+    assert second["nuisance"].startswith("object: object ")
+    assert abs(second["nuisance_auroc"] - 0.5) > 0.3
+    assert abs(first["nuisance_auroc"] - 0.5) < 0.15
+
+
+def test_the_images_that_activate_it_most_are_of_its_group(found: Any) -> None:
+    unit = found.ranked[0][0]
+    assert found.recording.name(unit) == f"{LAYER}:{PLANTED}"
+    best = found.exemplars(unit, 20)
+    values = found.recording.values[:, unit]
+    assert values[best].tolist() == sorted(values, reverse=True)[:20]
+    assert {found.selectivity.names[code] for code in found.codes[best].tolist()} == {"men"}
+
+
+@pytest.mark.parametrize("mode", ["clamp", "balance"])
+def test_changing_it_removes_the_association_and_changing_others_does_not(
+    mode: Any, found: Any, trial: Trial
+) -> None:
+    rows = sweep_units(found, trial, (1,), mode=mode, random=3, replicates=300).to_pylist()
+    assert [row["units"] for row in rows] == [1] * len(rows)
+    for row in rows:
+        selected = row["chosen"] == "selected"
+        if row["measure"] == "differential_association":
+            assert row["before"] > 0.3
+            covers = row["after_low"] <= 0.0 <= row["after_high"]
+            assert covers == selected
+            if not selected:
+                assert abs(row["difference"]) < 0.02
+        elif row["measure"].endswith("mad"):
+            assert (row["difference_high"] < -0.4) == selected
+        else:  # nothing else is lost
+            assert abs(row["difference"]) < 0.02
+
+
+def test_the_association_is_gone_by_the_test_of_the_metric_too(found: Any, trial: Trial) -> None:
+    after = edited(found.model, choose_units(found, 1, mode="clamp"))
+    texts = [found.model.embed_texts(CONCEPTS[name]) for name in CONCEPTS]
+    for model, gone in ((found.model, False), (after, True)):
+        vectors = model.embed_images(trial.images)
+        groups = [vectors[trial.groups == name] for name in ("men", "women")]
+        estimate = m.differential_association(*texts, *groups, rng=1)
+        assert estimate.p_value is not None
+        assert (estimate.p_value > 0.05) == gone
+        assert (estimate.interval().low <= 0.0) == gone
+
+
+def test_measures_are_those_of_the_metrics(found: Any, trial: Trial) -> None:
+    rows = compare_models(found.model, found.model, trial, replicates=2).to_pylist()
+    before = {row["measure"]: row["before"] for row in rows}
+    vectors = found.model.embed_images(trial.images)
+    texts = np.concatenate([found.model.embed_texts(CONCEPTS[name]) for name in CONCEPTS])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = (unit @ (texts / np.linalg.norm(texts, axis=1, keepdims=True)).T).T
+    expected = {
+        "normalized_similarity_mad": m.normalized_similarity_mad(
+            scores, trial.groups, resampling=None
+        ),
+        "retrieval_mad": m.retrieval_mad(scores, trial.groups, k=40, resampling=None),
+        "differential_association": m.differential_association(
+            texts[:1], texts[1:], *(vectors[trial.groups == name] for name in ("men", "women")),
+            resampling=None,
+        ),
+    }  # fmt: skip
+    for name, estimate in expected.items():
+        assert before[name] == pytest.approx(estimate.value, abs=1e-5), name
+    assert all(row["difference"] == row["difference_low"] == 0.0 for row in rows)
+
+
+def test_an_edited_model_is_a_model_of_its_own_and_leaves_the_other_alone(found: Any) -> None:
+    pictures = draw_marked(5, seed=3).images
+    before = found.model.embed_images(pictures)
+    after = edited(found.model, choose_units(found, 1))
+    assert isinstance(after, DualEncoder)
+    assert after.info.name == "one planted unit (balance 1 units)"
+    assert after.info.key != found.model.info.key
+    clamped = edited(found.model, choose_units(found, 1, mode="clamp"), name="mine")
+    assert clamped.info.name == "mine"
+    assert clamped.info.key not in (after.info.key, found.model.info.key)
+    assert np.abs(after.embed_images(pictures) - before).max() > 0.1
+    np.testing.assert_array_equal(found.model.embed_images(pictures), before)
+    np.testing.assert_array_equal(
+        after.embed_texts(["a nurse"]), found.model.embed_texts(["a nurse"])
+    )
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip", "flava", "vit", "resnet", "convnext"])
+@pytest.mark.parametrize("mode", ["clamp", "balance"])
+def test_towers_of_every_kind_are_recorded_changed_and_loaded_again(
+    family: str, mode: Any, checkpoint: Made, tmp_path: Path
+) -> None:
+    model, pictures = checkpoint(family), [i for i in images() if min(i.shape[:2]) > 10]
+    group = ["a", "b", "a", "b", "b"][: len(pictures)]
+    seen = find_units(model, pictures, group)
+    assert len(seen.recording.layers) >= 1
+    edit = choose_units(seen, 12, mode=mode, alpha=None)
+    assert len(edit) == 12
+    edit.write(tmp_path / "edit.json")
+    assert read_edit(tmp_path / "edit.json").digest == edit.digest
+    after = edited(model, edit)
+    again = load_model(f"edited:{tmp_path / 'edit.json'}", device="cpu", dtype="float32")
+    assert again.info.key == after.info.key
+    assert again.info.name == f"edited:{tmp_path / 'edit.json'}"
+    run = "features" if isinstance(model, Classifier) else "embed_images"
+    changed = getattr(after, run)(pictures)
+    assert np.abs(changed - getattr(model, run)(pictures)).max() > 0.0
+    np.testing.assert_allclose(getattr(again, run)(pictures), changed, atol=1e-6)
+    if isinstance(model, Classifier):
+        assert again.labels == model.labels
+        np.testing.assert_allclose(again.predict_proba(pictures).sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_clamped_units_give_their_means_on_every_image(checkpoint: Made) -> None:
+    model, pictures = checkpoint("vit"), [i for i in images() if min(i.shape[:2]) > 10]
+    seen = find_units(model, pictures, ["a", "b", "a", "b", "b"][: len(pictures)])
+    edit = choose_units(seen, 3, mode="clamp", alpha=None)
+    after = edited(model, edit)
+    with after.changed():
+        values = record_units(model, pictures).values
+    columns = [unit for unit, _ in seen.ranked[:3]]
+    means = {(o.layer, u): v for o in edit.layers for u, v in zip(o.units, o.means, strict=True)}
+    for column in columns:
+        record = seen.recording
+        layer, unit = record.layers[record.layer[column]], int(record.unit[column])
+        np.testing.assert_allclose(values[:, column], means[layer, unit], rtol=1e-5)
+
+
+def test_balanced_sets_are_equally_active() -> None:
+    seen = draw_marked(120, seed=4)
+    model = planted_unit()
+    found = find_units(model, seen.images, seen.group)
+    edit = choose_units(found, 20, alpha=None)
+    (one,) = edit.layers
+    assert {*one.sets} == {0, 1}
+    with edited(model, edit).changed():
+        # The hook of the recording runs after that of the change.
+        values = record_units(model, seen.images).values[:, list(one.units)]
+    standard = (values - np.array(one.means)) / np.array(one.spreads)
+    sets = np.array(one.sets)
+    first, second = (standard[:, sets == name].mean(axis=1) for name in (0, 1))
+    np.testing.assert_allclose(first, second, atol=1e-4)
+
+
+def test_random_units_are_others_for_another_seed_and_the_same_for_the_same(found: Any) -> None:
+    first, again, other = (random_units(found, 5, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first.digest != other.digest
+    assert len(first) == 5
+
+
+def test_what_cannot_be_hooked_is_refused(checkpoint: Made) -> None:
+    pictures = draw_marked(4).images
+    with pytest.raises(ModelError, match=r"has no layers that can be looked into: it is no module"):
+        record_units(load_cnn("null"), pictures)
+    with pytest.raises(ModelError, match=r"neither embeds images nor classifies them\. To do"):
+        record_units(checkpoint("blip_matching"), pictures)
+    with pytest.raises(
+        ModelError, match=r"has no layer 'acts'\. To do: name one of its \d+ layers"
+    ):
+        record_units(planted_unit(), pictures, layers=["acts"])
+
+
+def test_a_tower_that_runs_elsewhere_is_refused(checkpoint: Made, tmp_path: Path) -> None:
+    folder = FAMILIES["vit"](tmp_path)
+    model = load_model(f"hf:{folder}", device="cpu", dtype="float32", backend="openvino")
+    with pytest.raises(ModelError, match=r"runs on openvino, and looking at units while it runs n"):
+        record_units(model, draw_marked(2).images)
+
+
+def test_layers_that_run_twice_are_left_out_or_refused() -> None:
+    import torch
+
+    twice = torch.nn.ReLU()
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), twice, torch.nn.Conv2d(4, 4, 3), twice, torch.nn.GELU(),
+        torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(4, 2),
+    )  # fmt: skip
+    model = module_classifier(module, ("a", "b"), name="twice")
+    record = record_units(model, draw_marked(70).images)
+    assert record.layers == ("4",)
+    assert record.left_out == ("1",)
+    assert record.values.shape == (70, 4)
+    with pytest.raises(ModelError, match=r"twice runs several times its layer '1' for an image"):
+        record_units(model, draw_marked(3).images, layers=["1"])
+
+
+def test_another_model_is_refused(found: Any, checkpoint: Made) -> None:
+    edit = choose_units(found, 1)
+    with pytest.raises(ModelError, match=r"has other weights than the model whose units were chos"):
+        edited(checkpoint("clip"), edit)
+
+
+def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
+    path = tmp_path / "edit.json"
+    with pytest.raises(ModelError, match=r"There is no file of edited units .*edit\.json"):
+        read_edit(path)
+    choose_units(found, 1).write(path)
+    choose_units(found, 1).write(path)  # the same again
+    with pytest.raises(ModelError, match=r"is there and holds something else\. To do: name a new"):
+        choose_units(found, 1, mode="clamp").write(path)
+    text = path.read_text()
+    for damaged, message in (
+        ("{", r"is not valid JSON"),
+        ("{}", r"holds no edited units \('equipoise units 1'\)"),
+        (text.replace('"balance"', '"shout"'), r"there is no mode 'shout'; expected clamp or bal"),
+        (text.replace('"axis"', '"axes"'), r"lacks what edited units need"),
+        (text.replace('"one planted unit"', '"magic:unit"'), r"units of 'magic:unit', which names"),
+        (text.replace('"one planted unit"', '"python:a:b"'), r"is Python code\. To do: if you tru"),
+    ):
+        path.write_text(damaged)
+        with pytest.raises(ModelError, match=message):
+            load_model(f"edited:{path}")
+    with pytest.raises(ModelError, match=r"runs on torch, and its file names the revision; back"):
+        load_model(f"edited:{path}", backend="onnxruntime")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"groups": ["a"]}, r"groups: 1 for 20 images; expected one each"),
+        ({"groups": ["a"] * 20}, r"groups: fewer than two have images; expected two or more"),
+        ({"concepts": {"doctor": ["a doctor"]}}, r"concepts: expected two or more, each with text"),
+        ({"captions": ["a"]}, r"captions: 1 for 20 images; expected one each"),
+        ({"units": ["a"]}, r"units: 1 for 20 images; expected one each"),
+        ({"k": 20}, r"k=20: expected from 1 to fewer than the 20 images"),
+    ],
+)
+def test_a_trial_is_checked(more: dict[str, Any], message: str) -> None:
+    seen = draw_marked(20)
+    given = {"images": seen.images, "groups": seen.group, "concepts": CONCEPTS, "k": 5} | more
+    with pytest.raises(InputError, match=message):
+        Trial(**given)
+
+
+def test_a_search_and_a_sweep_are_checked(found: Any, trial: Trial) -> None:
+    pictures = draw_marked(4).images
+    with pytest.raises(InputError, match=r"groups: 1 labels for 4 images"):
+        find_units(found.model, pictures, ["a"])
+    with pytest.raises(InputError, match=r"there is no pool 'sum'; expected one of mean, max, fir"):
+        record_units(found.model, pictures, pool="sum")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"images: none; expected at least one"):
+        record_units(found.model, pictures[:0])
+    with pytest.raises(InputError, match=r"counts=\[0\]: expected numbers of units from 1"):
+        sweep_units(found, trial, (0,))
+    with pytest.raises(InputError, match=r"no unit responds to a group with q at most 1e-300"):
+        choose_units(found, 1, alpha=1e-300)
+    with pytest.raises(InputError, match=r"there is no mode 'shout'; expected one of clamp, bala"):
+        choose_units(found, 1, mode="shout")  # type: ignore[arg-type]
