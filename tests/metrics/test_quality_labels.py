@@ -94,6 +94,13 @@ def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
     rate = part(fine, "label_error_rate", "any error")
     assert rate.value == 0.0
     assert rate.high == pytest.approx(float(wilson(0, 30, 0.95)[1]))
+    zeros = part(fine, "label_error_gap", "any error").by_group
+    assert [(one.value, one.low) for one in zeros] == [(0.0, 0.0)] * 3
+    units = np.arange(30) // 3
+    some = label_errors(["good"] * 29 + ["out of frame"], groups, units=units, resampling=DRAWN)
+    first = part(some, "label_error_gap", "any error").by_group[0]
+    assert first.value == 0.0
+    assert first.high == pytest.approx(float(wilson(0, 10, 0.95)[1]))
     bad = label_errors(["out of frame"] * 30, groups, resampling=DRAWN)
     assert bad.value == 0.0
     assert part(bad, "label_error_rate", "out of frame").value == 1.0

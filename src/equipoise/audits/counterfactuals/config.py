@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, model_validator
 
-from equipoise.audits.config_fields import Name, distinct
+from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_fields import Label, Name, distinct
 from equipoise.audits.config_problems import nearest
+from equipoise.audits.counterfactuals.config_quality import QualityConfig
 from equipoise.audits.retrieval import config as retrieval
 from equipoise.audits.retrieval.config import Measure, RankingAudit
 from equipoise.data.lexicons import lexicon
@@ -66,6 +68,23 @@ class DataConfig(retrieval.DataConfig):
     sets: Name = "set"
 
 
+class ModelConfig(retrieval.ModelConfig):
+    """One model: how to run it, or what it said before.
+
+    Attributes
+    ----------
+    reference : ArrayConfig, optional
+        Its embeddings of the images of `quality.reference`, where it is not run.
+    """
+
+    reference: ArrayConfig | None = None
+
+    @model_validator(mode="after")
+    def _reference_is_of_files(self) -> ModelConfig:
+        self.excludes({"reference": self.reference})
+        return self
+
+
 class ProtocolConfig(retrieval.RankingConfig):
     """What is measured of each subject's ranking, see `RankingConfig`.
 
@@ -99,10 +118,14 @@ class Config(RankingAudit):
     prefixes : str or list of str
         What neutral prompts of the images' subjects begin with, where there is no table of
         `queries`.
+    quality : QualityConfig, optional
+        What is asked about the quality of the sets.
     """
 
     audit: Literal["counterfactuals"]
     data: DataConfig
+    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    quality: QualityConfig | None = None
     prefixes: Prefixes = "howard_2024"
     ranking: ProtocolConfig = ProtocolConfig()
 
@@ -113,6 +136,22 @@ class Config(RankingAudit):
             found: Sequence[str] = lexicon(self.prefixes).content["prefixes"]
             return found
         return self.prefixes
+
+    @model_validator(mode="after")
+    def _references_go_together(self) -> Config:
+        asked = self.quality is not None and self.quality.reference is not None
+        for name, model in self.models.items():
+            if model.reference is not None and not asked:
+                raise ValueError(
+                    f"models.{name}.reference: the images it embeds are not named; expected "
+                    "'quality.reference'"
+                )
+            if asked and model.model is None and model.images and model.reference is None:
+                raise ValueError(
+                    f"models.{name}.reference: required, and missing: the embeddings of the images "
+                    "of 'quality.reference'"
+                )
+        return self
 
     @model_validator(mode="after")
     def _prompts_are_named(self) -> Config:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equipoise.audits.counterfactuals import loading
 from equipoise.audits.counterfactuals.complete import sets_of
+from equipoise.audits.counterfactuals.quality import measure_quality, tests_of
+from equipoise.audits.counterfactuals.quality_tables import quality_tables
 from equipoise.audits.counterfactuals.tables import tables_of
 from equipoise.audits.kinds import Measured, Progress
 from equipoise.audits.retrieval import kind as retrieval
@@ -15,18 +18,18 @@ from equipoise.audits.retrieval.designs import designs
 
 if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.config import Config
-    from equipoise.audits.retrieval.loading import RetrievalData
+    from equipoise.audits.counterfactuals.loading import CounterfactualData
 
 Row = dict[str, Any]
 
 
-def load(config: Config, *, base: Path) -> RetrievalData:
-    """Read the images, the prompts and every model's scores, see `retrieval.loading.load`."""
-    return retrieval.load(config, base=base)
+def load(config: Config, *, base: Path) -> CounterfactualData:
+    """Read the images, the prompts and every model's scores, see `loading.load`."""
+    return loading.load(config, base=base)
 
 
-def measure(config: Config, data: RetrievalData, progress: Progress | None) -> Measured:
-    """Measure how each model ranks every subject's images.
+def measure(config: Config, data: CounterfactualData, progress: Progress | None) -> Measured:
+    """Measure how each model ranks every subject's images, and the quality of the sets.
 
     Raises
     ------
@@ -34,9 +37,11 @@ def measure(config: Config, data: RetrievalData, progress: Progress | None) -> M
         When no choice of groups leaves two to compare.
     """
     measured = retrieval.measured_designs(config, data, progress)
+    quality = measure_quality(config, data, tests_of(config))
     drafts = tuple(draft for one in measured for draft in one.drafts)
     notes = (*retrieval.notes(measured, data, config), *_notes(config, data))
-    return Measured(drafts, tables_of(measured), notes)
+    tables = {**tables_of(measured), **quality_tables(quality)}
+    return Measured((*drafts, *quality.drafts), tables, notes)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Plan(retrieval.Plan):
     sets: list[Row]
 
 
-def plan(config: Config, data: RetrievalData) -> Plan:
+def plan(config: Config, data: CounterfactualData) -> Plan:
     """Say what the audit would do."""
     sets = [
         {"groups": one.name, **sets_of(one)}
@@ -64,7 +69,9 @@ def plan(config: Config, data: RetrievalData) -> Plan:
     return Plan(**vars(retrieval.plan(config, data)), sets=sets)
 
 
-def _notes(config: Config, data: RetrievalData) -> Iterator[str]:
+def _notes(config: Config, data: CounterfactualData) -> Iterator[str]:
+    if data.quality is not None:
+        yield from loading.notes_of(data.quality)
     seen: set[str] = set()
     for one in designs(config, data):
         if one.within or one.name in seen:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from equipoise.audits.pictures.config import PicturesConfig
+    from equipoise.audits.pictures.known import Known
     from equipoise.audits.retrieval.config import DataConfig, QueriesConfig, RankingAudit
     from equipoise.audits.running.failed import Members
     from equipoise.audits.running.runner import Ran, Runner
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def prepare(
     config: RankingAudit,
     runner: Runner,
-    queries: Callable[[PicturesConfig], QueriesConfig] | None = None,
+    queries: Callable[[Known[PicturesConfig]], QueriesConfig | None] | None = None,
 ) -> Prepared:
     """Run the models that are named: dual encoders embed, others score images with queries.
 
@@ -37,7 +38,7 @@ def prepare(
     config : RankingAudit
     runner : Runner
     queries : callable, optional
-        Makes the queries of the images, where the configuration has no table of them.
+        Gives the queries, where they follow from what is known of the images.
 
     Raises
     ------
@@ -49,9 +50,7 @@ def prepare(
         return Prepared.nothing(config)
 
     found = known(config.data.images, runner.base, columns=config.data.columns)
-    asked = config.queries
-    if run and asked is None and queries is not None:
-        asked = queries(found.items)
+    asked = config.queries if queries is None else queries(found)
     models = dict(config.models)
     ran: list[Ran] = []
     for name, given in run.items():

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.quality.resampled import Units, share_ends, share_method
+from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Resampling
 
 Bools = npt.NDArray[np.bool_]
@@ -83,12 +85,12 @@ def label_errors(
         demographic_parity(either, groups, **how),
         demographic_parity(found, groups, **how),
     )
-    gaps = _named(whole, ANY) + [
-        one for name in names if name != good for one in _named(each, name)
-    ]
+    level = _level(resampling)
     if not wrong.any():
-        gaps = [replace(one, metric="label_error_gap", subject=ANY) for one in whole.parts]
-    any_gap = gaps[0]
+        # Then all there is to compare is how often images are good: always.
+        whole = replace(whole, by=parts_to_table([_none_of(one) for one in whole.parts]))
+    gaps = _named(whole, ANY, level)
+    gaps += [one for name in names if name != good for one in _named(each, name, level)]
     rates = [
         _rate(name, wrong if name == ANY else found == name, codes >= 0, how)
         for name in (ANY, *(name for name in names if name != good))
@@ -96,20 +98,45 @@ def label_errors(
     return replace(
         whole,
         metric="label_error_gap",
-        value=any_gap.value,
+        value=gaps[0].value,
         reference=REFERENCE,
         params={"good": good, "labels": [*names]},
         by=parts_to_table([*rates, *gaps]),
-        reason=any_gap.reason,
+        reason=gaps[0].reason,
     )
 
 
-def _named(estimate: Estimate, name: str) -> list[Part]:
+def _none_of(part: Part) -> Part:
+    """Return the shares of what is not there, from those of what all images are."""
+    groups = tuple(
+        replace(one, value=1.0 - one.value, low=1.0 - one.high, high=1.0 - one.low)
+        for one in part.by_group
+    )
+    return replace(part, subject=ANY, by_group=groups)
+
+
+def _named(estimate: Estimate, name: str, level: float) -> list[Part]:
     return [
-        replace(one, metric="label_error_gap", shows="label_error_rate")
+        replace(
+            one,
+            metric="label_error_gap",
+            shows="label_error_rate",
+            by_group=tuple(_widened(group, level) for group in one.by_group),
+        )
         for one in estimate.parts
         if one.metric == estimate.metric and one.subject == name
     ]
+
+
+def _widened(group: GroupValue, level: float) -> GroupValue:
+    """Return a share with an interval not narrower than Wilson's, which resampled units may give.
+
+    Where no label of a group is an error, none is in any resample.
+    """
+    if math.isnan(group.low) or not group.n:
+        return group
+    low, high = (float(one) for one in wilson(round(group.value * group.n), group.n, level))
+    return replace(group, low=min(low, group.low), high=max(high, group.high))
 
 
 def _rate(name: str, wrong: Bools, known: Bools, how: dict[str, Any]) -> Part:
