@@ -146,7 +146,7 @@ class DiffusersGenerator:
                 [*prompts],
                 generator=noise,
                 output_type="np",
-                **self._settings(sampling, after_step),
+                **self._settings(sampling, len(prompts), after_step),
             )
         values = np.asarray(found.images, dtype=np.float32)
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
@@ -159,11 +159,12 @@ class DiffusersGenerator:
         refused = getattr(found, "nsfw_content_detected", None) or [False] * len(pixels)
         return [None if no else one for one, no in zip(pixels, refused, strict=True)]
 
-    def _settings(self, sampling: Sampling, after_step: Step | None) -> dict[str, Any]:
+    def _settings(self, sampling: Sampling, count: int, after_step: Step | None) -> dict[str, Any]:
+        away = sampling.negative_prompt
         given: dict[str, Any] = {
             "num_inference_steps": sampling.steps,
             "guidance_scale": sampling.guidance,
-            "negative_prompt": sampling.negative_prompt,
+            "negative_prompt": None if away is None else [away] * count,
             "height": sampling.height,
             "width": sampling.width,
             "callback_on_step_end": after_step,
@@ -249,7 +250,8 @@ def _kind(files: Files, library: Any) -> Any:
 
 
 def _pipeline(files: Files, options: Options, placement: Placement, library: Any) -> Any:
-    code = {"trust_remote_code": True} if options.trust_remote_code else {}
+    more: dict[str, Any] = {"trust_remote_code": True} if options.trust_remote_code else {}
+    more |= dict.fromkeys(files.without)
     with quiet(library), quiet(transformers()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what it imports of its own libraries
         try:
@@ -258,7 +260,7 @@ def _pipeline(files: Files, options: Options, placement: Placement, library: Any
                 dtype=placement.torch_dtype,
                 use_safetensors=None if options.allow_pickle else True,
                 local_files_only=True,
-                **code,
+                **more,
             )
         except Exception as error:
             first = str(error).partition("\n")[0]

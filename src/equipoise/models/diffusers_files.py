@@ -44,6 +44,11 @@ class Files:
     weights_sha256: str
     revision: str | None
 
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Parts that the pipeline was saved without, such as a third text encoder."""
+        return tuple(part for part, given in self.index.items() if given == [None, None])
+
 
 def find_pipeline(asked: str, options: Options) -> Files:
     """Find the files of a pipeline: in a folder, in the local cache, or on the hub.

@@ -1,0 +1,169 @@
+"""Tiny random pipelines of diffusers, written as `save_pretrained` writes them."""
+
+from pathlib import Path
+from typing import Any
+
+from model_checkpoints import byte_level_vocabulary
+
+SEED = 20
+
+
+def _tokenizer(length: int = 24) -> Any:
+    from transformers import CLIPTokenizer
+
+    vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
+    return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
+
+
+def _text(tokenizer: Any, kind: str = "CLIPTextModel") -> Any:
+    import torch
+    import transformers
+
+    torch.manual_seed(SEED)
+    config = transformers.CLIPTextConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=tokenizer.model_max_length,
+        projection_dim=16,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=1,
+    )
+    return getattr(transformers, kind)(config).eval()
+
+
+def _vae(channels: int = 4) -> Any:
+    import torch
+    from diffusers import AutoencoderKL
+
+    torch.manual_seed(SEED)
+    return AutoencoderKL(
+        down_block_types=("DownEncoderBlock2D",) * 2,
+        up_block_types=("UpDecoderBlock2D",) * 2,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        latent_channels=channels,
+        norm_num_groups=4,
+        sample_size=16,
+        shift_factor=0.0,
+    ).eval()
+
+
+def _unet(down: str, up: str, mid: str) -> Any:
+    import torch
+    from diffusers import UNet2DConditionModel
+
+    torch.manual_seed(SEED)
+    return UNet2DConditionModel(
+        sample_size=8,
+        down_block_types=(down,) * 2,
+        mid_block_type=mid,
+        up_block_types=(up,) * 2,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        norm_num_groups=4,
+        cross_attention_dim=16,
+        attention_head_dim=4,
+    ).eval()
+
+
+def _stable_diffusion(
+    folder: Path, unet: Any, *, scheduler: Any = None, checker: Any = None
+) -> Path:
+    from diffusers import PNDMScheduler, StableDiffusionPipeline
+    from transformers import CLIPImageProcessorPil
+
+    tokenizer = _tokenizer()
+    size = {"height": 32, "width": 32}
+    extractor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=size)
+    StableDiffusionPipeline(
+        vae=_vae(),
+        text_encoder=_text(tokenizer),
+        tokenizer=tokenizer,
+        unet=unet,
+        scheduler=scheduler
+        or PNDMScheduler(
+            beta_start=0.00085,
+            beta_end=0.012,
+            beta_schedule="scaled_linear",
+            skip_prk_steps=True,
+            steps_offset=1,
+        ),
+        safety_checker=checker,
+        feature_extractor=None if checker is None else extractor,
+        requires_safety_checker=checker is not None,
+    ).save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def stable_diffusion(folder: Path, *, checker: Any = None) -> Path:
+    """As Stable Diffusion 1.x: its parts, its scheduler."""
+    unet = _unet("CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn")
+    return _stable_diffusion(folder, unet, checker=checker)
+
+
+def without_cross_attention(folder: Path) -> Path:
+    """A pipeline whose denoiser never looks at the text."""
+    return _stable_diffusion(folder, _unet("DownBlock2D", "UpBlock2D", "UNetMidBlock2D"))
+
+
+def safety_checker(*, strict: bool) -> Any:
+    """One that refuses everything, or nothing."""
+    import torch
+    from diffusers.pipelines.stable_diffusion.safety_checker import StableDiffusionSafetyChecker
+    from transformers import CLIPConfig
+
+    torch.manual_seed(SEED)
+    tower = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+    tower |= {"num_attention_heads": 2}
+    config = CLIPConfig(
+        text_config=tower | {"vocab_size": 10},
+        vision_config=tower | {"image_size": 32, "patch_size": 8},
+        projection_dim=8,
+    )
+    checker = StableDiffusionSafetyChecker(config).eval()
+    with torch.no_grad():
+        checker.concept_embeds_weights.fill_(-2.0 if strict else 2.0)
+    return checker
+
+
+def stable_diffusion_3(folder: Path) -> Path:
+    """A transformer that attends to texts and image together, as Stable Diffusion 3 does."""
+    import torch
+    from diffusers import (
+        FlowMatchEulerDiscreteScheduler,
+        SD3Transformer2DModel,
+        StableDiffusion3Pipeline,
+    )
+
+    tokenizer = _tokenizer()
+    torch.manual_seed(SEED)
+    transformer = SD3Transformer2DModel(
+        sample_size=8,
+        patch_size=1,
+        in_channels=4,
+        num_layers=1,
+        attention_head_dim=8,
+        num_attention_heads=2,
+        joint_attention_dim=32,
+        caption_projection_dim=16,
+        pooled_projection_dim=32,
+        out_channels=4,
+    ).eval()
+    StableDiffusion3Pipeline(
+        transformer=transformer,
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_vae(),
+        text_encoder=_text(tokenizer, "CLIPTextModelWithProjection"),
+        tokenizer=tokenizer,
+        text_encoder_2=_text(tokenizer, "CLIPTextModelWithProjection"),
+        tokenizer_2=tokenizer,
+        text_encoder_3=None,
+        tokenizer_3=None,
+        image_encoder=None,
+        feature_extractor=None,
+    ).save_pretrained(folder, safe_serialization=True)
+    return folder

@@ -1,0 +1,295 @@
+"""Pipelines of diffusers: loaded safely, the same image for the same seed, refusals told."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from diffusion_checkpoints import (
+    safety_checker,
+    stable_diffusion,
+    stable_diffusion_3,
+    without_cross_attention,
+)
+from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.models.generators import (
+    ControlledGenerator,
+    ImageGenerator,
+    Sampling,
+    load_generator,
+)
+
+SAMPLING = Sampling(steps=3, guidance=3.0)
+PROMPTS = ["a red dog", "a cat", "", "a red dog"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return stable_diffusion(tmp_path_factory.mktemp("diffusers") / "sd")
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Path) -> ImageGenerator:
+    return load_generator(f"diffusers:{checkpoint}", device="cpu")
+
+
+def test_what_is_told_of_it(model: ImageGenerator, checkpoint: Path) -> None:
+    assert isinstance(model, ControlledGenerator)
+    info = model.info
+    assert info.name == f"diffusers:{checkpoint}"
+    assert (info.family, info.device, info.dtype) == ("StableDiffusionPipeline", "cpu", "float32")
+    assert {"model_index.json", "unet/config.json", "tokenizer/tokenizer.json"} <= {*info.files}
+    weights = [name for name in info.files if name.endswith(".safetensors")]
+    assert sorted(weights) == [
+        "text_encoder/model.safetensors",
+        "unet/diffusion_pytorch_model.safetensors",
+        "vae/diffusion_pytorch_model.safetensors",
+    ]
+    assert info.preprocessing == {"scheduler": "PNDMScheduler", "safety_checker": False}
+
+
+def test_an_image_depends_on_its_prompt_and_seed_alone(model: ImageGenerator) -> None:
+    together = model.generate(PROMPTS, seeds=[1, 1, 2, 3], sampling=SAMPLING)
+    alone = [
+        model.generate([prompt], seeds=[seed], sampling=SAMPLING)[0]
+        for prompt, seed in zip(PROMPTS, [1, 1, 2, 3], strict=True)
+    ]
+    for one, other in zip(together, alone, strict=True):
+        assert one is not None
+        assert other is not None
+        assert (one.shape, one.dtype) == ((16, 16, 3), np.uint8)
+        assert np.abs(one.astype(int) - other).max() <= 1
+    assert np.abs(together[0].astype(int) - together[3]).max() > 10
+
+
+def test_sampling_changes_the_image(model: ImageGenerator) -> None:
+    def made(**more: object) -> np.ndarray:
+        sampling = Sampling(**({"steps": 3, "guidance": 3.0} | more))
+        image = model.generate(["a dog"], seeds=[1], sampling=sampling)[0]
+        assert image is not None
+        return image.astype(int)
+
+    first = made()
+    assert np.array_equal(first, made())
+    for more in ({"steps": 4}, {"guidance": 9.0}, {"negative_prompt": "cat"}):
+        assert np.abs(first - made(**more)).max() > 0
+    assert made(height=32, width=24).shape == (32, 24, 3)
+
+
+def test_batches_are_cut_by_the_size_of_images(model: ImageGenerator) -> None:
+    assert isinstance(model, ControlledGenerator)
+    assert model.room(Sampling()) == 64
+    assert model.room(Sampling(height=512, width=512)) == 2
+    assert model.room(Sampling(height=2048, width=2048)) == 1
+
+
+def test_prompts_longer_than_the_model_reads_are_cut(model: ImageGenerator) -> None:
+    long = "dog " * 30
+    assert isinstance(model, ControlledGenerator)
+    assert {len(tokens) for tokens in model.tokens(["a", long])} == {24}
+    assert model.generate([long], seeds=[1], sampling=SAMPLING)[0] is not None
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_the_safety_checker_hides_is_refused(strict: bool, tmp_path: Path) -> None:
+    folder = stable_diffusion(tmp_path / "sd", checker=safety_checker(strict=strict))
+    model = load_generator(f"diffusers:{folder}", device="cpu")
+    assert model.info.preprocessing["safety_checker"] is True
+    made = model.generate(["a", "b"], seeds=[1, 2], sampling=SAMPLING)
+    assert [image is None for image in made] == [strict, strict]
+
+
+def test_numbers_that_are_no_image(checkpoint: Path) -> None:
+    import torch
+
+    model = load_generator(f"diffusers:{checkpoint}", device="cpu")
+    with torch.no_grad():
+        model.pipeline.vae.decoder.conv_out.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match="gave NaN or infinity for 'a'. To do: dtype: float32.$"):
+        model.generate(["a"], seeds=[1], sampling=SAMPLING)
+
+
+def test_what_the_library_raises_is_translated(model: ImageGenerator) -> None:
+    with pytest.raises(ModelError, match="^diffusers:.*/sd failed: ValueError: text input must be"):
+        model.generate([3], seeds=[1], sampling=SAMPLING)  # type: ignore[list-item]
+
+
+def test_another_pipeline_makes_images_and_cannot_be_controlled(tmp_path: Path) -> None:
+    folder = stable_diffusion_3(tmp_path / "sd3")
+    model = load_generator(f"diffusers:{folder}", device="cpu")
+    assert model.info.family == "StableDiffusion3Pipeline"
+    made = model.generate(["a dog", "a cat"], seeds=[1, 2], sampling=SAMPLING)
+    assert [image.shape for image in made if image is not None] == [(16, 16, 3)] * 2
+    assert isinstance(model, ControlledGenerator)
+    with pytest.raises(
+        ModelError,
+        match=r"sd3 \(StableDiffusion3Pipeline\) has no cross-attention of its own that a set can "
+        r"share: its denoiser is a SD3Transformer2DModel\. To do: use Stable Diffusion 1\.x or "
+        r"2\.x, or generate prompts without sets\.$",
+    ):
+        model.check_control()
+
+
+def test_a_denoiser_that_does_not_see_the_text_cannot_be_controlled(tmp_path: Path) -> None:
+    model = load_generator(f"diffusers:{without_cross_attention(tmp_path / 'sd')}", device="cpu")
+    assert isinstance(model, ControlledGenerator)
+    with pytest.raises(ModelError, match="its denoiser is a UNet2DConditionModel"):
+        model.check_control()
+
+
+def copied(checkpoint: Path, folder: Path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(checkpoint, folder / "copy"))
+
+
+def test_a_copy_has_the_same_key_and_another_weight_another(
+    checkpoint: Path, model: ImageGenerator, tmp_path: Path
+) -> None:
+    copy = copied(checkpoint, tmp_path)
+    assert load_generator(f"diffusers:{copy}", device="cpu").info.key == model.info.key
+    config = copy / "scheduler" / "scheduler_config.json"
+    config.write_text(config.read_text().replace("0.012", "0.013"))
+    assert load_generator(f"diffusers:{copy}", device="cpu").info.key != model.info.key
+
+
+def test_pickles_are_refused_unless_allowed(checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    copy = copied(checkpoint, tmp_path)
+    safe = copy / "unet" / "diffusion_pytorch_model.safetensors"
+    torch.save(load_file(safe), safe.with_suffix(".bin"))
+    safe.unlink()
+    with pytest.raises(ModelError, match=r"copy \(unet\) has its weights only as pickles"):
+        load_generator(f"diffusers:{copy}", device="cpu")
+    assert load_generator(f"diffusers:{copy}", device="cpu", allow_pickle=True)
+
+
+@pytest.mark.parametrize("part", ["_class_name", "unet"])
+def test_code_of_a_checkpoint_is_refused(part: str, checkpoint: Path, tmp_path: Path) -> None:
+    copy = copied(checkpoint, tmp_path)
+    (copy / "own.py").write_text("raise SystemExit('it ran')\n")
+    index = json.loads((copy / "model_index.json").read_text()) | {part: ["own", "Own"]}
+    (copy / "model_index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelError, match="brings Python code of its own .*, which would be run"):
+        load_generator(f"diffusers:{copy}", device="cpu")
+
+
+BROKEN = {
+    "holds no model_index.json. To do: name a folder that save_pretrained of a pipeline": (
+        "model_index.json",
+        None,
+    ),
+    "model_index.json is not valid JSON": ("model_index.json", "{"),
+    "model_index.json names no pipeline": ("model_index.json", "[]"),
+    "cannot be loaded: ": ("unet/diffusion_pytorch_model.safetensors", "not weights"),
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_checkpoints_that_cannot_be_used(message: str, checkpoint: Path, tmp_path: Path) -> None:
+    copy = copied(checkpoint, tmp_path)
+    name, text = BROKEN[message]
+    if text is None:
+        (copy / name).unlink()
+    else:
+        (copy / name).write_text(text)
+    with pytest.raises(ModelError, match=message):
+        load_generator(f"diffusers:{copy}", device="cpu")
+
+
+def test_a_pipeline_that_makes_no_images_of_texts(checkpoint: Path, tmp_path: Path) -> None:
+    copy = copied(checkpoint, tmp_path)
+    index = json.loads((copy / "model_index.json").read_text())
+    (copy / "model_index.json").write_text(json.dumps(index | {"_class_name": "DDPMPipeline"}))
+    with pytest.raises(ModelError, match="cannot be loaded: .*DDPMPipeline"):
+        load_generator(f"diffusers:{copy}", device="cpu")
+
+
+def test_names_that_name_nothing(checkpoint: Path) -> None:
+    for name in ("sd", "hf:sd", "diffusers:", ""):
+        with pytest.raises(
+            ModelError,
+            match=r"names no model that makes images. A name is a prefix and what it loads: "
+            r"diffusers:…, python:…\.$",
+        ):
+            load_generator(name)
+    with pytest.raises(ModelError, match="has no revision 'main'"):
+        load_generator(f"diffusers:{checkpoint}", revision="main")
+    with pytest.raises(ModelError, match="There is no folder a b, and it is no hub id"):
+        load_generator("diffusers:a b")
+
+
+def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub
+
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    with pytest.raises(
+        ModelError,
+        match=r"owner/name at revision v1 is no folder here.*diffusers:path/to/folder",
+    ):
+        load_generator("diffusers:owner/name", revision="v1")
+
+
+def test_what_is_fetched_of_a_hub(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import shutil
+
+    import huggingface_hub
+
+    commit = tmp_path / ("ab" * 20)
+    shutil.copytree(checkpoint, commit)
+    asked: dict[str, object] = {}
+
+    def download(name: str, **how: object) -> str:
+        asked.update(how, name=name)
+        return str(commit)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    found = load_generator("diffusers:owner/name", device="cpu", revision="v1")
+    assert found.info.revision == "ab" * 20
+    assert (asked["name"], asked["revision"]) == ("owner/name", "v1")
+    assert asked["ignore_patterns"] == ["*.fp16*", "*non_ema*"]
+    patterns = asked["allow_patterns"]
+    assert isinstance(patterns, list)
+    assert "*/diffusion_pytorch_model.safetensors" in patterns
+    assert not [pattern for pattern in patterns if pattern.endswith((".bin", ".py", ".ckpt"))]
+
+
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "diffusers", None)
+    with pytest.raises(
+        MissingExtraError,
+        match=r"diffusers is not installed. To do: pip install 'equipoise\[diffusers\]'.",
+    ):
+        load_generator("diffusers:somewhere")
+
+
+def test_factories_of_the_user() -> None:
+    made = load_generator("python:generator_models:swatches")
+    assert made.info.family == "swatches"
+    with pytest.raises(ModelError, match="slow_means made a Means, which makes no images"):
+        load_generator("python:picture_models:slow_means")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, "steps is 0; expected 1 or more"),
+        ({"guidance": -1.0}, "guidance is -1.0; expected a number from 0"),
+        ({"guidance": float("nan")}, "guidance is nan; expected a number from 0"),
+        ({"height": 100}, "height is 100; expected a multiple of 8, in pixels"),
+        ({"width": 0}, "width is 0; expected a multiple of 8, in pixels"),
+    ],
+)
+def test_sampling_out_of_range(settings: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Sampling(**settings)
