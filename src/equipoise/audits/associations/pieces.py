@@ -51,6 +51,8 @@ class Question:
     resampling : Resampling or None
     seed : int
     level : float
+    audit : str
+        Kind of audit that asks.
     """
 
     index: int
@@ -60,6 +62,7 @@ class Question:
     resampling: Resampling | None
     seed: int
     level: float
+    audit: str = AUDIT
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -75,7 +78,7 @@ class Question:
     def place(self, space: Space, modality: str = "") -> Place:
         """Return where a number of a model was measured."""
         version = ", ".join(part for part in (modality, self.asked.version) if part) or "default"
-        return Place(AUDIT, space.model, self.asked.group_text, version, self.level)
+        return Place(self.audit, space.model, self.asked.group_text, version, self.level)
 
 
 @dataclass(frozen=True)

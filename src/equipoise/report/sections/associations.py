@@ -31,6 +31,8 @@ def leaning(result: AuditResult) -> Section | None:
         finding
         for finding in result.findings
         if finding.metric in _SCORES
+        # Audits of generated images say who leans in a section of their own.
+        and finding.audit != "text_to_image"
         and not math.isnan(finding.value)
         and not finding.reason.startswith(_REPEATS)
     ]
@@ -40,17 +42,18 @@ def leaning(result: AuditResult) -> Section | None:
     if not split:
         return None
     ordered = sorted(split.items(), key=lambda item: _SCORES.index(item[0][0]))
-    plots = [_forest(result, *key, panel) for key, panel in ordered[:MOST_PANELS]]
+    plots = [forest(result, *key, panel) for key, panel in ordered[:MOST_PANELS]]
     return Section(
         "leaning",
         "Who leans to whom",
-        (Words((_HOW,), "note"), Grid(tuple(plots)), *_summaries(result)),
+        (Words((_HOW,), "note"), Grid(tuple(plots)), *summaries(result)),
     )
 
 
-def _forest(
+def forest(
     result: AuditResult, metric: str, groups: str, model: str, found: Sequence[Finding]
 ) -> Chart:
+    """Return the scores of targets over their chance bands, the largest of many."""
     categories = {row["target"]: row["category"] for row in rows(result, "target_categories")}
     size: dict[str, float] = {}
     for finding in found:
@@ -118,7 +121,8 @@ def _forest_table(name: str, found: Sequence[Finding], categories: Mapping[str, 
     return Table.of(name, columns, cells, source="findings")
 
 
-def _summaries(result: AuditResult) -> list[Block]:
+def summaries(result: AuditResult) -> list[Block]:
+    """Return mean and spread of scores by category and direction, folded away."""
     found = rows(result, "score_summaries")
     if not found:
         return []

@@ -1,0 +1,246 @@
+"""Whom images of neutral prompts show: shares, corrected, and held against those from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.audits.associations.pieces import Note, Piece, Row
+from equipoise.audits.findings import Draft, Place, whole, without_verdict
+from equipoise.audits.text_to_image.associating import AUDIT
+from equipoise.audits.text_to_image.designs import version_of
+from equipoise.audits.text_to_image.images import IMAGE
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family, GroupValue
+from equipoise.metrics.shares.average import mean_share_mad
+from equipoise.metrics.shares.confusion import Confusion
+from equipoise.metrics.shares.corrected import TRANSPORT, corrected_shares
+from equipoise.metrics.shares.gap import share_gap
+from equipoise.stats.resampling import Resampling
+
+if TYPE_CHECKING:
+    from equipoise.audits.text_to_image.config import Config
+    from equipoise.audits.text_to_image.config_shares import SharesConfig
+    from equipoise.audits.text_to_image.loading import TextToImageData
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One question about the images of a generator at one strength of guidance.
+
+    Attributes
+    ----------
+    share : SharesConfig
+    generator : str
+    guidance : float or None
+    config : Config
+    data : TextToImageData
+    confusion : Confusion or None
+        Of the labelled images, the same for all generators.
+    """
+
+    share: SharesConfig
+    generator: str
+    guidance: float | None
+    config: Config
+    data: TextToImageData = field(repr=False)
+    confusion: Confusion | None = field(repr=False)
+
+    @property
+    def version(self) -> str:
+        """How findings call it."""
+        return version_of(self.share.model or "answers", self.guidance)
+
+    @property
+    def place(self) -> Place:
+        """Where its numbers were measured."""
+        level = self.config.resampling.level
+        return Place(AUDIT, self.generator, self.share.of, self.version, level)
+
+    @property
+    def at(self) -> dict[str, Any]:
+        """Columns that say where a row was measured."""
+        return {"model": self.generator, "groups": self.share.of, "version": self.version}
+
+
+def questions(config: Config, data: TextToImageData) -> Iterator[Asked]:
+    """Yield every question about every generator at every strength of guidance."""
+    for share in config.shares:
+        confusion = confusion_of(share, data)
+        for generator, made in data.made.items():
+            for guidance in made.guidances:
+                yield Asked(share, generator, guidance, config, data, confusion)
+
+
+def confusion_of(share: SharesConfig, data: TextToImageData) -> Confusion | None:
+    """Count what was said of the labelled images; None where there are none."""
+    found = data.judged[share.of]
+    if found.true is None or found.said_of_labelled is None:
+        return None
+    counted, _ = Confusion.of_labels(
+        found.true, found.said_of_labelled, outcomes=tuple(share.classes)
+    )
+    return counted
+
+
+def shares(asked: Asked, resampling: Resampling | None) -> Iterator[Piece]:
+    """Measure the shares of every target."""
+    prompts = asked.config.prompts
+    found: dict[str, Estimate] = {}
+    for category, named in prompts.target_texts.items():
+        for target, texts in named.items():
+            estimate = _of_target(asked, target, texts, resampling)
+            yield from _states(asked, target, texts)
+            found[target] = estimate
+            yield from _found(asked, target, category, estimate)
+            yield from _against(asked, target, category, estimate)
+    if len(found) > 1 and any(one.estimable for one in found.values()):
+        mean = mean_share_mad(found)
+        yield _tested(whole(mean, asked.place, Family.COMPOSITE))
+    yield from _notes(asked)
+
+
+def _of_target(
+    asked: Asked, target: str, texts: tuple[str, ...], resampling: Resampling | None
+) -> Estimate:
+    made, share = asked.data.made[asked.generator], asked.share
+    rows = made.rows(texts, asked.guidance)
+    rows = rows[made.state[rows] == IMAGE]
+    return corrected_shares(
+        asked.data.judged[share.of].said[asked.generator][rows],
+        asked.confusion,
+        classes=share.asked,
+        aside=share.no_person,
+        units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
+        max_condition=share.max_condition,
+        min_labelled=share.min_labelled,
+        resampling=resampling,
+        rng=asked.config.resampling.seed,
+        name=target,
+    )
+
+
+def by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
+    """Return one kind of share of every class."""
+    return tuple(
+        GroupValue(one.subject, (one.subject,), one.n, one.value, one.low, one.high)
+        for one in estimate.parts
+        if one.metric == metric
+    )
+
+
+def _found(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Piece]:
+    by_group = by_class(estimate, "corrected_share")
+    what = "corrected share" if asked.confusion is not None else "share"
+    draft = whole(estimate, asked.place, Family.LEAF, by_group=by_group, about=target, shows=what)
+    yield _tested(replace(draft, finding=replace(draft.finding, subject=target)))
+    raw = {one.group: one for one in by_class(estimate, "raw_share")}
+    outside = asked.data.outside.get(asked.share.of)
+    known = None if outside is None else outside.by_target.get(target)
+    target_shares = _outside_shares(known, asked.share.asked)
+    for one in by_group:
+        said = raw[one.group]
+        yield Row(
+            "shares",
+            {
+                **asked.at, "target": target, "category": category, "class": one.group,
+                "guidance": _number(asked.guidance), "images": one.n,
+                "share": one.value, "low": one.low, "high": one.high,
+                "raw": said.value, "raw_low": said.low, "raw_high": said.high,
+                "outside": target_shares.get(one.group, math.nan),
+                "outside_name": "" if outside is None else outside.name,
+                "corrected": asked.confusion is not None, "reason": estimate.reason,
+            },
+        )  # fmt: skip
+
+
+def _outside_shares(known: Any, classes: tuple[str, ...]) -> dict[str, float]:
+    if known is None:
+        return {}
+    if isinstance(known, str):
+        return dict.fromkeys(classes, 1.0 / len(classes))
+    total = sum(known[one] for one in classes)
+    return {one: known[one] / total for one in classes}
+
+
+def _against(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Piece]:
+    outside = asked.data.outside.get(asked.share.of)
+    if outside is None or target not in outside.by_target:
+        return
+    known = outside.by_target[target]
+    gap = share_gap(estimate, known if isinstance(known, str) else dict(known))
+    draft = whole(gap, asked.place, Family.LEAF, by_group=by_class(estimate, "corrected_share"))
+    told = replace(draft.finding, subject=target, direction=_direction(gap, outside.name))
+    yield _tested(replace(draft, finding=told))
+    for part in gap.parts:
+        yield Row(
+            "share_gaps",
+            {
+                **asked.at, "target": target, "category": category, "class": part.subject,
+                "outside_name": outside.name, "difference": part.value, "low": part.low,
+                "high": part.high, "p_value": part.p_value, "n": part.n, "reason": part.reason,
+            },
+        )  # fmt: skip
+
+
+def _direction(gap: Estimate, name: str) -> str:
+    """Say which class is shown more or less often than outside."""
+    known = [one for one in gap.parts if not math.isnan(one.value)]
+    if not known:
+        return ""
+    most = max(known, key=lambda one: abs(one.value))
+    how = "more" if most.value > 0 else "less"
+    points = round(100 * abs(most.value), 1)
+    return f"{most.subject} is shown {how} often than {name} say, by {points:g} points"
+
+
+def _tested(draft: Draft) -> Draft:
+    """Describe a number that no chance level was drawn for."""
+    finding = draft.finding
+    if not math.isnan(finding.value) and math.isnan(finding.p_value):
+        return without_verdict(draft, finding.reason or "no resampling was asked for")
+    return draft
+
+
+def _states(asked: Asked, target: str, texts: tuple[str, ...]) -> Iterator[Piece]:
+    made = asked.data.made[asked.generator]
+    rows = made.rows(texts, asked.guidance)
+    said = asked.data.judged[asked.share.of].said[asked.generator][rows]
+    states = [
+        state if state != IMAGE else ("not judged" if one is None else str(one))
+        for state, one in zip(made.state[rows].tolist(), said.tolist(), strict=True)
+    ]
+    for name, count in zip(*np.unique(states, return_counts=True), strict=True):
+        yield Row(
+            "image_states",
+            {**asked.at, "target": target, "state": str(name), "count": int(count)},
+        )
+
+
+def _notes(asked: Asked) -> Iterator[Note]:
+    if asked.confusion is None:
+        yield Note(
+            f"Shares of {asked.share.of} are as the classifier says: without labelled images its "
+            "errors are not corrected."
+        )
+        return
+    rates = [
+        f"{name} {rate:.0%}"
+        for name, rate in zip(
+            asked.confusion.classes, asked.confusion.accuracy.tolist(), strict=True
+        )
+    ]
+    yield Note(
+        f"Shares of {asked.share.of} are corrected by {int(asked.confusion.labelled.sum())} "
+        f"labelled images, of which are named right: {', '.join(rates)}; the condition number is "
+        f"{asked.confusion.condition:.3g}. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
+        "where labelled images are of another style, shares are biased and no interval says so."
+    )
+
+
+def _number(guidance: float | None) -> float:
+    return math.nan if guidance is None else guidance
