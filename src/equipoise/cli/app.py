@@ -13,7 +13,8 @@ from typing import NoReturn
 import click
 
 from equipoise import __version__
-from equipoise.cli.failures import describe, silence_stdout
+from equipoise.cli.failures import Terminated, describe, silence_stdout
+from equipoise.cli.terminal import keep_stdout
 
 _COMMANDS = (
     "demo",
@@ -23,6 +24,7 @@ _COMMANDS = (
     "report",
     "compare",
     "check",
+    "augment",
     "metrics",
     "planted",
 )
@@ -46,7 +48,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 or 143 interrupted.",
 )
 @click.version_option(__version__, prog_name="equipoise")
 def app() -> None:
@@ -61,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     arguments : sequence of str, optional
         `sys.argv[1:]` unless given.
     """
+    keep_stdout()
     sys.exit(run([*(sys.argv[1:] if arguments is None else arguments)]))
 
 
@@ -121,4 +124,4 @@ def _restore(previous: object) -> None:
 
 
 def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a handler's signature
-    raise SystemExit(128 + number)
+    raise Terminated

@@ -32,7 +32,7 @@ class Row:
     before, after, difference, low, high : float
         Means; after less before, with its 95 % interval.
     p_value, q_value : float
-        Against no difference; q over all numbers of all recipes.
+        Against no difference; q over all recipes.
     test : str
     floor : float
         The same number of a model without the bias, where one was given; NaN without.
@@ -109,17 +109,21 @@ def assessed(
     Returns
     -------
     tuple of Row
-        q-values after Benjamini and Hochberg, over all of them.
+        Biases of all recipes, then what they can do; q-values after Benjamini and Hochberg, over
+        all rows of either.
     """
-    rows = [
-        row
-        for recipe, found in after.items()
-        for row in (*_biases(recipe, before, found, floor, seed), *_utilities(
-            recipe, before, found, floor, seed
-        ))
-    ]  # fmt: skip
+    biases = [
+        row for name, found in after.items() for row in _biases(name, before, found, floor, seed)
+    ]
+    utilities = [
+        row for name, found in after.items() for row in _utilities(name, before, found, floor, seed)
+    ]
+    return tuple(_corrected(biases) + _corrected(utilities))
+
+
+def _corrected(rows: list[Row]) -> list[Row]:
     q_values = benjamini_hochberg([row.p_value for row in rows]).tolist()
-    return tuple(replace(row, q_value=q) for row, q in zip(rows, q_values, strict=True))
+    return [replace(row, q_value=q) for row, q in zip(rows, q_values, strict=True)]
 
 
 def _biases(

@@ -112,7 +112,7 @@ def group_directions(
     turned: Floats = np.linalg.svd(rows, full_matrices=False)[2][:wanted]
     # The sign of a singular vector is the library's; the largest part is positive.
     largest = np.abs(turned).argmax(axis=1)
-    return turned * np.sign(turned[np.arange(wanted), largest])[:, None]
+    return np.asarray(turned * np.sign(turned[np.arange(wanted), largest])[:, None])
 
 
 def _means(unit: Floats, values: Sequence[Mapping[str, str]]) -> dict[str, dict[str, Floats]]:

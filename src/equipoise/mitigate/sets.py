@@ -13,8 +13,6 @@ from equipoise.core.errors import InputError
 
 Objects = npt.NDArray[np.object_]
 
-_COLUMNS = ("subject", "set", "caption")
-
 
 @dataclass(frozen=True)
 class SubjectTexts:
@@ -112,7 +110,9 @@ def joined(parts: Sequence[ImageSets]) -> ImageSets:
     """Return the images of several parts as one; they have the same attributes."""
     return ImageSets(
         Several(tuple(one.images for one in parts)),
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in _COLUMNS),
+        np.concatenate([one.subject for one in parts]),
+        np.concatenate([one.set for one in parts]),
+        np.concatenate([one.caption for one in parts]),
         {
             name: np.concatenate([one.attributes[name] for one in parts])
             for name in parts[0].attributes

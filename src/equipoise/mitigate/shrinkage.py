@@ -155,5 +155,5 @@ class Vectors:
 
 def shrinking(covariance: Floats, strength: float) -> Floats:
     """Return the matrix (I + strength · C)⁻¹, which is symmetric."""
-    found: Floats = np.linalg.inv(np.eye(len(covariance)) + strength * covariance)
-    return (found + found.T) / 2.0
+    found = np.linalg.inv(np.eye(len(covariance)) + strength * covariance).astype(np.float64)
+    return np.asarray((found + found.T) / 2.0)

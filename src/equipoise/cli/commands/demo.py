@@ -13,7 +13,11 @@ from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
 if TYPE_CHECKING:
     from equipoise.core import AuditResult
 
-_DEFAULT = {"colours": Path("runs", "demo"), "scenes": Path("runs", "demo-scenes")}
+_DEFAULT = {
+    "colours": Path("runs", "demo"),
+    "scenes": Path("runs", "demo-scenes"),
+    "mitigation": Path("runs", "demo-mitigation"),
+}
 
 
 @click.command("demo")
@@ -22,13 +26,14 @@ _DEFAULT = {"colours": Path("runs", "demo"), "scenes": Path("runs", "demo-scenes
     type=click.Choice([*_DEFAULT]),
     default="colours",
     show_default=True,
-    help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers.",
+    help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers. "
+    "mitigation: every recipe tried on a CLIP of the scenes; some minutes.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where to write it [default: runs/demo; of scenes runs/demo-scenes].",
+    help="Where to write it [default: runs/demo; of others runs/demo-WORLD].",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the runs that lie there.")
 @json_option
@@ -41,6 +46,8 @@ def command(world: str, out: Path | None, overwrite: bool, as_json: bool) -> Non
     run, replaced = out or _DEFAULT[world], overwrite or out is None
     if world == "scenes":
         _scenes(run, overwrite=replaced, as_json=as_json)
+    elif world == "mitigation":
+        _mitigation(run, overwrite=replaced, as_json=as_json)
     else:
         _colours(run, overwrite=replaced, as_json=as_json)
 
@@ -60,6 +67,19 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     else:
         _show_planted(result)
         show_end(result, run)
+
+
+def _mitigation(run: Path, *, overwrite: bool, as_json: bool) -> None:
+    from equipoise import report
+    from equipoise.cli.commands.mitigate import show
+    from equipoise.cli.mitigation_world import demonstrated
+    from equipoise.evidence import new_run
+
+    with new_run(run, overwrite=overwrite) as folder:
+        with Steps() as progress:
+            result = demonstrated(progress=progress)
+        report.write(result, folder)
+    show(result, run, as_json=as_json)
 
 
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
