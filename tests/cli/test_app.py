@@ -1,6 +1,7 @@
 """The command as a whole: help, lazy loading, and every way in which it can fail."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -210,7 +211,7 @@ main(["audit", "c.yaml", "--out", "runs/one"])
     ("number", "code", "said"),
     [
         (signal.SIGINT, 130, b"interrupted; nothing half-written is left\n"),
-        (signal.SIGTERM, 143, b""),
+        (signal.SIGTERM, 143, b"interrupted; nothing half-written is left\n"),
     ],
 )
 def test_an_interrupted_audit_leaves_nothing(
@@ -229,3 +230,21 @@ def test_an_interrupted_audit_leaves_nothing(
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (code, said)
     assert not (project / "runs").exists()
+
+
+NOISY = """
+import os
+from equipoise.cli.terminal import keep_stdout, say_json
+
+keep_stdout()
+os.write(1, b"Received Ctrl-C, shutting down execution engine\\n")
+say_json({"run": "one"})
+"""
+
+
+def test_what_a_library_writes_past_python_is_not_in_the_result() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NOISY], capture_output=True, env=environment(), check=True
+    )
+    assert json.loads(done.stdout) == {"run": "one"}
+    assert done.stderr == b"Received Ctrl-C, shutting down execution engine\n"

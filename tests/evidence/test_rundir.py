@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -224,3 +226,68 @@ def test_folders_made_for_a_run_that_failed_are_gone(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no"), new_run(tmp_path / "runs" / "two"):
         raise RuntimeError("no")
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["one"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from equipoise.evidence import new_run
+with new_run(Path(sys.argv[1])) as folder:
+    if sys.argv[2:]:
+        (folder / "half.txt").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    out, other = tmp_path / "slow", tmp_path / ".slower.0123abcd.partial"
+    other.mkdir()
+    (other / "half.txt").write_text("of another run")
+    for more in ([], ["half"], []):
+        call = [sys.executable, "-c", KILLED, out, *more]
+        assert subprocess.run(call, check=False).returncode == -9
+    assert len([*tmp_path.glob(".slow.*.partial")]) == 1
+    make(out)
+    assert left(tmp_path) == [".slower.0123abcd.partial", "slow"]
+
+
+def make_beside(out: Path) -> None:
+    with new_run(out) as first:
+        make(out, "second")
+        assert first.is_dir()
+        fill(first, "first")
+
+
+def test_a_run_at_work_is_left_alone(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    with pytest.raises(RunError, match="holds another run"):
+        make_beside(out)
+    assert (out / "manifest.json").read_text() == "second"
+    assert left(tmp_path) == ["one"]
+
+
+def test_a_run_that_was_moved_aside_is_put_back(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    make(out, "first")
+    out.rename(tmp_path / ".one.0123abcd.old")
+    (tmp_path / ".one.0123abcd.partial").mkdir()
+    fill(tmp_path / ".one.0123abcd.partial", "half")
+    assert "holds another run" in late_refusal(out)
+    assert (out / "manifest.json").read_text() == "first"
+    assert left(tmp_path) == ["one"]
+
+
+def late_refusal(out: Path) -> str:
+    """Return why a run was refused when it was to take its place."""
+    with pytest.raises(RunError) as raised:
+        make(out)
+    return str(raised.value)
+
+
+def test_a_run_that_was_replaced_is_removed(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    make(out, "new")
+    (tmp_path / ".one.0123abcd.old").mkdir()
+    fill(tmp_path / ".one.0123abcd.old", "old")
+    make(out, "newer", overwrite=True)
+    assert left(tmp_path) == ["one"]

@@ -48,7 +48,7 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 or 143 interrupted.",
+    epilog="Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="equipoise")
 def app() -> None:

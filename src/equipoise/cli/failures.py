@@ -11,8 +11,12 @@ import click
 
 from equipoise.cli.terminal import printable
 
-ERROR, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+ERROR, INTERRUPTED, PIPE_CLOSED, TERMINATED = 2, 130, 141, 143
 _DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
+
+
+class Terminated(KeyboardInterrupt):
+    """A polite kill: it ends a command as Ctrl-C does, and leaves what Ctrl-C leaves."""
 
 
 def describe(error: BaseException) -> tuple[str, int]:
@@ -26,7 +30,8 @@ def describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, SystemExit):
         return "", error.code if isinstance(error.code, int) else ERROR
     if isinstance(error, KeyboardInterrupt):
-        return str(error) or "interrupted; nothing half-written is left", INTERRUPTED
+        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        return str(error) or "interrupted; nothing half-written is left", code
     if isinstance(error, click.Abort):
         return "stopped; nothing was written", INTERRUPTED
     if isinstance(error, BrokenPipeError):

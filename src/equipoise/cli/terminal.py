@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 import threading
@@ -31,6 +32,24 @@ _WAIT = 2.0
 _MANY = 100
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def keep_stdout() -> None:
+    """Keep stdout for results: what a library writes past Python goes to stderr.
+
+    Daft does, where it sees Ctrl-C, and would break the JSON that a program reads.
+    """
+    stream = sys.stdout
+    try:
+        if stream.fileno() != 1:
+            return
+        stream.flush()
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError, AttributeError):
+        return
+    lines = 1 if os.isatty(own) else -1
+    sys.stdout = os.fdopen(own, "w", lines, encoding=stream.encoding, errors=stream.errors)
 
 
 def printable(text: object) -> str:

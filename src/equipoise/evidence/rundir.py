@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from equipoise.core.errors import RunError
+from equipoise.evidence.leftovers import made, sweep
 
 _TROUBLE = {
     errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",
@@ -35,7 +36,8 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Make a run directory that appears when it is whole, and only then.
 
     Yields a hidden directory beside `out` to write into. It becomes `out` when the block ends,
-    and is removed when the block fails or is interrupted.
+    and is removed when the block fails or is interrupted. What a run of this name left that was
+    killed, and could not remove its own, is removed first.
 
     Parameters
     ----------
@@ -56,11 +58,12 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         with _translated(out, partial, target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            partial.mkdir()
-            yield partial
-            _flush(partial)
-            _refuse(target, out, overwrite)
-            _replace(partial, target)
+            sweep(target)
+            with made(partial):
+                yield partial
+                _flush(partial)
+                _refuse(target, out, overwrite)
+                _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         _drop_empty(new)

@@ -51,8 +51,13 @@ def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world: P
     assert any(step.startswith("m, queries: ") for step, _, _ in told)
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_says_that_it_goes_on_and_does(
-    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals,
+    code: int,
+    world: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = written(world, retrieval() | {"extraction": {"part": 8}})
     arguments = ["audit", str(path), "--out", str(world / "run")]
@@ -64,11 +69,11 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(
             # Told from where the model runs; parts are written beside it.
             while not [*world.rglob("part-0*.parquet")]:
                 time.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     with monkeypatch.context() as patched:
         patched.setattr(Steps, "__call__", stop)
-        assert run(arguments) == 130
+        assert run(arguments) == code
     assert capsys.readouterr().err.endswith(
         f"interrupted; what the model said so far is kept in {world / 'evidence'}, and the same "
         "command goes on from there\n"

@@ -188,8 +188,9 @@ class Live:
         """Say, where a run is stopped, that nothing of what is done is lost."""
         try:
             yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
+        except KeyboardInterrupt as error:
+            # As the kind it is: the command line tells Ctrl-C from a polite kill.
+            raise type(error)(
                 f"interrupted; what the model said so far is kept in {self.store}, and the same "
                 "command goes on from there"
             ) from None
