@@ -25,6 +25,8 @@ from report.synthetic import (
     table,
 )
 
+PIXEL = b"\x89PNG\r\n\x1a\n"
+
 
 def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> AuditResult:
     """A recognition audit: many classes, many groups, two models."""
@@ -43,6 +45,7 @@ def many_classes(classes: int = 1000, groups: int = 23, *, seed: int = 3) -> Aud
             "groups group levels n usable note",
             [("perceived race", g, [g], 50 * classes, True, "") for g in group_names],
         ),
+        "gallery": table("section group caption image", [("Maps", "men", "one", PIXEL)]),
         "failures": table(
             "model on groups group stage n of",
             [

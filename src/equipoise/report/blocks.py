@@ -208,6 +208,39 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture inside the page.
+
+    Attributes
+    ----------
+    source : str
+        A data URI of a PNG or JPEG.
+    caption : str
+    """
+
+    source: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Pictures side by side, with what they share as a title.
+
+    Attributes
+    ----------
+    title : str
+    pictures : tuple of Picture
+    total : int
+        Pictures there were before the cut.
+    """
+
+    title: str
+    pictures: tuple[Picture, ...]
+    total: int
+    kind: Literal["gallery"] = "gallery"
+
+
+@dataclass(frozen=True)
 class Fold:
     """Blocks behind a summary."""
 
@@ -216,7 +249,7 @@ class Fold:
     kind: Literal["fold"] = "fold"
 
 
-Block = Table | Chart | Words | Heading | Facts | Code | Card | Grid | Fold
+Block = Table | Chart | Words | Heading | Facts | Code | Card | Grid | Gallery | Fold
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,84 @@
+"""Pictures of a result: embedded, capped, escaped, and nothing but pictures."""
+
+import base64
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Gallery, Heading, Words
+from equipoise.report.page import render
+from equipoise.report.sections.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
+from report.synthetic import faces
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+JPEG = b"\xff\xd8\xff\xe0" + b"0" * 40
+SCHEMA = pa.schema(
+    [("section", pa.string()), ("group", pa.string()), ("caption", pa.string()),
+     ("image", pa.binary())]
+)  # fmt: skip
+
+
+def with_pictures(*rows: dict[str, Any]) -> AuditResult:
+    found = faces()
+    filled = [{"section": "Maps", "group": "men", "caption": "one", "image": PNG} | r for r in rows]
+    table = pa.Table.from_pylist(filled, SCHEMA)
+    return replace(found, tables={**found.tables, "gallery": table})
+
+
+def blocks(result: AuditResult) -> list[Any]:
+    section = gallery(result)
+    assert section is not None
+    return [*section.blocks]
+
+
+def test_pictures_stand_under_their_section_and_group() -> None:
+    heading, men, women = blocks(with_pictures({}, {"group": "women", "image": JPEG}))
+    assert heading == Heading("Maps")
+    assert (men.title, women.title) == ("men", "women")
+    assert men.pictures[0].source == f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
+    assert women.pictures[0].source.startswith("data:image/jpeg;base64,/9j/")
+
+
+def test_the_page_embeds_them_and_its_policy_allows_nothing_else() -> None:
+    page = render(with_pictures({"caption": "<img src=x onerror=alert(1)>\u202e & more"}))
+    (source,) = re.findall(r'<figure><img src="([^"]*)"', page)
+    assert source.startswith("data:image/png;base64,")
+    assert "<img src=x onerror" not in page
+    assert "&lt;img src=x onerror=alert(1)&gt;\\u202e &amp; more" in page
+    assert "img-src data:;" in page
+
+
+def test_what_is_no_picture_or_too_large_is_left_out_and_counted() -> None:
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
+    large = PNG + b"0" * MOST_BYTES
+    found = blocks(with_pictures({"image": svg}, {"image": large}, {"image": None}, {}))
+    assert [len(one.pictures) for one in found if isinstance(one, Gallery)] == [1]
+    note = found[-1]
+    assert isinstance(note, Words)
+    assert note.items == ("3 are left out: no PNG or JPEG of up to 48 kB.",)
+
+
+def test_a_group_and_a_page_have_a_most() -> None:
+    rows = [{"group": f"g{index % 9}", "caption": str(index)} for index in range(9 * 20)]
+    found = [one for one in blocks(with_pictures(*rows)) if isinstance(one, Gallery)]
+    assert {len(one.pictures) for one in found} == {MOST_OF_GROUP}
+    assert sum(len(one.pictures) for one in found) == MOST
+    assert {one.total for one in found} == {20}
+    page = render(with_pictures(*rows))
+    assert page.count("<figure><img ") == MOST
+    assert "12 of 20 pictures are shown here; all are in" in page
+
+
+def test_without_pictures_there_is_no_section() -> None:
+    assert gallery(faces()) is None
+
+
+@pytest.mark.parametrize("caption", [None, ""])
+def test_a_caption_may_be_missing(caption: str | None) -> None:
+    assert blocks(with_pictures({"caption": caption}))[1].pictures[0].caption == ""
