@@ -70,7 +70,8 @@ def _verdict_lines(result: AuditResult) -> Iterable[str]:
     for model in models:
         own = [finding for finding in result.findings if finding.model == model]
         counted = ", ".join(f"{n} {verdict}" for verdict, n in _verdicts(own).items())
-        yield f"verdicts{f' of {model}' if len(models) > 1 else ''}: {counted}"
+        whose = f" of {model or 'no model'}" if len(models) > 1 else ""
+        yield f"verdicts{whose}: {counted}"
 
 
 def _overall(result: AuditResult) -> list[Finding]:

@@ -67,12 +67,12 @@ def pair_of(finding: Finding) -> Pair | None:
 
 
 def models_of(result: AuditResult) -> list[str]:
-    """Return the models in order of first appearance in the findings."""
+    """Return the models in order of first appearance in the findings, some of which have none."""
     names: dict[str, None] = {}
     for finding in result.findings:
         pair = pair_of(finding)
         names.update(dict.fromkeys((pair.first, pair.second) if pair else (finding.model,)))
-    return list(names)
+    return [name for name in names if name]
 
 
 def pair_sentence(finding: Finding, pair: Pair) -> str:

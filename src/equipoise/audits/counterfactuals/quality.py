@@ -18,6 +18,7 @@ from equipoise.metrics.quality.confusable import confusable_subjects, subject_ac
 from equipoise.metrics.quality.frechet import frechet_distance
 from equipoise.metrics.quality.labels import (
     ANY,
+    SHOWS,
     detector_precision,
     detector_recall,
     label_errors,
@@ -168,7 +169,7 @@ def _seen(estimate: Estimate, place: Place) -> Iterator[Draft]:
         return
     gaps = [one for one in parts(estimate, place) if one.finding.metric == estimate.metric]
     own = next((one.finding.by_group for one in gaps if one.finding.subject == ANY), ())
-    yield whole(estimate, place, Family.COMPOSITE, by_group=own, shows="label_error_rate")
+    yield whole(estimate, place, Family.COMPOSITE, by_group=own, shows=SHOWS)
     kinds = [one for one in gaps if one.finding.subject != ANY]
     for draft in kinds:
         yield (

@@ -28,6 +28,7 @@ STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
 """What people say of an image in Howard et al. 2024."""
 
 ANY = "any error"
+SHOWS = "share of images with an error"
 REFERENCE = "Howard et al. 2024, SocialCounterfactuals (people's labels); Wilson 1927"
 
 
@@ -120,7 +121,7 @@ def _named(estimate: Estimate, name: str, level: float) -> list[Part]:
         replace(
             one,
             metric="label_error_gap",
-            shows="label_error_rate",
+            shows=SHOWS,
             by_group=tuple(_widened(group, level) for group in one.by_group),
         )
         for one in estimate.parts

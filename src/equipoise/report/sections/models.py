@@ -42,7 +42,7 @@ def _wholes(result: AuditResult) -> Wholes:
     """Findings over all classes: per groups and version, by model and metric."""
     every: Wholes = {}
     for f in result.findings:
-        if not f.subject and f.family != Family.LEAF:
+        if f.model and not f.subject and f.family != Family.LEAF:
             every.setdefault((f.groups, f.version), {}).setdefault((f.model, f.metric), f)
     # A number without groups, such as accuracy, stands beside those of every grouping.
     grouped = {key: found for key, found in every.items() if key[0]}

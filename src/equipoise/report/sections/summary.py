@@ -24,11 +24,16 @@ def summary(result: AuditResult) -> Section | None:
     models = list(dict.fromkeys(finding.model for finding in result.findings))
     if not models:
         return None
+    said = [f"{one['recipe']} {one['conclusion']}." for one in rows(result, "mitigation_recipes")]
+    if said:
+        return Section("summary", "In short", (Words(tuple(said), "list"),))
     ordered = ranked(result.findings)
-    items = [
-        _statement(model, [finding for finding in ordered if finding.model == model])
-        for model in models[:MOST_MODELS]
-    ]
+    by_model = {model: [one for one in ordered if one.model == model] for model in models}
+    # Findings of no model, such as what people say, are told where there is something to tell.
+    if not any(one.verdict == Verdict.DISPARITY for one in by_model.get("", ())):
+        by_model.pop("", None)
+    models = [*by_model]
+    items = [_statement(model, by_model[model]) for model in models[:MOST_MODELS]]
     if len(models) > MOST_MODELS:
         items.append(f"{plural(len(models) - MOST_MODELS, 'further model')}: see below.")
     return Section("summary", "In short", (Words(tuple(items), "list"),))

@@ -26,7 +26,7 @@ def _question(result: AuditResult) -> str:
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = result.manifest.resolved.get("data", {})
     data = data if isinstance(data, dict) else {}
-    n = max((finding.n for finding in result.findings), default=0)
+    n = max((one.n for one in result.findings if one.model and one.groups), default=0)
     sets, subject = data.get("sets", "set"), data.get("subject", "subject")
     return (
         ("Images", f"{count(n)}, from {source(data)}"),

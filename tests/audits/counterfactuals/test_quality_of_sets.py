@@ -1,0 +1,274 @@
+"""The section on quality: what people say, reference images, poses, subjects told apart."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits, report
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core.finding import Family
+from equipoise.metrics import (
+    confusable_subjects,
+    detector_precision,
+    frechet_distance,
+    label_errors,
+    set_similarity,
+    subject_accuracy,
+)
+from equipoise.report.words import sentence
+
+SUBJECTS = ("chef", "nurse", "pilot")
+RACES, GENDERS = ("a", "b", "c"), ("man", "woman")
+LABELLED = 144
+
+
+def table(sets: int = 12) -> pl.DataFrame:
+    rows = [
+        {"subject": subject, "set": f"{subject}{number}", "race": race, "gender": gender}
+        for subject in SUBJECTS
+        for number in range(sets)
+        for race in RACES
+        for gender in GENDERS
+    ]
+    return pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
+
+
+def images() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    shared = np.repeat(rng.standard_normal((36, 6)), 6, axis=0)
+    return shared + 0.3 * rng.standard_normal((216, 6)) + 1.5 * np.repeat(prompts(), 72, axis=0)
+
+
+def prompts() -> np.ndarray:
+    """Chef and nurse are one to the model."""
+    found = np.eye(6)[[0, 0, 1]]
+    found[1, 2] = 0.1
+    return found
+
+
+def people(**changes: Any) -> pl.DataFrame:
+    """Labels of some images, of which those of women are wrong more often."""
+    rng = np.random.default_rng(5)
+    gender = table()["gender"].to_numpy()[:LABELLED]
+    wrong = rng.random(LABELLED) < np.where(gender == "woman", 0.6, 0.05)
+    kinds = rng.choice(["wrong attribute", "out of frame"], LABELLED)
+    found = np.where(rng.random(LABELLED) < 0.8, "yes", "no")
+    return pl.DataFrame(
+        {
+            "image": table()["image"][:LABELLED],
+            "said": np.where(wrong, kinds, "good"),
+            "found": found,
+        }
+    ).with_columns(**changes)
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    given = {"table": people(), "id": "image", "label": "said", "detected": "found"}
+    return {"labels": {**given, **changes}}
+
+
+def values(quality: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
+    model = {"images": {"file": images()}, "queries": {"file": prompts()}}
+    queries = pl.DataFrame({"prompt": SUBJECTS})
+    return {
+        "audit": "counterfactuals",
+        "data": {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]},
+        "queries": {"table": queries, "id": "prompt"},
+        "models": {"m": {**model, **changes}},
+        "ranking": {"marginals": False, "curves": False},
+        "quality": quality,
+        "resampling": {"replicates": 60, "permutations": 200, "seed": 3},
+    }
+
+
+def run(quality: dict[str, Any] | None, **changes: Any) -> AuditResult:
+    return audits.run(audits.parse_config(values(quality, **changes)))
+
+
+def one(result: AuditResult, metric: str, subject: str = "") -> Finding:
+    return next(f for f in result.findings if (f.metric, f.subject) == (metric, subject))
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    rng = np.random.default_rng(9)
+    reference = {"table": pl.DataFrame({"id": [f"r{n}" for n in range(80)]}), "id": "id"}
+    pose, layout = images() @ np.diag([1, 1, 0, 0, 1, 1]), images() + 4.0
+    quality = asked() | {
+        "reference": reference, "pose": {"file": pose}, "background": {"file": layout},
+    }  # fmt: skip
+    return run(quality, reference={"file": rng.standard_normal((80, 6))})
+
+
+def test_nothing_is_added_without_the_section() -> None:
+    found = run(None)
+    assert {f.metric for f in found.findings} <= {
+        "max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k"
+    }  # fmt: skip
+    assert not {"people", "subjects_told_apart"} & {*found.tables}
+
+
+def test_an_empty_section_asks_about_sets_and_subjects() -> None:
+    metrics = {f.metric for f in run({}).findings}
+    assert metrics >= {"image_similarity", "confusable_subjects", "subject_accuracy"}
+    assert not metrics & {"frechet_distance", "label_error_gap", "pose_similarity"}
+
+
+def test_findings_are_what_the_functions_give(result: AuditResult) -> None:
+    frame, rng = table(), np.random.default_rng(9)
+    subjects, sets = (frame[name].to_numpy() for name in ("subject", "set"))
+    alike = set_similarity(images(), sets, strata=subjects, resampling=None).value
+    assert one(result, "image_similarity").value == pytest.approx(alike)
+    posed = set_similarity(images() @ np.diag([1, 1, 0, 0, 1, 1]), sets, resampling=None).value
+    assert one(result, "pose_similarity").value == pytest.approx(posed)
+    behind = set_similarity(images() + 4.0, sets, centred=True, resampling=None).value
+    assert one(result, "background_similarity").value == pytest.approx(behind)
+    apart = frechet_distance(images(), rng.standard_normal((80, 6)), resampling=None).value
+    assert one(result, "frechet_distance").value == pytest.approx(apart)
+    assert not math.isnan(one(result, "frechet_distance_extrapolated").value)
+    told = subject_accuracy(images(), prompts(), subjects, names=SUBJECTS, resampling=None)
+    assert one(result, "subject_accuracy").value == pytest.approx(told.value)
+    same = confusable_subjects(prompts(), SUBJECTS).value
+    assert one(result, "confusable_subjects").value == same == pytest.approx(2 / 3)
+
+
+def test_what_is_no_comparison_of_groups_has_no_verdict(result: AuditResult) -> None:
+    for metric in (
+        "image_similarity", "pose_similarity", "background_similarity", "frechet_distance",
+        "frechet_distance_extrapolated", "confusable_subjects", "subject_accuracy",
+        "detector_precision", "detector_recall",
+    ):  # fmt: skip
+        found = one(result, metric)
+        assert (found.family, found.verdict) == (Family.DESCRIPTIVE, Verdict.NONE)
+        assert found.reason
+    assert one(result, "image_similarity").chance < one(result, "image_similarity").ci_low
+
+
+def test_errors_that_people_see_are_tested_by_group(result: AuditResult) -> None:
+    found = one(result, "label_error_gap")
+    groups = {name: table()[name].to_numpy()[:LABELLED] for name in ("race", "gender")}
+    plain = label_errors(people()["said"].to_numpy(), groups, resampling=None)
+    assert found.value == pytest.approx(plain.value)
+    assert found.verdict == Verdict.DISPARITY
+    assert found.model == ""
+    assert found.family is Family.COMPOSITE
+    assert "highest for" in found.direction
+    assert "woman" in found.direction.rsplit("highest", 1)[1]
+    kinds = [f for f in result.findings if f.metric == "label_error_gap" and f.subject]
+    assert {f.subject for f in kinds} == {"wrong attribute", "out of frame"}
+    assert all(f.family is Family.LEAF for f in kinds)
+    assert sentence(found).startswith(
+        "How often people find an error in an image differs by up to "
+    )
+    rows = result.tables["people"].to_pylist()
+    rate = next(r for r in rows if r["error"] == "any error" and not r["group"])
+    assert rate["value"] == pytest.approx((people()["said"] != "good").mean())
+    assert len({r["group"] for r in rows if r["error"] == "out of frame"}) == 7
+
+
+def test_the_detector_is_held_against_people(result: AuditResult) -> None:
+    said, found = (people()[name].to_numpy() for name in ("said", "found"))
+    plain = detector_precision(found == "yes", said == "good", resampling=None).value
+    assert one(result, "detector_precision").value == pytest.approx(plain)
+    rows = result.tables["people"].to_pylist()
+    own = [r for r in rows if r["metric"] == "detector_precision" and r["group"]]
+    assert sum(r["n"] for r in own) == int((found == "yes").sum())
+    wider = run(asked(discernible=["good", "out of frame"], yes=["yes", "no"]))
+    shown = np.isin(said, ["good", "out of frame"]).mean()
+    assert one(wider, "detector_precision").value == pytest.approx(shown)
+
+
+def test_subjects_that_are_not_told_apart_are_listed(result: AuditResult) -> None:
+    rows = {r["subject"]: r for r in result.tables["subjects_told_apart"].to_pylist()}
+    assert {name for name, row in rows.items() if row["told_apart"]} == {"pilot"}
+    assert (rows["chef"]["nearest"], rows["nurse"]["nearest"]) == ("nurse", "chef")
+    assert rows["chef"]["cosine"] == pytest.approx(1 / math.sqrt(1.01))
+    assert rows["chef"]["taken_for"] == "nurse"
+    told = run({"confusable": 0.999, "margin": 0.0}).tables["subjects_told_apart"].to_pylist()
+    assert all(row["nearest"] == "" for row in told)
+
+
+def test_the_report_has_both_sections(result: AuditResult, tmp_path: Path) -> None:
+    report.write(result, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    documented = (Path(__file__).resolve().parents[3] / "docs/audits/counterfactuals.md").read_text(
+        encoding="utf-8"
+    )
+    for title in ("Quality of the sets", "What people say of the images"):
+        assert title in page
+        assert f"“{title}”" in documented
+    assert "Subjects that are not told apart" in page
+    assert "<h1>Audit of m\n" in page or "<h1>Audit of m<" in page
+
+
+def test_labelled_images_that_are_no_images_are_counted() -> None:
+    extra = pl.concat([people(), pl.DataFrame({"image": ["x"], "said": ["good"], "found": ["no"]})])
+    found = run(asked(table=extra))
+    assert "1 labelled images are not among the images, and are not used." in found.manifest.notes
+    missing = run(asked(table=people(said=pl.lit(None, pl.String)).head(0).vstack(
+        people().with_columns(said=pl.when(pl.col("image") == "0").then(None).otherwise("said"))
+    )))  # fmt: skip
+    assert one(missing, "label_error_gap").n == LABELLED - 1
+
+
+def test_a_model_that_scores_pairs_has_no_features() -> None:
+    scores = pl.DataFrame(
+        {"image": table()["image"], **dict(zip(SUBJECTS, prompts() @ images().T, strict=True))}
+    )
+    given = values({}) | {"models": {"m": {"scores": {"file": scores, "id": "image"}}}}
+    found = audits.run(audits.parse_config({**given, "queries": None}))
+    assert "image_similarity" not in {f.metric for f in found.findings}
+
+
+def test_the_same_findings_twice(result: AuditResult) -> None:
+    again = run(asked())
+    first = [f for f in result.findings if f.metric.startswith(("label_", "detector_"))]
+    second = [f for f in again.findings if f.metric.startswith(("label_", "detector_"))]
+    assert [(f.subject, f.value, f.p_value == f.p_value) for f in first] == [
+        (f.subject, f.value, f.p_value == f.p_value) for f in second
+    ]
+
+
+def test_an_audit_without_labels_of_its_images_is_refused() -> None:
+    strangers = people(image=pl.lit("x") + pl.col("image"))
+    with pytest.raises(DataError, match=re.escape("none of the 144 labelled images is among the")):
+        run(asked(table=strangers))
+
+
+@pytest.mark.parametrize(
+    ("quality", "model", "message"),
+    [
+        (
+            {"layout": True, "pose": {"file": "x.npy"}},
+            {},
+            "'layout' and 'pose' are given; expected 'layout' to describe the pictures",
+        ),
+        (
+            {"reference": {"folder": "photographs"}},
+            {},
+            "models.m.reference: required, and missing: the embeddings of the images of",
+        ),
+        (
+            {},
+            {"reference": {"file": "x.npy"}},
+            "models.m.reference: the images it embeds are not named; expected 'quality.reference'",
+        ),
+        ({"confusable": 1.5}, {}, "quality.confusable: given 1.5"),
+        ({"label": "x"}, {}, "quality.label: unknown key"),
+    ],
+)
+def test_errors_of_the_section(
+    quality: dict[str, Any], model: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        audits.parse_config(values(quality, **model))
+
+
+def test_layout_needs_to_know_where_the_pictures_are() -> None:
+    with pytest.raises(ConfigError, match=re.escape("data.images: quality.layout runs on the")):
+        run({"layout": True})

@@ -1,0 +1,136 @@
+"""From pictures and a model to findings: the planted CLIP, sets as filters write them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from equipoise import audits, report
+from equipoise.core import AuditResult
+from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
+from equipoise.planted.scenes.sets import Scenes, render_sets
+
+SUBJECTS = ("solid square", "solid triangle", "hollow house")
+PREFIXES = ["A", "A picture of a", "this is a"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray, pl.DataFrame]:
+    """Two sets of three subjects in a folder with a table, as sets that filters kept."""
+    drawn: Scenes = render_sets(2, seed=5)
+    table = drawn.table()
+    kept = np.isin(table["subject"], SUBJECTS)
+    folder = tmp_path_factory.mktemp("sets")
+    (folder / "pictures").mkdir()
+    rows = []
+    for number, place in enumerate(np.flatnonzero(kept).tolist()):
+        file = f"pictures/{number:07d}.png"
+        Image.fromarray(drawn.images[place]).save(folder / file)
+        named = {name: str(table[name][place]) for name in ("set", "subject", "hue", "frame")}
+        rows.append({"image_id": drawn.image_id[place], "file": file, **named})
+    frame = pl.DataFrame(rows)
+    frame.write_parquet(folder / "images.parquet")
+    return folder, drawn.images[kept], frame
+
+
+def values(folder: Path, store: Path, **changes: Any) -> dict[str, Any]:
+    return {
+        "audit": "counterfactuals",
+        "data": {
+            "images": {
+                "table": str(folder / "images.parquet"), "id": "image_id", "path": "file",
+                "root": str(folder),
+            },
+            "groups": [["hue", "frame"]],
+        },
+        "models": {"clip": {"model": f"hf:{WEIGHTS / 'clip-biased'}"}},
+        "prefixes": PREFIXES,
+        "extraction": {"store": str(store), "device": "cpu", "dtype": "float32"},
+        "resampling": {"replicates": 40, "permutations": 60},
+        **changes,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result(
+    world: tuple[Path, np.ndarray, pl.DataFrame], tmp_path_factory: pytest.TempPathFactory
+) -> AuditResult:
+    folder, _, frame = world
+    said = np.where(np.arange(len(frame)) % 5 == 0, "wrong attribute", "good")
+    labels = frame.select("image_id").with_columns(said=pl.Series(said))
+    quality = {
+        "reference": {"folder": str(folder / "pictures")},
+        "labels": {"table": labels, "id": "image_id", "label": "said"},
+        "layout": True,
+    }
+    store = tmp_path_factory.mktemp("store")
+    return audits.run(audits.parse_config(values(folder, store, quality=quality)))
+
+
+def test_prompts_are_made_of_the_subjects_of_the_images(
+    world: tuple[Path, np.ndarray, pl.DataFrame], result: AuditResult
+) -> None:
+    _, pixels, frame = world
+    clip = load_clip("biased")
+    vectors, place = embed_images(clip, pixels), frame["subject"].to_numpy()
+    for subject in SUBJECTS:
+        texts = clip.embed_texts([f"{prefix} {subject}" for prefix in PREFIXES])
+        texts = texts / np.linalg.norm(texts, axis=1, keepdims=True)
+        own = place == subject
+        first = np.argsort(-(vectors[own] @ texts.mean(axis=0)), kind="stable")[:12]
+        hues = frame["hue"].to_numpy()[own][first]
+        for row in result.tables["proportions"].to_pylist():
+            if (row["subject"], row["attribute"], row["version"]) == (subject, "hue", "default"):
+                assert row["share"] == pytest.approx((hues == row["group"]).mean())
+
+
+def test_the_planted_favourite_is_shown_first(result: AuditResult) -> None:
+    found = {f.subject: f for f in result.findings
+             if (f.metric, f.version, f.groups) == ("ndkl", "default", "hue × frame")}  # fmt: skip
+    assert found[""].value > found[""].chance_high
+    shares = {
+        (row["subject"], row["group"]): row["share"]
+        for row in result.tables["proportions"].to_pylist()
+        if (row["attribute"], row["version"]) == ("hue", "default")
+    }
+    # The favourites of the planted world, at strengths of 0.9, 0.86 and 0.70.
+    assert shares["solid square", "purple"] > 1 / 6
+    assert shares["solid triangle", "yellow"] > 1 / 6
+    assert shares["hollow house", "green"] > 1 / 6
+
+
+def test_members_of_a_set_share_their_background(result: AuditResult) -> None:
+    found = {f.metric: f for f in result.findings if not f.groups}
+    assert found["background_similarity"].value > found["background_similarity"].chance_high
+    assert found["pose_similarity"].n == found["image_similarity"].n == 72
+    assert found["subject_accuracy"].value > 0.8
+    # The reference images are the images themselves.
+    assert found["frechet_distance"].value == pytest.approx(0.0, abs=1e-6)
+    assert result.manifest.counts["prepared"]["models"]["clip"]["reference"]["asked"] == 72
+
+
+def test_the_report_says_what_the_prompts_were(result: AuditResult, tmp_path: Path) -> None:
+    report.write(result, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "each subject after “A”, “A picture of a” and “this is a”, averaged" in page
+    assert "order of the pool" in page
+
+
+def test_a_plan_loads_no_model_and_decodes_no_picture(
+    world: tuple[Path, np.ndarray, pl.DataFrame], tmp_path: Path
+) -> None:
+    folder, _, frame = world
+    table = frame.with_columns(file=pl.lit("gone.png")).write_parquet
+    table(tmp_path / "images.parquet")
+    quality = {"layout": True, "reference": {"folder": str(folder / "pictures")}}
+    planned: Any = audits.plan(
+        audits.parse_config(values(tmp_path, tmp_path / "store", quality=quality))
+    )
+    assert [run["on"] for run in planned.runs] == ["images", "queries", "reference"]
+    assert planned.runs[1]["items"] == 9
+    assert planned.audit.sets == [
+        {"groups": "hue × frame", "subjects": 3, "sets": 6, "incomplete": 0, "repeated": 0}
+    ]
