@@ -10,6 +10,10 @@ Tokens = tuple[int, ...]
 def aligned(base: Tokens, other: Tokens) -> tuple[int, ...]:
     """Align a caption with the base of its set.
 
+    Words are aligned as their longest common subsequence. Captions end in a run of one token: what
+    it begins with stands for the end of the caption and is aligned with that of the base; the
+    padding after it with what is at the same place, as in the source.
+
     Parameters
     ----------
     base, other : tuple of int
@@ -19,25 +23,29 @@ def aligned(base: Tokens, other: Tokens) -> tuple[int, ...]:
     -------
     tuple of int
         For each token of `other` its place in `base`; -1 where it has none, being another word.
-        Of several longest common subsequences the one that takes tokens of `other` as early as
-        it can.
     """
-    before = _common(base, other)
-    after = min(_common(base[::-1], other[::-1]), len(base) - before, len(other) - before)
-    first, second = base[before : len(base) - after], other[before : len(other) - after]
-    middle = [-1 if place < 0 else before + place for place in _subsequence(first, second)]
-    ends = range(len(base) - after, len(base))
-    return (*range(before), *middle, *ends)
+    first, second = _words(base), _words(other)
+    if base[first] != other[second]:
+        return common(base, other)
+    padding = [place if place >= first else -1 for place in range(second + 1, len(other))]
+    return (*common(base[:first], other[:second]), first, *padding)
 
 
-def _common(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return how many tokens two captions begin with in common."""
-    count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        count += 1
+def _words(tokens: Tokens) -> int:
+    """Return how many tokens come before the run of one token at the end."""
+    count = len(tokens) - 1
+    while count and tokens[count - 1] == tokens[-1]:
+        count -= 1
     return count
+
+
+def common(base: Tokens, other: Tokens) -> tuple[int, ...]:
+    """Align by the longest common subsequence.
+
+    Of several, the one that takes tokens of `other` as early as it can. Returns places as
+    `aligned` does.
+    """
+    return tuple(_subsequence(base, other))
 
 
 def _subsequence(base: Sequence[int], other: Sequence[int]) -> list[int]:

@@ -57,7 +57,7 @@ def made_elsewhere(given: Path | str | pa.Table, *, root: Path | None = None) ->
             expected=f"prompt, and one of {', '.join(_PATHS)}",
         )
     found = read_table(source, texts=columns, role="images")
-    texts = {one: found.texts[one].to_list() for one in columns}
+    texts = {one: _emptied(one, found.texts[one].to_list()) for one in columns}
     paths = texts.pop(where) if embedded is None else None
     rows = _rows(texts, paths, name)
     table = _table(rows, texts)
@@ -69,6 +69,12 @@ def made_elsewhere(given: Path | str | pa.Table, *, root: Path | None = None) ->
     else:
         pictures = _files(ids, [paths[place] for place in have], folder, name, where)
     return Generated(folder, table, pictures, {}, {name: dict(found.digest)})
+
+
+def _emptied(column: str, values: list[str | None]) -> list[str | None]:
+    """Return cells with null for empty ones, where the column is one of ours."""
+    own = column in COLUMNS.names or column in _PATHS
+    return [value or None for value in values] if own else values
 
 
 def _table_of(given: Path | str | pa.Table) -> str | pa.Table:

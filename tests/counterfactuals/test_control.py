@@ -1,0 +1,239 @@
+"""Prompt-to-Prompt: which maps are shared, for how long, and what stays as the model makes it."""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diffusion_checkpoints import stable_diffusion
+from equipoise.core.errors import InputError
+from equipoise.counterfactuals.control import ControlledSet, SharedAttention, generate_controlled
+from equipoise.counterfactuals.control.alignment import aligned, common
+from equipoise.counterfactuals.control.attention import Sharing, sharings
+from equipoise.models.diffusers import DiffusersGenerator
+from equipoise.models.generators import Sampling, load_generator
+
+SAMPLING = Sampling(steps=4, guidance=4.0)
+PROMPTS = ("a red dog", "a blue dog", "an old cat")
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "places"),
+    [
+        ((1, 2, 3, 0, 0), (1, 2, 3, 0, 0), (0, 1, 2, 3, 4)),
+        ((1, 2, 3, 0, 0), (1, 9, 3, 0, 0), (0, -1, 2, 3, 4)),  # a word swapped
+        # The end (5) is that of the base; padding stays at its place.
+        ((1, 2, 3, 5, 5, 5), (1, 8, 9, 3, 5, 5), (0, -1, -1, 2, 3, 5)),
+        ((1, 8, 9, 3, 5, 5), (1, 2, 3, 5, 5, 5), (0, -1, 3, 4, 4, 5)),
+        ((1, 2, 5, 0, 0, 0), (1, 8, 9, 5, 0, 0), (0, -1, -1, 2, 3, 5)),
+        ((1, 2, 3), (4, 5, 6), (-1, -1, -1)),
+        ((1, 2, 3), (3, 1, 2), (-1, 0, 1)),
+        ((0, 0, 0), (0, 0, 0), (0, 1, 2)),
+    ],
+)
+def test_words_in_common_are_aligned(
+    base: tuple[int, ...], other: tuple[int, ...], places: tuple[int, ...]
+) -> None:
+    assert aligned(base, other) == places
+
+
+def longest(base: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Length of the longest common subsequence, by trying all."""
+    for size in range(len(other), 0, -1):
+        for chosen in combinations(other, size):
+            rest = iter(base)
+            if all(any(one == two for two in rest) for one in chosen):
+                return size
+    return 0
+
+
+TOKENS = st.lists(st.integers(0, 3), min_size=6, max_size=6).map(tuple)
+
+
+@given(TOKENS, TOKENS)
+def test_as_many_are_aligned_as_can_be(base: tuple[int, ...], other: tuple[int, ...]) -> None:
+    found = common(base, other)
+    taken = [place for place in found if place >= 0]
+    assert taken == sorted({*taken})
+    assert all(place < 0 or base[place] == other[at] for at, place in enumerate(found))
+    assert len(taken) == longest(base, other)
+
+
+@pytest.fixture(scope="module")
+def attention() -> Any:
+    import torch
+    from diffusers.models.attention_processor import Attention
+
+    torch.manual_seed(3)
+    return Attention(query_dim=8, cross_attention_dim=6, heads=2, dim_head=4).eval()
+
+
+def plainly(attention: Any, hidden: Any, seen: Any, mix: Any) -> Any:
+    """Attention step by step, image by image and head by head, with maps that `mix` changes."""
+    import torch
+
+    maps = []
+    for image in range(len(hidden)):
+        query, key = attention.to_q(hidden[image]), attention.to_k(seen[image])
+        heads = [
+            torch.softmax(query[:, cut] @ key[:, cut].T / 2.0, dim=-1)
+            for cut in (slice(0, 4), slice(4, 8))
+        ]
+        maps.append(torch.stack(heads))
+    out = []
+    for image, own in enumerate(mix(maps)):
+        value = attention.to_v(seen[image])
+        both = torch.cat([own[0] @ value[:, :4], own[1] @ value[:, 4:]], dim=1)
+        out.append(attention.to_out[0](both))
+    return torch.stack(out)
+
+
+def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention: Any) -> None:
+    import torch
+
+    tokens = [(1, 5, 2, 0), (1, 6, 2, 0), (1, 7, 8, 2), (1, 2, 0, 0), (1, 9, 0, 0)]
+    control = SharedAttention(sharings([3, 2], [1, 0], [(0.5, 0.0), (1.0, 0.0)], tokens))
+    control.begin(4)
+    hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
+
+    def mix(maps: list[Any], first: bool) -> list[Any]:
+        mixed = [one.clone() for one in maps]
+        if first:
+            mixed[5][..., [0, 2, 3]] = maps[6][..., [0, 2, 3]]
+            mixed[7][..., [0, 3]] = maps[6][..., [0, 2]]
+        mixed[9][..., [0, 2, 3]] = maps[8][..., [0, 2, 3]]
+        return mixed
+
+    processor = control.processor("mid_block.attn2.processor", attention.processor)
+    with torch.no_grad():
+        for step in range(4):
+            found = processor(attention, hidden, seen)
+            expected = plainly(attention, hidden, seen, lambda maps, s=step: mix(maps, s < 2))
+            torch.testing.assert_close(found, expected)
+            control.advance()
+        after = processor(attention, hidden, seen)
+        torch.testing.assert_close(after, plainly(attention, hidden, seen, lambda maps: maps))
+
+
+def test_maps_of_images_to_themselves_are_those_of_the_base() -> None:
+    import torch
+    from diffusers.models.attention_processor import Attention
+
+    torch.manual_seed(3)
+    own = Attention(query_dim=8, heads=2, dim_head=4).eval()
+    sharing = Sharing(0, 2, 1, 0.0, 1.0, ((0,), (0,)))
+    control = SharedAttention([sharing])
+    control.begin(1)
+    processor = control.processor("mid_block.attn1.processor", own.processor)
+    hidden = torch.randn(4, 9, 8)
+    with torch.no_grad():
+        found = processor(own, hidden)
+        shared = plainly(own, hidden, hidden, lambda maps: [*maps[:2], maps[3], maps[3]])
+        torch.testing.assert_close(found, shared)
+        fine = torch.randn(4, 17 * 17, 8)  # too fine to be shared
+        torch.testing.assert_close(processor(own, fine), own(fine))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> DiffusersGenerator:
+    folder = stable_diffusion(tmp_path_factory.mktemp("control") / "sd")
+    found = load_generator(f"diffusers:{folder}", device="cpu")
+    assert isinstance(found, DiffusersGenerator)
+    return found
+
+
+def made(model: DiffusersGenerator, *sets: ControlledSet, sampling: Sampling = SAMPLING) -> Any:
+    return [np.stack(images) for images in generate_controlled(model, sets, sampling)]
+
+
+def plain(model: DiffusersGenerator, seed: int, sampling: Sampling = SAMPLING) -> Any:
+    return np.stack(model.generate(PROMPTS, seeds=[seed] * 3, sampling=sampling))
+
+
+def apart(one: Any, other: Any) -> list[int]:
+    return np.abs(one.astype(int) - other).max(axis=(1, 2, 3)).tolist()
+
+
+@pytest.mark.parametrize("guidance", [1.0, 4.0])
+@pytest.mark.parametrize("base", [0, 2])
+def test_the_base_is_what_the_model_makes_alone(
+    base: int, guidance: float, model: DiffusersGenerator
+) -> None:
+    sampling = Sampling(steps=4, guidance=guidance)
+    alone = plain(model, 5, sampling)
+    both = made(model, ControlledSet(PROMPTS, 5, base, 1.0, 1.0), sampling=sampling)[0]
+    moved = apart(both, alone)
+    assert moved[base] <= 1
+    far = np.abs(both.astype(int) - alone).mean(axis=(1, 2, 3))
+    assert min(one for place, one in enumerate(far) if place != base) > 10 * far[base]
+
+
+def test_nothing_shared_is_plain_generation(model: DiffusersGenerator) -> None:
+    assert np.array_equal(made(model, ControlledSet(PROMPTS, 5, 0, 0.0))[0], plain(model, 5))
+
+
+def test_equal_prompts_are_equal_images(model: DiffusersGenerator) -> None:
+    found = made(model, ControlledSet((PROMPTS[0],) * 3, 5, 1, 0.7, 0.5))[0]
+    assert apart(found[1:], found[:1]) == [0, 0]
+
+
+def test_sets_of_a_batch_do_not_meet(model: DiffusersGenerator) -> None:
+    sets = [
+        ControlledSet(PROMPTS, 5, 0, 0.8, 0.4),
+        ControlledSet(PROMPTS[:2], 6, 1, 0.2),
+        ControlledSet(PROMPTS, 5, 2, 0.3, 1.0),
+    ]
+    together = made(model, *sets)
+    for one, images in zip(sets, together, strict=True):
+        assert max(apart(images, made(model, one)[0])) <= 1
+
+
+def test_the_model_is_left_as_it_was(model: DiffusersGenerator, tmp_path: Path) -> None:
+    own = dict(model.pipeline.unet.attn_processors)
+    made(model, ControlledSet(PROMPTS, 5))
+    assert model.pipeline.unet.attn_processors == own
+
+    class Broken(SharedAttention):
+        def advance(self) -> None:
+            raise KeyboardInterrupt
+
+    control = Broken(sharings([3], [0], [(1.0, 1.0)], model.tokens(PROMPTS)))
+    with pytest.raises(KeyboardInterrupt):
+        model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
+    assert model.pipeline.unet.attn_processors == own
+    assert apart(plain(model, 5), made(model, ControlledSet(PROMPTS, 5, 0, 0.0))[0]) == [0] * 3
+
+
+def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
+    """PNDM runs the denoiser once more than it was asked for."""
+    seen = []
+
+    class Counting(SharedAttention):
+        def begin(self, steps: int) -> None:
+            seen.append(steps)
+            super().begin(steps)
+
+        def advance(self) -> None:
+            super().advance()
+            seen.append(len(self.active(cross=True)))
+
+    control = Counting(sharings([3], [0], [(0.5, 0.0)], model.tokens(PROMPTS)))
+    model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
+    assert seen == [5, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"base": 3}, "base is 3 of a set of 3 prompts"),
+        ({"shared": 1.1}, "shared is 1.1 and shared_self 0.0; expected 0 to 1"),
+        ({"shared_self": -0.1}, "shared is 0.8 and shared_self -0.1; expected 0 to 1"),
+    ],
+)
+def test_sets_that_cannot_be_made(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ControlledSet(PROMPTS, 5, **given)

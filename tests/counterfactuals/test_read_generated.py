@@ -1,0 +1,270 @@
+"""Images read back, made elsewhere, planned and exported."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core.errors import DataError, RunError
+from equipoise.counterfactuals import (
+    export_images,
+    generate_prompts,
+    generate_sets,
+    plan_prompts,
+    plan_sets,
+    read_generated,
+)
+from equipoise.counterfactuals.generating.parts import png
+from equipoise.evidence import decode, extract_embeddings
+from equipoise.models.generators import Sampling
+from generator_models import Swatches, captions, prompts, swatch
+from picture_models import Means, means
+
+NAME = "python:generator_models:swatches"
+
+
+def test_what_was_made_is_read_back(tmp_path: Path) -> None:
+    made = generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=12)
+    found = read_generated(made.folder)
+    assert found.table.equals(made.table)
+    assert found.inputs == made.inputs
+    assert found.info["family"] == "swatches"
+    assert found.pictures.ids.tolist() == made.pictures.ids.tolist()
+    assert [found.pictures.read(place) for place in (0, 71)] == [
+        made.pictures.read(place) for place in (0, 71)
+    ]
+
+
+def test_pictures_go_through_a_model(tmp_path: Path) -> None:
+    made = generate_prompts(prompts(3), Swatches(), tmp_path, images=3)
+    found = extract_embeddings(made.pictures, Means(), tmp_path)
+    seeds = dict(
+        zip(made.table["image_id"].to_pylist(), made.table["seed"].to_pylist(), strict=True)
+    )
+    texts = dict(
+        zip(made.table["image_id"].to_pylist(), made.table["prompt"].to_pylist(), strict=True)
+    )
+    for row in found.table.to_pylist():
+        image = swatch(texts[row["image_id"]], seeds[row["image_id"]])
+        assert row["embedding"] == pytest.approx(means(image))
+
+
+def test_a_folder_that_is_not_whole(tmp_path: Path) -> None:
+    made = generate_prompts(prompts(3), Swatches(), tmp_path)
+    next(made.folder.glob("part-*")).unlink()
+    with pytest.raises(DataError, match=r"part-00000-.*\.parquet is missing. To do: run the gener"):
+        read_generated(made.folder)
+    facts = json.loads((made.folder / "manifest.json").read_text())
+    (made.folder / "manifest.json").write_text(json.dumps(facts | {"whole": False}))
+    with pytest.raises(DataError, match="no images that were finished lie in this folder"):
+        read_generated(made.folder)
+
+
+@pytest.mark.parametrize("kind", ["prompts", "sets"])
+def test_exported_images_are_read_back(kind: str, tmp_path: Path) -> None:
+    model = Swatches(act=lambda prompt, image: None if "female" in prompt else image)
+    if kind == "sets":
+        made = generate_sets(captions(2), model, tmp_path, candidates=2, shared_self=0.5)
+    else:
+        made = generate_prompts(prompts(3), model, tmp_path, images=2)
+    written = export_images(made, tmp_path / "out")
+    assert written == len(made.pictures)
+    found = read_generated(tmp_path / "out")
+    for name in made.table.column_names:
+        ours = made.table[name].to_pylist()
+        texts = ["" if one is None else str(one) for one in ours]
+        assert found.table[name].to_pylist() in (ours, texts)
+    assert found.pictures.ids.tolist() == made.pictures.ids.tolist()
+    for place in range(written):
+        assert found.pictures.read(place) == made.pictures.read(place)
+    with (tmp_path / "out" / "metadata.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert len(rows) == made.table.num_rows
+    files = [row["file_name"] for row in rows if row["state"] == "image"]
+    assert len({*files}) == written
+    assert all((tmp_path / "out" / file).is_file() for file in files)
+
+
+def test_names_that_are_no_files_are_numbered(tmp_path: Path) -> None:
+    table = pa.table(
+        {"prompt_id": ["../up", "/", "a:b", "a b", "x" * 300], "prompt": ["a", "b", "c", "d", "e"]}
+    )
+    made = generate_prompts(table, Swatches(), tmp_path)
+    export_images(made, tmp_path / "out")
+    written = sorted(path.name for path in (tmp_path / "out" / "images").rglob("*.png"))
+    assert len(written) == 5
+    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.png")} == {"out"}
+    assert read_generated(tmp_path / "out").pictures.ids.tolist() == made.pictures.ids.tolist()
+
+
+def test_a_folder_that_is_taken(tmp_path: Path) -> None:
+    made = generate_prompts(prompts(1), Swatches(), tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine").write_text("")
+    with pytest.raises(RunError, match="out"):
+        export_images(made, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
+
+
+def write_images(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, name in enumerate(names):
+        (folder / name).write_bytes(png(swatch(name, place)))
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+ROWS = [
+    {"file_name": "one.png", "prompt": "a doctor", "state": "", "note": "x"},
+    {"file_name": "two.png", "prompt": "a nurse", "state": "image", "note": ""},
+    {"file_name": "", "prompt": "a doctor", "state": "refused", "note": ""},
+    {"file_name": "three.png", "prompt": "a doctor", "state": "", "note": ""},
+]
+
+
+def test_images_made_elsewhere(tmp_path: Path) -> None:
+    write_images(tmp_path, ["one.png", "two.png", "three.png"])
+    write_rows(tmp_path / "metadata.csv", ROWS)
+    found = read_generated(tmp_path)
+    assert found.table["image_id"].to_pylist() == [
+        "prompt-00000/000",
+        "prompt-00001/000",
+        "prompt-00000/001",
+        "prompt-00000/002",
+    ]
+    assert found.table["state"].to_pylist() == ["image", "image", "refused", "image"]
+    assert found.table["note"].to_pylist() == ["x", "", "", ""]
+    assert found.pictures.ids.tolist() == [
+        "prompt-00000/000",
+        "prompt-00000/002",
+        "prompt-00001/000",
+    ]
+    assert np.array_equal(decode(found.pictures.read(1)), swatch("three.png", 2))
+    assert (found.computed, found.info) == (0, {})
+    assert next(iter(found.inputs.values()))["rows"] == 4
+
+
+def test_a_table_with_its_own_ids(tmp_path: Path) -> None:
+    write_images(tmp_path / "photos", ["one.png", "two.png"])
+    rows = [
+        {"image_id": "b", "caption_id": "c1", "set": "s", "candidate": 7, "seed": 2**62 + 1,
+         "shared": 0.5, "path": "one.png", "prompt": "a doctor"},
+        {"image_id": "a", "caption_id": "c2", "set": "s", "candidate": 7, "seed": 3,
+         "shared": "", "path": "two.png", "prompt": "a nurse"},
+    ]  # fmt: skip
+    table = write_rows(tmp_path / "images.csv", rows)
+    found = read_generated(table, root=tmp_path / "photos")
+    assert found.table.column_names[:6] == [
+        "image_id", "caption_id", "prompt", "set", "candidate", "seed",
+    ]  # fmt: skip
+    assert found.table["seed"].to_pylist() == [2**62 + 1, 3]
+    assert found.table["shared"].to_pylist() == [0.5, None]
+    assert found.pictures.ids.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "frame"])
+def test_other_forms(form: str, tmp_path: Path) -> None:
+    write_images(tmp_path, ["one.png"])
+    table = pa.table({"path": [str(tmp_path / "one.png"), None], "prompt": ["a", "a"],
+                      "state": [None, "failed"]})  # fmt: skip
+    given: Any = table
+    if form == "parquet":
+        given = tmp_path / "t.parquet"
+        pq.write_table(table, given)
+    elif form == "jsonl":
+        given = tmp_path / "t.jsonl"
+        given.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    found = read_generated(given)
+    assert found.table["state"].to_pylist() == ["image", "failed"]
+    assert np.array_equal(decode(found.pictures.read(0)), swatch("one.png", 0))
+
+
+def test_images_inside_a_table(tmp_path: Path) -> None:
+    images = [{"bytes": png(swatch("a", place)), "path": None} for place in range(2)]
+    columns = {"prompt": ["a", "b", "c"], "state": ["image", "refused", "image"]}
+    columns |= {"prompt_id": ["z", "y", "x"], "image": [images[1], None, images[0]]}
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = read_generated(tmp_path / "t.parquet")
+    assert found.pictures.ids.tolist() == ["x/000", "z/000"]
+    assert np.array_equal(decode(found.pictures.read(1)), swatch("a", 1))
+
+
+BAD = {
+    "it has the columns path, text. Expected: prompt, and one of path, file_name": [
+        {"path": "one.png", "text": "a"}
+    ],
+    "column 'prompt', row 2: it is empty": [
+        {"path": "one.png", "prompt": "a"},
+        {"path": "one.png", "prompt": ""},
+    ],
+    "column 'state', row 1: the state is '' and the path None. Expected: a path, or a state that "
+    "says why there is none: refused or failed": [{"path": "", "prompt": "a"}],
+    "the state is 'gone' and the path 'one.png'": [
+        {"path": "one.png", "prompt": "a", "state": "gone"}
+    ],
+    "column 'seed', row 1: 'x' is no whole number": [
+        {"path": "one.png", "prompt": "a", "seed": "x"}
+    ],
+    "column 'shared', row 1: 'x' is no number": [{"path": "one.png", "prompt": "a", "shared": "x"}],
+    "the image 'i' stands in rows 1 and 2. Expected: each image once": [
+        {"path": "one.png", "prompt": "a", "image_id": "i"},
+        {"path": "one.png", "prompt": "a", "image_id": "i"},
+    ],
+    "the image 'prompt-00000/003' stands in rows 1 and 2": [
+        {"path": "one.png", "prompt": "a", "candidate": 3},
+        {"path": "one.png", "prompt": "a", "candidate": 3},
+    ],
+    r"the path '\.\./up\.png' leaves the folder": [{"path": "../up.png", "prompt": "a"}],
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_tables_that_cannot_be_read(message: str, tmp_path: Path) -> None:
+    table = write_rows(tmp_path / "t.csv", BAD[message])
+    with pytest.raises(DataError, match=message):
+        read_generated(table)
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file or folder"):
+        read_generated(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="it holds no images that were finished here, and no table"):
+        read_generated(tmp_path)
+
+
+def test_a_plan_counts_and_does_not_guess(tmp_path: Path) -> None:
+    planned = plan_sets(captions(), NAME, tmp_path, candidates=5)
+    assert (planned.prompts, planned.sets, planned.candidates) == (24, 4, 5)
+    assert (planned.images, planned.present, planned.to_do) == (120, 0, 120)
+    assert (planned.bytes, planned.seconds, planned.folder) == (None, None, None)
+
+
+def test_a_plan_tells_from_what_was_made(tmp_path: Path) -> None:
+    made = generate_sets(captions(), NAME, tmp_path, candidates=2, part=12)
+    planned = plan_sets(captions(), NAME, tmp_path, candidates=5, part=12)
+    assert (planned.present, planned.to_do, planned.folder) == (48, 72, made.folder)
+    parts = sum(path.stat().st_size for path in made.folder.glob("part-*"))
+    assert planned.bytes == round(parts / 48 * 72)
+    rate = json.loads((made.folder / "rate.json").read_text())
+    assert rate["images"] == 48
+    assert planned.seconds == pytest.approx(rate["seconds"] / 48 * 72)
+    whole = plan_sets(captions(), NAME, tmp_path, candidates=2, part=12)
+    assert (whole.to_do, whole.bytes, whole.seconds) == (0, 0, 0)
+    # Other prompts by the same model: nothing is there, and it takes as long.
+    other = plan_prompts(prompts(10), NAME, tmp_path)
+    assert (other.sets, other.present, other.to_do, other.folder) == (None, 0, 10, None)
+    assert other.seconds == pytest.approx(rate["seconds"] / 48 * 10)
+    slower = plan_prompts(prompts(10), NAME, tmp_path, sampling=Sampling(steps=99))
+    assert (slower.bytes, slower.seconds) == (None, None)
