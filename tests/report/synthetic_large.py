@@ -231,6 +231,33 @@ def comparison_of_subjects() -> AuditResult:
     return AuditResult(found, base.manifest, {"changes": table(columns, [row])})
 
 
+def augmentation() -> AuditResult:
+    """A network after four trainings."""
+    base = comparison()
+    arms = ("biased", "partial mixing", "uniform noise", "balanced")
+    rows = [
+        ("cnn", arm, 5, 400, 0.6 + place / 10, 0.5, 0.95, *distance)
+        for place, (arm, distance) in enumerate(
+            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 0.01) for p in range(3)] + [(None,) * 5],
+                strict=True)
+        )
+    ]  # fmt: skip
+    columns = (
+        "network arm runs images accuracy low high difference difference_low difference_high"
+        " percent_difference p_value"
+    )
+    faces = [("cnn", "biased", "ring", "whole", "short", 0.2, 0.1, 0.3, -0.1, 0.1, 0.002)]
+    missing = [("test", "short", 3, 100)]
+    tables = {
+        "augmentation": table(columns, rows),
+        "augmentation_associations": table(
+            "network arm class faces towards value low high chance_low chance_high p_value", faces),
+        "faces_missing": table("images group without of", missing),
+    }  # fmt: skip
+    found = tuple(replace(f, unit="image and training run", groups="") for f in base.findings)
+    return AuditResult(found, replace(base.manifest, config={}, resolved={}), tables)
+
+
 def hostile() -> AuditResult:
     """Labels that try to leave their place in the page."""
     attack = "</script><script>alert(1)</script>"

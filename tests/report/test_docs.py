@@ -9,7 +9,13 @@ from equipoise.report.blocks import SYMBOLS
 from equipoise.report.page import section_functions
 from equipoise.report.voices import voices
 from report.synthetic import faces
-from report.synthetic_large import comparison, comparison_of_subjects, many_classes, planted_demo
+from report.synthetic_large import (
+    augmentation,
+    comparison,
+    comparison_of_subjects,
+    many_classes,
+    planted_demo,
+)
 
 DOCS = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
 
@@ -19,7 +25,14 @@ def test_every_section_is_documented_in_the_order_of_the_page() -> None:
     # Sections of one kind of audit are on that kind's page: tests/audits/test_kinds.py.
     own = {section for spoken in voices() for section in spoken.sections()}
     functions = [function for function in section_functions() if function not in own]
-    for make in (faces, planted_demo, comparison, comparison_of_subjects, many_classes):
+    for make in (
+        faces,
+        planted_demo,
+        comparison,
+        comparison_of_subjects,
+        augmentation,
+        many_classes,
+    ):
         result = make()
         for place, function in enumerate(functions):
             section = function(result)

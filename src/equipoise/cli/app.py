@@ -25,6 +25,7 @@ _COMMANDS = (
     "compare",
     "check",
     "augment",
+    "mitigate",
     "metrics",
     "planted",
 )

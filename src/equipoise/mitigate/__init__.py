@@ -3,6 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from equipoise.mitigate.augmentation.datasets import Faces, MixedFaces, NoisyFaces
+    from equipoise.mitigate.augmentation.detectors import CascadeDetector, YuNetDetector
+    from equipoise.mitigate.augmentation.experiment import augmentation_experiment
+    from equipoise.mitigate.augmentation.mixing import cover_region, mix_regions, noise_region
+    from equipoise.mitigate.augmentation.regions import Regions, regions_of_columns
+    from equipoise.mitigate.augmentation.training import Schedule
     from equipoise.mitigate.contrastive import Contrastive
     from equipoise.mitigate.crossfit import cross_fit
     from equipoise.mitigate.distillation import TextDistillation
@@ -14,38 +20,62 @@ if TYPE_CHECKING:
     from equipoise.mitigate.split import Split, check_split, folds, split_subjects
 
 _HOMES = {
+    "CascadeDetector": "augmentation.detectors",
     "Contrastive": "contrastive",
     "DirectionRemoval": "projection",
+    "Faces": "augmentation.datasets",
     "ImageSets": "sets",
+    "MixedFaces": "augmentation.datasets",
+    "NoisyFaces": "augmentation.datasets",
     "Pairs": "sets",
     "PromptEnsemble": "ensembling",
     "Recipe": "recipe",
+    "Regions": "augmentation.regions",
+    "Schedule": "augmentation.training",
     "SetShrinkage": "shrinkage",
     "Split": "split",
     "SubjectTexts": "sets",
     "TextDistillation": "distillation",
     "Training": "recipe",
+    "YuNetDetector": "augmentation.detectors",
+    "augmentation_experiment": "augmentation.experiment",
     "check_split": "split",
+    "cover_region": "augmentation.mixing",
     "cross_fit": "crossfit",
     "folds": "split",
+    "mix_regions": "augmentation.mixing",
+    "noise_region": "augmentation.mixing",
+    "regions_of_columns": "augmentation.regions",
     "split_subjects": "split",
 }
 
 __all__ = [
+    "CascadeDetector",
     "Contrastive",
     "DirectionRemoval",
+    "Faces",
     "ImageSets",
+    "MixedFaces",
+    "NoisyFaces",
     "Pairs",
     "PromptEnsemble",
     "Recipe",
+    "Regions",
+    "Schedule",
     "SetShrinkage",
     "Split",
     "SubjectTexts",
     "TextDistillation",
     "Training",
+    "YuNetDetector",
+    "augmentation_experiment",
     "check_split",
+    "cover_region",
     "cross_fit",
     "folds",
+    "mix_regions",
+    "noise_region",
+    "regions_of_columns",
     "split_subjects",
 ]
 

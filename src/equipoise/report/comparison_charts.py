@@ -118,3 +118,27 @@ def ranking(data: str, n: int) -> Spec:
         ),
         30 * n + 8,
     )
+
+
+@cache
+def accuracies_by_training(data: str, arms: tuple[str, ...], networks: int) -> Spec:
+    """Accuracy per network and set of training images, with its interval."""
+    scale = alt.Scale(domain=list(arms), range=MODEL_COLORS[: len(arms)])
+    shapes = alt.Scale(domain=list(arms), range=["circle", "square", "triangle-up", "diamond"])
+    base = _chart(data).encode(
+        y=alt.Y("network:N", sort=None, axis=_row_axis()),
+        yOffset=alt.YOffset("arm:N", sort=list(arms)),
+        color=alt.Color("arm:N", scale=scale, legend=alt.Legend(title=None, columns=2)),
+    )
+    axis = _number_axis("share of images that are right")
+    return _spec(
+        alt.layer(
+            base.mark_rule(strokeWidth=2.5).encode(
+                x=alt.X("low:Q", axis=axis, scale=alt.Scale(domain=[0, 1])), x2="high:Q"
+            ),
+            base.mark_point(filled=True, size=70, opacity=1).encode(
+                x="value:Q", shape=alt.Shape("arm:N", scale=shapes, legend=None), tooltip=_tip()
+            ),
+        ),
+        90 * networks,
+    )

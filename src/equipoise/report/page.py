@@ -78,6 +78,7 @@ def _sections(result: AuditResult) -> list[Section]:
 def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
     """Return the functions that make the sections, in the order of the page."""
     from equipoise.report.sections import (
+        augmentation,
         classes,
         differences,
         failures,
@@ -96,6 +97,7 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         planted.planted,
         planted_scenes.planted_scenes,
         summary.summary,
+        augmentation.augmentation,
         overview.asked,
         findings.findings,
         *(section for spoken in voices() for section in spoken.sections()),

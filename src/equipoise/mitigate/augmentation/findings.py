@@ -73,7 +73,8 @@ def gain(second: Floats, first: Floats, *, level: float = 0.95) -> Gain:
         over = f"{images} images; one training run, which says nothing of training again"
     half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
     p = float(2 * stats.t.sf(abs(value) / error, freedom)) if error else float(value == 0)
-    return Gain(value, value - half, value + half, p, f"Student's t over {over}, paired")
+    low, high = max(value - half, -1.0), min(value + half, 1.0)
+    return Gain(value, low, high, p, f"Student's t over {over}, paired")
 
 
 def findings_of(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from equipoise.core import AuditResult, Family
+from equipoise.core import AuditResult, Family, Finding
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
 from equipoise.report.comparison import compares, models_of, over_subjects
 from equipoise.report.sections.tables import distinct, panels, rows
@@ -54,6 +54,8 @@ def _question(result: AuditResult) -> str:
 
 def _question_between(models: Sequence[str], groups: Sequence[str], target: object) -> str:
     of = " and of ".join(groups)
+    if not groups and target is None:
+        return f"Which of {listed(models)} is right more often?"
     if target is None:
         return f"Which of {listed(models)} treats the groups of {of} more alike?"
     alike = f", and which treats the groups of {of} more alike" if groups else ""
@@ -103,11 +105,15 @@ def _paired(result: AuditResult) -> Iterator[str]:
     """Say how models are held against each other."""
     if not compares(result):
         return
-    subjects = [over_subjects(finding) for finding in result.findings]
-    if not all(subjects):
-        yield _PAIRED
-    if any(subjects):
-        yield _PAIRED_SUBJECTS
+    units = {_unit(finding) for finding in result.findings}
+    yield from (text for unit, text in _PAIRED_BY.items() if unit in units)
+
+
+def _unit(finding: Finding) -> str:
+    """Return what is paired: subjects, training runs, or else images."""
+    if over_subjects(finding):
+        return "subject"
+    return "run" if "training run" in finding.unit else "image"
 
 
 _PAIRED_SUBJECTS = (
@@ -118,6 +124,11 @@ _PAIRED = (
     "all models are held against the same images: intervals resample images for all of them at "
     "once, and tests exchange the answers of two models on images drawn at random"
 )
+_PAIRED_RUNS = (
+    "runs of one number start from the same weights, and all are asked the same images: intervals "
+    "are Student's over training runs, widened by the spread over images"
+)
+_PAIRED_BY = {"image": _PAIRED, "subject": _PAIRED_SUBJECTS, "run": _PAIRED_RUNS}
 
 
 def _groups_text(result: AuditResult) -> str:

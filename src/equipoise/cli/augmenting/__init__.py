@@ -1,0 +1,1 @@
+"""`equipoise augment`: its configuration, the images that it names, and its run."""

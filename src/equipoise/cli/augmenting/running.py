@@ -1,0 +1,141 @@
+"""Run an experiment with faces, and make the result that the report shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from equipoise.audits.kinds import PERCEIVED, Progress
+from equipoise.audits.provenance import machine, versions
+from equipoise.cli.augmenting.config import AugmentConfig
+from equipoise.cli.augmenting.reading import read_set
+from equipoise.core.result import AuditResult, Manifest
+from equipoise.mitigate.augmentation import Faces, Regions, Schedule, augmentation_experiment
+from equipoise.mitigate.augmentation.experiment import Experiment
+from equipoise.mitigate.augmentation.findings import findings_of, tables_of
+from equipoise.stats.resampling import Bootstrap
+
+_NOTES = (
+    PERCEIVED,
+    "Accuracy is on test images of which each group has as many; what is compared is training "
+    "again, on images like these.",
+)
+_BIASED, _EVEN = (0.05, 0.05, 0.95, 0.95), (0.5, 0.5, 0.5, 0.5)
+
+
+def run_configured(config: AugmentConfig, base: Path, progress: Progress | None) -> AuditResult:
+    """Run the experiment that a configuration describes."""
+    began = perf_counter()
+    given = config.images
+    sets = {
+        name: read_set(name, one, config, base)
+        for name, one in (
+            ("biased", given.biased), ("balanced", given.balanced), ("test", given.test),
+        )
+    }  # fmt: skip
+    resolved = config.model_dump(mode="json")
+    inputs = {key: about for one in sets.values() for key, about in one.inputs.items()}
+    done = augmentation_experiment(
+        sets["biased"].faces,
+        sets["balanced"].faces,
+        sets["test"].faces,
+        base / config.store / "augmentation" / _key(resolved, inputs),
+        networks=config.networks,
+        repeats=config.repeats,
+        schedule=config.schedule.schedule,
+        schedules={name: one.schedule for name, one in config.schedules.items()},
+        resampling=Bootstrap(replicates=config.replicates),
+        seed=config.seed,
+        progress=progress,
+    )
+    notes = (*_NOTES, *(note for one in sets.values() for note in one.notes))
+    counts = {name: one.counts for name, one in sets.items()}
+    manifest = _manifest(resolved, inputs, counts, notes, perf_counter() - began)
+    return _result(done, manifest, config.threshold, config.alpha, config.replicates)
+
+
+def _key(resolved: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]) -> str:
+    """Name the folder of the states by what decides them; the networks and repeats do not."""
+    apart = ("networks", "repeats", "schedules", "schedule", "threshold", "alpha", "replicates")
+    facts = {name: value for name, value in resolved.items() if name not in apart}
+    digests = sorted(str(about["sha256"]) for about in inputs.values())
+    return sha256(json.dumps([facts, digests], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_drawn(
+    folder: Path,
+    *,
+    images: int,
+    repeats: int,
+    networks: tuple[str, ...],
+    seed: int,
+    progress: Progress | None,
+) -> AuditResult:
+    """Run the experiment on drawn faces, of whom the group decides the tool 19 times in 20."""
+    began = perf_counter()
+    biased, balanced, test = (
+        drawn(images, shares, seed + place) for place, shares in enumerate((_BIASED, _EVEN, _EVEN))
+    )
+    done = augmentation_experiment(
+        biased,
+        balanced,
+        test,
+        folder,
+        networks=networks,
+        repeats=repeats,
+        schedule=Schedule(epochs=12, learning_rate=2e-3),
+        schedules={"vit": Schedule(epochs=16)} if "vit" in networks else {},
+        seed=seed,
+        progress=progress,
+    )
+    asked = {"augment": "drawn faces", "images": images, "repeats": repeats,
+             "networks": [*networks], "seed": seed}  # fmt: skip
+    counts = {"biased": len(biased), "balanced": len(balanced), "test": len(test)}
+    planted = (
+        "The faces are drawn. In the biased images 19 of 20 who hold a ring or a cross have short "
+        "hair, and 19 of 20 with a bar or a square long hair; in the balanced and the test images "
+        "half of each."
+    )
+    manifest = _manifest(asked, {}, counts, (*_NOTES, planted), perf_counter() - began)
+    return _result(done, manifest, 0.01, 0.05, 1000)
+
+
+def drawn(images: int, shares: tuple[float, ...], seed: int) -> Faces:
+    """Return drawn faces with the shares of long hair, one for each tool."""
+    from equipoise.planted.faces import draw_faces
+
+    made = draw_faces(images, long_hair=shares, seed=seed)
+    return Faces(
+        made.images, made.labels, made.groups, Regions(made.boxes, np.ones(images, dtype=bool))
+    )
+
+
+def _manifest(
+    resolved: Mapping[str, Any],
+    inputs: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, Any],
+    notes: tuple[str, ...],
+    seconds: float,
+) -> Manifest:
+    return Manifest(
+        config=resolved, resolved=resolved, versions=versions(), commit="", dirty=False,
+        inputs=inputs, counts=counts, seed=int(resolved["seed"]),
+        started=datetime.now(UTC).isoformat(timespec="seconds"), seconds=round(seconds, 3),
+        machine=machine(), notes=notes,
+    )  # fmt: skip
+
+
+def _result(
+    done: Experiment, manifest: Manifest, threshold: float, alpha: float, replicates: int
+) -> AuditResult:
+    findings = findings_of(done, threshold=threshold, alpha=alpha)
+    return AuditResult(
+        findings, manifest, tables_of(done, seed=manifest.seed, replicates=replicates)
+    )

@@ -1,0 +1,88 @@
+"""Training on mixed and noisy faces: accuracies in the form of the source's table, and faces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from equipoise.core import AuditResult
+from equipoise.report.augmentation import ARMS, accuracies, distances
+from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
+from equipoise.report.comparison_charts import accuracies_by_training
+from equipoise.report.sections.tables import distinct, rows
+from equipoise.report.text import count, interval, number, p_value
+
+
+def augmentation(result: AuditResult) -> Section | None:
+    """Accuracy after each training, its distance from balanced training, and what faces tell."""
+    found = rows(result, "augmentation")
+    if not found:
+        return None
+    columns = ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)]
+    caption = "Accuracy on the balanced test images, by what was trained on"
+    blocks: list[Block] = [
+        Words((_INTRO,), "note"),
+        _chart(found),
+        Table.of(caption, columns, accuracies(result), source="augmentation"),
+        Table.of(
+            "Accuracy Difference from training on balanced images",
+            ["Network", "Trained on", "#Δ", "#Interval", "#%Δ", "#p"],
+            distances(found),
+            source="augmentation",
+        ),
+    ]
+    blocks += _associations(rows(result, "augmentation_associations"))
+    missing = rows(result, "faces_missing")
+    if missing:
+        cells = [(r["images"], r["group"], count(r["without"]), count(r["of"])) for r in missing]
+        table = Table.of(
+            "Images without a face, which stay as they are",
+            ["Images", "Group", "#Without", "#Of"], cells, source="faces_missing",
+        )  # fmt: skip
+        blocks.append(Fold("Images in which no face was found", (table,)))
+    return Section("augmentation", "What training on changed faces does", tuple(blocks))
+
+
+_INTRO = (
+    "Every network is trained anew on each set of images, several times, and asked the same test "
+    "images, in which each group is as frequent with each answer. Training on balanced images is "
+    "what the others are held against; intervals are over training runs and test images."
+)
+
+
+def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:
+    data = [
+        {
+            "network": row["network"], "arm": row["arm"], "value": row["accuracy"],
+            "low": row["low"], "high": row["high"],
+            "tip": f"{row['network']}, {row['arm']}: {number(row['accuracy'])} "
+            f"{interval(row['low'], row['high'])}",
+        }
+        for row in found
+    ]  # fmt: skip
+    label = "Accuracy with its interval for each network and each set of training images."
+    spec = accuracies_by_training("rows", ARMS, len(distinct(data, "network")))
+    return Chart(label, spec, {"rows": data}, None, "Accuracy on balanced test images")
+
+
+def _associations(found: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not found:
+        return []
+    cells = [
+        (
+            row["network"], row["arm"], row["class"], row["faces"], number(row["value"]),
+            interval(row["low"], row["high"]), interval(row["chance_low"], row["chance_high"]),
+            p_value(row["p_value"]), row["towards"],
+        )
+        for row in found
+    ]  # fmt: skip
+    columns = ["Network", "Trained on", "Class", "Faces", "#Association", "#Interval",
+               "#By chance", "#p", "Closer to"]  # fmt: skip
+    note = (
+        "Image-image association of the features: how much closer images of a class are to those "
+        "of one group than to those of the other, with their faces whole and covered. What stays "
+        "with covered faces does not come from the face. First training run; described, without a "
+        "verdict."
+    )
+    table = Table.of("Associations", columns, cells, source="augmentation_associations")
+    return [Words((note,), "note"), Fold("Associations of classes with groups", (table,))]

@@ -1,0 +1,123 @@
+"""`equipoise augment`: drawn faces, one's own images, and what is wrong with a configuration."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from equipoise.planted.faces import draw_faces
+
+Command = Callable[..., tuple[int, str, str]]
+
+CONFIG = """
+images:
+  biased: {table: biased.csv, root: photos}
+  balanced: {table: balanced.csv, root: photos}
+  test: {table: test.csv, root: photos}
+path: file
+label: tool
+group: hair
+faces: {columns: {left: left, top: top, right: right, bottom: bottom}}
+size: 40
+networks: [cnn]
+repeats: 2
+schedule: {epochs: 1, batch: 16}
+replicates: 100
+"""
+
+
+def write(folder: Path) -> None:
+    """Write three tables of 32 drawn faces; one file is damaged, one row has no group."""
+    (folder / "photos").mkdir()
+    for seed, (name, shares) in enumerate(
+        {"biased": (0.0, 0.25, 1, 1), "balanced": (0.5,) * 4, "test": (0.5,) * 4}.items()
+    ):
+        drawn = draw_faces(32, long_hair=shares, seed=seed)
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["image_id", "file", "tool", "hair", "left", "top", "right", "bottom"])
+            for place, image in enumerate(drawn.images):
+                file_name = f"{name}-{place}.png"
+                Image.fromarray(np.asarray(image)).resize((80, 80)).save(
+                    folder / "photos" / file_name
+                )
+                box = [2 * end for end in drawn.boxes[place].tolist()]
+                hair = "" if (name, place) == ("test", 3) else drawn.groups[place]
+                table.writerow([place, file_name, drawn.labels[place], hair, *box])
+    (folder / "photos" / "biased-5.png").write_bytes(b"no picture")
+    (folder / "config.yaml").write_text(CONFIG)
+
+
+def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
+    write(tmp_path)
+    run = tmp_path / "run"
+    call = ("augment", str(tmp_path / "config.yaml"), "--out", str(run))
+    code, out, err = command(*call, "--json")
+    assert code == 0, err
+    said = json.loads(out)
+    assert [row["arm"] for row in said["augmentation"]] == [
+        "biased", "partial mixing", "uniform noise", "balanced"
+    ]  # fmt: skip
+    assert "test: 1 rows have no label, group or path, and are not used." in said["notes"]
+    assert any("biased: 1 images cannot be read" in note for note in said["notes"])
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "What training on changed faces does" in page
+    assert "start from the same weights" in page
+    states = [*(tmp_path / "evidence" / "augmentation").rglob("*.pt")]
+    assert len(states) == 8
+    stamps = {path: path.stat().st_mtime_ns for path in states}
+    before = (run / "findings.parquet").read_bytes()
+    assert command(*call, "--overwrite")[0] == 0
+    assert stamps == {path: path.stat().st_mtime_ns for path in states}
+    assert (run / "findings.parquet").read_bytes() == before
+
+
+def test_drawn_faces_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")
+    assert code == 0, err
+    assert out.startswith("accuracy on the balanced test images, by training images:\nnetwork")
+    assert "note: The faces are drawn." in out
+    assert Path("runs/augment/report.html").is_file()
+    assert command("augment", "--images", "40", "--networks", "cnn", "--repeats", "1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("label: tool", "lable: tool", "lable"),
+        ("networks: [cnn]", "networks: [resnet]", "no network is called 'resnet'; expected cnn"),
+        ("networks: [cnn]", "networks: [cnn, cnn]", "a network is named twice"),
+        ("faces: {columns", "faces: {detector: cascade, columns", "expected columns, or a detect"),
+        (", bottom: bottom", "", "columns must name left, top, right, bottom"),
+        ("repeats: 2", "repeats: 0", "repeats"),
+        ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules names 'vit', which is"),
+        ("label: tool", "label: job", "job"),
+        ("right: right", "right: tool", "column 'tool', row 1"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    tmp_path: Path, command: Command, old: str, new: str, message: str
+) -> None:
+    write(tmp_path)
+    path = tmp_path / "config.yaml"
+    assert old in CONFIG
+    path.write_text(CONFIG.replace(old, new))
+    code, _, err = command("augment", str(path), "--out", str(tmp_path / "run"))
+    assert code == 2
+    assert err.startswith("error: ")
+    assert message in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_not_there(command: Command) -> None:
+    code, _, err = command("augment", "nothing.yaml")
+    assert (code, err) == (2, "error: nothing.yaml: no such file.\n")
