@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,20 @@ if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config
     from equipoise.audits.generation.loading import GenerationData
 
-# Pixels of the longer side, and images of a set that are shown.
-_SIDE, _MOST = 96, 12
+# Pixels of the longer side, and images of a set that are shown: those that fail first.
+_SIDE, _MOST = 96, 6
 
+_KEPT = "Kept"
+_WHY = {
+    "complete": "Rejected: an image is missing",
+    "similarity": "Rejected by similarity",
+    "content": "Rejected by content",
+    "attributes": "Rejected: too few show their attribute",
+    BEST: "Passed, and not among the best",
+}
 SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("stage", "set", "image_id", "attributes", "reason", "png")]
-    + [("kept", pa.bool_()), ("place", pa.int64())]
+    [(name, pa.string()) for name in ("section", "group", "caption", "image_id")]
+    + [("image", pa.binary())]
 )
 
 
@@ -39,9 +46,8 @@ def gallery(config: Config, data: GenerationData) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        `stage` ("" of kept sets), `set`, `image_id`, `attributes` (its values), `reason` (why the
-        image fails there, or what became of it), `png` (base64), `kept`, `place` (of the image
-        in its set). Empty without pictures.
+        `section` (kept, or why not), `group` (the set), `caption` (an image's attributes, and why
+        it fails), `image_id`, `image` (PNG). Empty without pictures.
     """
     if data.pictures is None or not config.gallery:
         return SCHEMA.empty_table()
@@ -51,6 +57,7 @@ def gallery(config: Config, data: GenerationData) -> pa.Table:
         for stage, chosen, reasons in _chosen(config, data)
         for one in chosen
         for row in _of_set(data, int(one), stage, reasons, found)
+        if row["image"] is not None
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -59,17 +66,17 @@ def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, Any, An
     """Yield the stage, some of its candidates, and every image's reason there."""
     filtered = data.filtered
     n = filtered.candidates.images
-    yield "", _drawn(config, filtered.kept, "kept"), np.full(n, "", dtype=object)
+    yield _KEPT, _drawn(config, filtered.kept, _KEPT), np.full(n, "", dtype=object)
     for place, stage in enumerate(filtered.stages):
         rejected = filtered.entering[place] & ~filtered.entering[place + 1]
         reasons = np.full(n, "", dtype=object)
         for check in reversed(stage.checks):
             failing = check.reason != ""
             reasons[failing] = check.reason[failing]
-        yield stage.name, _drawn(config, rejected, stage.name), reasons
+        yield _WHY[stage.name], _drawn(config, rejected, stage.name), reasons
     if filtered.best is not None:
         over = filtered.entering[-1] & ~filtered.kept
-        yield BEST, _drawn(config, over, BEST), np.full(n, "", dtype=object)
+        yield _WHY[BEST], _drawn(config, over, BEST), np.full(n, "", dtype=object)
 
 
 def _drawn(config: Config, mask: Any, name: str) -> Any:
@@ -83,33 +90,32 @@ def _of_set(
 ) -> Iterator[dict[str, Any]]:
     candidates = data.filtered.candidates
     begin, end = candidates.starts[one : one + 2].tolist()
-    for place, row in enumerate(range(begin, min(end, begin + _MOST))):
+    rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
+    for row in sorted(rows):
         image = candidates.columns["image_id"][row]
         values = [candidates.columns[name][row] for name in candidates.types]
+        told = ", ".join(str(value) for value in values if value)
         yield {
-            "stage": stage,
-            "set": candidates.names[one],
+            "section": stage,
+            "group": candidates.names[one],
+            "caption": f"{told}: {reasons[row]}" if reasons[row] else told,
             "image_id": image,
-            "attributes": ", ".join(str(value) for value in values if value),
-            "reason": reasons[row] or "",
-            "png": _small(data, found.get(image)),
-            "kept": not stage,
-            "place": place,
+            "image": _small(data, found.get(image)),
         }
 
 
-def _small(data: GenerationData, place: int | None) -> str:
-    """Return a picture as base64 of a small PNG; "" where there is none."""
+def _small(data: GenerationData, place: int | None) -> bytes | None:
+    """Return a picture as a small PNG; None where there is none."""
     if place is None or data.pictures is None:
-        return ""
+        return None
     from PIL import Image
 
     try:
         pixels = decode(data.pictures.read(place))
     except (ImageError, OSError):
-        return ""
+        return None
     picture = Image.fromarray(pixels)
     picture.thumbnail((_SIDE, _SIDE))
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    return buffer.getvalue()

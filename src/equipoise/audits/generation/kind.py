@@ -32,8 +32,6 @@ Row = dict[str, Any]
 
 # Seconds for a design, and for an image in a permutation or replicate: rough guides.
 _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.05, 1e-8
-# Bytes that an image takes on disk for a pixel, as PNG: a rough guide.
-_BYTES_PER_PIXEL = 1.5
 
 
 def load(config: Config, *, base: Path) -> GenerationData:
@@ -69,10 +67,6 @@ class Plan:
     ----------
     sets, candidates, images : int
         Sets of captions, candidates of them, and images of these.
-    to_make : int
-        Images that a model is asked for, as far as the store does not have them.
-    bytes : int, optional
-        Of images to make, roughly; None where their size is not known.
     kinds : list of dict
         Per attributes that vary together: sets of captions, images of a set, candidates, images.
     groups : list of dict
@@ -89,8 +83,6 @@ class Plan:
     sets: int
     candidates: int
     images: int
-    to_make: int
-    bytes: int | None
     kinds: list[Row]
     groups: list[Row]
     filters: list[str]
@@ -112,8 +104,6 @@ def plan(config: Config, data: GenerationData) -> Plan:
         sets=len({*candidates.of_candidates("set").tolist()}),
         candidates=len(candidates) * times,
         images=images,
-        to_make=0 if given is None else images,
-        bytes=_bytes(config, images),
         kinds=[*_kinds(data, times)],
         groups=[*_groups(config, data, times)],
         filters=[name for name in names if getattr(config.filters, name) is not None],
@@ -126,15 +116,6 @@ def plan(config: Config, data: GenerationData) -> Plan:
             )
         ),
     )
-
-
-def _bytes(config: Config, images: int) -> int | None:
-    given = config.generator
-    if given is None:
-        return 0
-    if given.height is None or given.width is None:
-        return None
-    return round(images * given.height * given.width * _BYTES_PER_PIXEL)
 
 
 def _kinds(data: GenerationData, times: int) -> Iterator[Row]:

@@ -27,7 +27,7 @@ from equipoise.counterfactuals.filters import (
     learned_thresholds,
     similarity_filter,
 )
-from equipoise.counterfactuals.filters.thresholds import Thresholds
+from equipoise.counterfactuals.filters.thresholds import Thresholds, of_combination
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _thresholds(
     """Return thresholds of every combination: those given, else those learned."""
     found: dict[str, dict[str, float]] = {}
     for combination in candidates.combinations:
-        about: Any = given.get(combination, given)
+        about = of_combination(given, combination)
         own = {name: one for name, one in about.items() if not isinstance(one, Mapping)}
         size = int(candidates.sizes[candidates.of_candidates("attributes") == combination].max())
         more = {

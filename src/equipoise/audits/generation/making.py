@@ -62,22 +62,14 @@ def made(config: Config, runner: Runner) -> Made:
     assert given is not None  # noqa: S101 - the schema sees to both
     assert captions is not None  # noqa: S101
     if isinstance(runner, Rehearsal):
-        return _planned(given, captions.sets())
+        return _planned(config, given, captions.sets(), runner)
     return _generated(config, given, captions.sets(), cast("Live", runner))
 
 
 def _generated(config: Config, given: GeneratorConfig, sets: CaptionSets, runner: Live) -> Made:
     from equipoise.counterfactuals import generate_sets
 
-    every, progress = config.extraction, runner.progress
-    options = RunOptions(
-        device=given.device or every.device,
-        dtype=given.dtype or every.dtype,
-        revision=given.revision,
-        allow_pickle=given.allow_pickle,
-        trust_remote_code=given.trust_remote_code,
-    )
-    more: dict[str, Any] = {} if every.part is None else {"part": every.part}
+    progress, more = runner.progress, _how(config, given)
     if progress is not None:
         more["progress"] = lambda step, done, total: progress(f"{NAME}: {step}", done, total)
     model = given.model
@@ -85,16 +77,27 @@ def _generated(config: Config, given: GeneratorConfig, sets: CaptionSets, runner
         sets,
         located_generator(model, runner.base) if isinstance(model, str) else model,
         runner.store,
-        candidates=given.candidates,
-        shared=given.shared,
-        shared_self=given.shared_self,
-        seed=given.seed,
-        sampling=given.sampling,
-        options=options,
-        max_failures=every.max_failures,
         **more,
     )
     return Made(found.folder, found.table, found.pictures, found.info, found.inputs, {})
+
+
+def _how(config: Config, given: GeneratorConfig) -> dict[str, Any]:
+    """Return how images are made, as `generate_sets` and `plan_sets` take it."""
+    every = config.extraction
+    found: dict[str, Any] = {
+        name: getattr(given, name)
+        for name in ("candidates", "shared", "shared_self", "seed", "sampling")
+    }
+    options = RunOptions(
+        device=given.device or every.device,
+        dtype=given.dtype or every.dtype,
+        revision=given.revision,
+        allow_pickle=given.allow_pickle,
+        trust_remote_code=given.trust_remote_code,
+    )
+    found |= {"options": options, "max_failures": every.max_failures}
+    return found if every.part is None else found | {"part": every.part}
 
 
 def located_generator(name: str, base: Path) -> str:
@@ -106,8 +109,13 @@ def located_generator(name: str, base: Path) -> str:
     return located_model(name, base)
 
 
-def _planned(given: GeneratorConfig, sets: CaptionSets) -> Made:
+def _planned(config: Config, given: GeneratorConfig, sets: CaptionSets, runner: Rehearsal) -> Made:
     """Stand in for one candidate of each set: all others are like it."""
+    from equipoise.counterfactuals import plan_sets
+
+    called = given.called
+    name = located_generator(called, runner.base) if isinstance(given.model, str) else called
+    planned = plan_sets(sets, name, runner.store, **_how(config, given))
     n = len(sets)
     ids = [f"{one}/000" for one in sets.table["caption_id"].to_pylist()]
     table = (
@@ -115,12 +123,13 @@ def _planned(given: GeneratorConfig, sets: CaptionSets) -> Made:
         .append_column("candidate", pa.array(np.zeros(n, dtype=np.int64)))
         .append_column("state", pa.array(["image"] * n))
     )
-    names = np.empty(n, dtype=object)
-    names[:] = sorted(ids)
+    every = [f"{one[:-3]}{number:03d}" for one in ids for number in range(given.candidates)]
+    names = np.empty(len(every), dtype=object)
+    names[:] = sorted(every)
     pictures = Pictures("images to be made", names, Files(tuple(names)))
-    items = n * given.candidates
     pending = {
-        "runs": given.called, "items": items, "in_store": None, "to_do": None,
-        "numbers": None, "bytes": None,
+        "runs": name, "items": planned.images, "in_store": planned.present,
+        "to_do": planned.to_do, "numbers": None, "bytes": planned.bytes,
+        "seconds": planned.seconds,
     }  # fmt: skip
     return Made(None, table, pictures, {}, {}, pending)

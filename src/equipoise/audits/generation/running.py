@@ -45,7 +45,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     filters, ran = _filtered(config, table, pictures, runner)
     update: dict[str, Any] = {"filters": filters}
     if found is not None:
-        update |= {"attributes": config.types, **_kept(found)}
+        update |= {"attributes": config.types, "name": config.called, **_kept(found)}
     prepared = gathered(
         config,
         config.model_copy(update=update),

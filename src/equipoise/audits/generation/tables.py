@@ -14,6 +14,7 @@ from equipoise.audits.generation.measuring import MeasuredDesign
 from equipoise.audits.group_sizes import sizes_of
 from equipoise.core.groups import Groups
 from equipoise.counterfactuals.filters.evidence import evidence
+from equipoise.counterfactuals.filters.thresholds import of_combination
 
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config
@@ -66,10 +67,9 @@ def tables_of(
 def _sizes(config: Config, data: GenerationData) -> Iterator[Row]:
     columns = data.filtered.candidates.columns
     for attributes in config.compared:
-        groups = Groups.of(
-            {name: columns[name] for name in attributes}, min_size=config.min_group_size
-        )
-        yield from sizes_of(groups, missing="the attribute does not vary in the set")
+        rows = np.logical_and.reduce([columns[name].astype(bool) for name in attributes])
+        found = {name: columns[name][rows] for name in attributes}
+        yield from sizes_of(Groups.of(found, min_size=config.min_group_size))
 
 
 def _rejections(measured: Sequence[MeasuredDesign]) -> Iterator[Row]:
@@ -135,8 +135,7 @@ def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
 
 def _given(config: Config, kind: str, name: str) -> bool:
     about = config.filters.attributes
-    own: Any = {} if about is None else about.given.get(kind, about.given)
-    return isinstance(own, Mapping) and name in own
+    return about is not None and name in of_combination(about.given, kind)
 
 
 def _learned(one: Any) -> Row:

@@ -41,8 +41,7 @@ def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> in
     InputError
         When there is no threshold for it, or it is no count from 2 to `size` and no share.
     """
-    about: Any = thresholds.get(combination, thresholds)
-    given = about.get(name) if isinstance(about, Mapping) else None
+    given: Any = of_combination(thresholds, combination).get(name)
     key = f"thresholds[{combination!r}][{name!r}]"
     if given is None or isinstance(given, Mapping):
         raise InputError(f"{key}: missing; expected how many of the {size} images, or a share")
@@ -54,6 +53,15 @@ def needed(thresholds: Thresholds, combination: str, name: str, size: int) -> in
             "or a share such as 0.75 (1.0: all)"
         )
     return int(given)
+
+
+def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
+    """Return the thresholds of attributes that vary together; those of all where it has none.
+
+    One attribute that varies alone has the name of its combination.
+    """
+    about = thresholds.get(combination)
+    return about if isinstance(about, Mapping) else thresholds
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,107 @@
+"""Tiny models for audits of generation: a generator that draws colours, and an encoder of them."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.models import ModelInfo
+from equipoise.models.generators import Sampling
+
+COLOURS = {"red": (220, 20, 20), "green": (20, 200, 20), "blue": (20, 20, 220)}
+SIZE = 8
+
+
+def info(name: str, family: str) -> ModelInfo:
+    """Return what a tiny model is."""
+    digest = hashlib.sha256(name.encode()).hexdigest()
+    return ModelInfo(name=name, family=family, weights_sha256=digest, dimension=3)
+
+
+class Painter:
+    """Paints the colour that a prompt names; refuses some, and errs more often in one colour.
+
+    Attributes
+    ----------
+    calls : int
+        Images that were asked for.
+    """
+
+    def __init__(self, *, wrong: str = "", share: float = 0.0, refused: str = "") -> None:
+        self.info = info(f"painter-{wrong}-{share}-{refused}", "painter")
+        self.wrong, self.share, self.refused, self.calls = wrong, share, refused, 0
+
+    def check_control(self) -> None:
+        """Its attention can be shared: it has none."""
+
+    def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return words as numbers."""
+        return [tuple(len(word) for word in prompt.split()) for prompt in prompts]
+
+    def room(self, sampling: Sampling) -> int:
+        """Return how many images fit at once."""
+        return 64
+
+    def generate(
+        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
+    ) -> list[Any]:
+        """Return one image for each prompt, None where it is refused."""
+        del sampling
+        self.calls += len(prompts)
+        return [self._paint(prompt, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+
+    def generate_with(
+        self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling, attention: Any
+    ) -> list[Any]:
+        """Return the same under control."""
+        del attention
+        return self.generate(prompts, seeds=seeds, sampling=sampling)
+
+    def _paint(self, prompt: str, seed: int) -> npt.NDArray[np.uint8] | None:
+        meant = next(colour for colour in COLOURS if colour in prompt)
+        if self.refused and self.refused in prompt:
+            return None
+        rng = np.random.default_rng([seed % 2**32, *map(ord, prompt)])
+        if meant == self.wrong and rng.random() < self.share:
+            meant = "green" if meant != "green" else "red"
+        noise = rng.integers(-15, 16, (SIZE, SIZE, 3))
+        return np.clip(np.array(COLOURS[meant]) + noise, 0, 255).astype(np.uint8)
+
+
+class Looker:
+    """Embeds images as their mean colour, and texts as the colour that they name."""
+
+    def __init__(self) -> None:
+        self.info = info("looker", "looker")
+        self.seen = 0
+
+    def embed_images(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+        """Return mean colours."""
+        self.seen += len(images)
+        return np.stack([np.asarray(one).mean(axis=(0, 1)) for one in images]).astype(np.float32)
+
+    def embed_texts(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return the colour that each text names, grey where none."""
+        named = [[COLOURS[one] for one in COLOURS if one in text] for text in texts]
+        return np.array([one[0] if one else (9, 9, 9) for one in named], dtype=np.float32)
+
+
+class Guard:
+    """A classifier for which anything blue is unsafe."""
+
+    labels = ("plain", "unsafe")
+
+    def __init__(self) -> None:
+        self.info = info("guard", "guard")
+
+    def predict_proba(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+        """Return probabilities of both labels."""
+        blue = np.array([np.asarray(one).mean(axis=(0, 1)).argmax() == 2 for one in images])
+        unsafe = np.where(blue, 0.9, 0.1)
+        return np.stack([1 - unsafe, unsafe], axis=1).astype(np.float32)
+
+    def features(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
+        """Return mean colours."""
+        return Looker().embed_images(images)
