@@ -5,14 +5,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values, with_data
-from equipoise.audits.config import parse_config
+from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_sections import THRESHOLDS
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config_metrics import EffectSizeOptions
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def test_the_example_reads_as_it_stands(load: Any) -> None:
@@ -127,3 +130,15 @@ def test_a_metric_without_a_default_may_be_given_a_threshold() -> None:
     testing = parse_config(values(testing={"thresholds": {"skewsize": 0.5}})).testing
     assert "skewsize" not in THRESHOLDS
     assert testing.threshold("skewsize") == 0.5
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.glob("*/*.yaml")), ids=lambda path: str(path)[-30:]
+)
+def test_what_is_resolved_of_every_example_reads_back_as_the_same(path: Path) -> None:
+    if "audit" not in yaml.safe_load(path.read_text(encoding="utf-8")):
+        return
+    config = load_config(path)
+    again = parse_config(config.resolved)
+    assert again == config
+    assert again.resolved == config.resolved

@@ -19,13 +19,9 @@ from equipoise.audits.config_fields import (
     Table,
     one_state_each,
 )
+from equipoise.audits.config_normalize import NormalizeConfig
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
-from equipoise.audits.predictions.config_inputs import (
-    ImagesConfig,
-    NormalizeConfig,
-    TabledConfig,
-    given_keys,
-)
+from equipoise.audits.predictions.config_inputs import ImagesConfig, TabledConfig, given_keys
 from equipoise.audits.predictions.config_metrics import NoOptions, Switch
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")

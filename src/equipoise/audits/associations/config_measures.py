@@ -72,6 +72,8 @@ _TWO_TARGETS = ("weat", "differential_association")
 
 def _targets(value: object) -> object:
     """Take a list of sets, or lists by category, as lists by category; "" without one."""
+    if value is None:
+        return None
     given = value if isinstance(value, Mapping) else {"": value}
     found = {str(category): _names(names) for category, names in given.items()}
     flat = [name for names in found.values() for name in names]
@@ -183,13 +185,20 @@ class MeasureConfig(Section):
     def _options_of_its_metric(self) -> MeasureConfig:
         options = OPTIONS[self.metric]
         allowed = (*options.needs, *options.takes, *_ALWAYS)
-        for key in sorted(self.model_fields_set - {"metric", *allowed}):
+        # A key that has its default counts as not given: what is resolved reads back as the same.
+        every = type(self).model_fields
+        given = {
+            key
+            for key in self.model_fields_set
+            if getattr(self, key) != every[key].get_default(call_default_factory=True)
+        }
+        for key in sorted(given - {"metric", *allowed}):
             raise ValueError(
                 f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
                 f"{nearest(key, allowed)}"
             )
         for key in options.needs:
-            if key not in self.model_fields_set:
+            if key not in self.model_fields_set or getattr(self, key) is None:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         return self
 

@@ -22,10 +22,11 @@ from equipoise.audits.config_fields import (
     distinct,
     one_state_each,
 )
+from equipoise.audits.config_normalize import NormalizeConfig
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.predictions.config_vocabulary import Vocabulary
 from equipoise.audits.running.config import RunConfig, Templates
-from equipoise.data import LabelSource, Normalization
+from equipoise.data import LabelSource
 
 # Keys of the table of labels that `images` has itself.
 _OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
@@ -149,37 +150,6 @@ class DataConfig(ImagesConfig):
     def truth(self) -> str:
         """The column of the true class."""
         return self.target
-
-
-_STEPS = Normalization()
-
-
-class NormalizeConfig(Section):
-    """How free-text predictions become classes; the raw result is kept beside it.
-
-    Attributes
-    ----------
-    case_fold, whitespace : bool
-        Compare without case; take any run of white space as one space.
-    punctuation : str
-        Characters taken off both ends.
-    articles, leading_phrases : list of str
-        Words and phrases taken off the start.
-    synonyms : mapping
-        Normalised text to class, applied last.
-    """
-
-    case_fold: bool = _STEPS.case_fold
-    whitespace: bool = _STEPS.whitespace
-    punctuation: str = _STEPS.punctuation
-    articles: Labels = _STEPS.articles
-    leading_phrases: Labels = _STEPS.leading_phrases
-    synonyms: Mapping[Label, Label] = Field(default_factory=dict)
-
-    @property
-    def steps(self) -> Normalization:
-        """The steps."""
-        return Normalization(**self.model_dump())
 
 
 class TabledConfig(RunConfig):

@@ -87,19 +87,32 @@ def load(config: RankingAudit, *, base: Path) -> RetrievalData:
     """
     data = config.data
     images = load_items(data.images.source(base, data.columns), what="images")
-    inputs = dict(images.inputs)
-    counts: dict[str, Any] = {"images": images.counts, "models": {}}
     queries = _queries(config, base)
-    if queries is not None:
-        inputs |= queries.inputs
-        counts["queries"] = queries.counts
-    models = {}
+    found = {}
     for name, model in config.models.items():
         if model.scores is not None:
-            models[name] = _from_scores(name, model, images, config, base, inputs, counts)
+            found[name] = _from_scores(name, model, images, config, base)
         elif queries is not None:
-            models[name] = _from_vectors(name, model, images, queries, config, base, inputs, counts)
+            found[name] = _from_vectors(name, model, images, queries, config, base)
+    inputs = {**images.inputs, **({} if queries is None else queries.inputs)}
+    for one in found.values():
+        inputs |= one.inputs
+    counts: dict[str, Any] = {
+        "images": images.counts,
+        "models": {name: one.counts for name, one in found.items()},
+        **({} if queries is None else {"queries": queries.counts}),
+    }
+    models = {name: one.scored for name, one in found.items()}
     return RetrievalData(images, models, inputs, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """What was read of a model, and what the manifest keeps of it."""
+
+    scored: Scored
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
 
 
 def _queries(config: RankingAudit, base: Path) -> Items | None:
@@ -117,9 +130,7 @@ def _from_vectors(
     queries: Items,
     config: RankingAudit,
     base: Path,
-    inputs: dict[str, Any],
-    counts: dict[str, Any],
-) -> Scored:
+) -> _Read:
     assert model.images is not None  # noqa: S101 - the schema sees to both
     assert model.queries is not None  # noqa: S101
     unmatched = config.data.max_unmatched
@@ -136,8 +147,6 @@ def _from_vectors(
             expected="images and queries in one space",
             fix="embed both with the same model, after its projection",
         )
-    inputs |= {**own.inputs, **asked.inputs}
-    counts["models"][name] = {"images": own.counts, "queries": asked.counts}
     names, vectors = _by_subject(asked, queries, config)
     used = _with_subject(np.flatnonzero(own.usable), images, names, config, asked.name)
     scores = cosine_scores(own.take(used), vectors, names=names)
@@ -148,7 +157,9 @@ def _from_vectors(
         "queries without a usable embedding": int((~asked.usable).sum()),
         "queries without a subject": _without_subject(queries, config),
     }
-    return Scored(scores, tuple(names), used, left, own.normalised and asked.normalised)
+    scored = Scored(scores, tuple(names), used, left, own.normalised and asked.normalised)
+    counts = {"images": own.counts, "queries": asked.counts}
+    return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 
 
 def _by_subject(
@@ -185,16 +196,12 @@ def _from_scores(
     images: Items,
     config: RankingAudit,
     base: Path,
-    inputs: dict[str, Any],
-    counts: dict[str, Any],
-) -> Scored:
+) -> _Read:
     assert model.scores is not None  # noqa: S101 - the schema sees to it
     matrix = load_matrix(
         model.scores.source(base), images, what=f"{name} scores",
         max_unmatched=config.data.max_unmatched,
     )  # fmt: skip
-    inputs |= matrix.inputs
-    counts["models"][name] = {"scores": matrix.counts}
     names = [*matrix.names]
     scores, every = matrix.take(names), np.arange(len(images))
     asked = _with_subject(every, images, names, config, matrix.name)
@@ -208,7 +215,8 @@ def _from_scores(
             fix="leave out the queries that lack scores with `columns:`",
         )
     left = {"images without a score": int((~known).sum())}
-    return Scored(own[..., known], tuple(names), asked[known], left)
+    scored = Scored(own[..., known], tuple(names), asked[known], left)
+    return _Read(scored, matrix.inputs, {"scores": matrix.counts})
 
 
 def _own(
