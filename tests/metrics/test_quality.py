@@ -229,7 +229,7 @@ def test_similarity_within_sets_is_that_of_all_pairs() -> None:
     assert found.value == pytest.approx(np.mean(each))
     assert [part.value for part in found.parts] == pytest.approx(each)
     assert found.metric == "image_similarity"
-    assert found.n == {"images": 24, "sets": 6}
+    assert (found.n, found.params["sets"]) == ({"images": 24}, 6)
     assert found.chance is not None
     everything = np.mean([a @ b for i, a in enumerate(unit) for b in unit[:i]])
     assert found.chance.mean == pytest.approx(everything, abs=0.02)

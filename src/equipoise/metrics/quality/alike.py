@@ -107,10 +107,10 @@ def set_similarity(
     return Estimate(
         metric=metric,
         value=value,
-        n={"images": int(kept.sum()), "sets": int(used.sum())},
+        n={"images": int(kept.sum())},
         method=method,
         reference=REFERENCE,
-        params={"centred": centred},
+        params={"centred": centred, "sets": int(used.sum())},
         chance=chance,
         no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
         harm="lower",

@@ -147,7 +147,7 @@ def subject_accuracy(
     return Estimate(
         metric="subject_accuracy",
         value=float(hits[kept].mean()),
-        n={"images": int(kept.sum()), "subjects": len(parts)},
+        n={"images": int(kept.sum())},
         method=share_method(owner, resampling) if resampling is not None else NO_INTERVAL,
         reference=_REFERENCE,
         params={
