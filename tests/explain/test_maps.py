@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.explain import METHODS, activation_maps
-from equipoise.explain.maps import frame_of, framed
+from equipoise.explain.frames import frame_of, framed
 from equipoise.metrics import activation_share, activation_share_gap
 from equipoise.models.modules import module_classifier
 from equipoise.models.recipe import Recipe

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
-    "counterfactuals", "text_to_image", "generation",
+    "counterfactuals", "text_to_image", "generation", "activations",
 )  # fmt: skip
 
 Progress = Callable[[str, int, int | None], None]

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.explain.frames import Boxes, frame_of, framed
 from equipoise.explain.layers import Layer, find_layer
 from equipoise.explain.scoring import Scoring, scoring
 from equipoise.models.images import as_rgb
-from equipoise.models.recipe import Recipe
 
 Floats = npt.NDArray[np.float32]
-Boxes = npt.NDArray[np.float64]
 
 METHODS = {
     "gradcam": "GradCAM",
@@ -241,20 +240,3 @@ def _coarse(maps: Floats) -> Floats:
     filled = np.pad(maps, ((0, 0), (0, high - rows), (0, wide - columns)), mode="edge")
     blocks = filled.reshape(n, high // step, step, wide // step, step)
     return np.asarray(blocks.mean(axis=(2, 4), dtype=np.float64), dtype=np.float32)
-
-
-def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, float, float, float]:
-    """Return what a model sees of an image: left, top, right, bottom, in the image's pixels."""
-    if recipe is None:
-        return 0.0, 0.0, float(width), float(height)
-    high, wide = recipe.resized(height, width)
-    top, left = recipe.corner(high, wide)
-    rows, columns = recipe.crop or (high, wide)
-    down, across = height / high, width / wide
-    return left * across, top * down, (left + columns) * across, (top + rows) * down
-
-
-def framed(boxes: Boxes, frames: Boxes) -> Boxes:
-    """Return boxes in pixels of images as shares of what was seen of them, (n, 4)."""
-    corner, size = frames[:, [0, 1, 0, 1]], frames[:, 2:] - frames[:, :2]
-    return np.asarray((boxes - corner) / np.tile(size, 2))

@@ -1,0 +1,151 @@
+"""The configuration of an audit of activations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_fields import Group, Label, Name, Section, Share, Table, distinct
+from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig
+
+Method = Literal["gradcam", "gradcam++", "hirescam", "layercam", "xgradcam"]
+
+
+class RegionConfig(Section):
+    """Columns of a box, in pixels of the image.
+
+    Attributes
+    ----------
+    left, top, right, bottom : str
+        An image without a box has empty cells.
+    """
+
+    left: Name
+    top: Name
+    right: Name
+    bottom: Name
+
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        """The columns, in order."""
+        return self.left, self.top, self.right, self.bottom
+
+
+class DataConfig(Section):
+    """The images, and the regions on them.
+
+    Attributes
+    ----------
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list: the intersections.
+    regions : mapping of str to RegionConfig
+        Boxes by name, such as "face" and "tool".
+    target : str, optional
+        Column of what a model is asked for in each image: a label, a text, an answer. Needed by
+        models to run without a `target` of their own.
+    unit : str, optional
+        Column of the unit that images repeat within, such as the person shown.
+    min_group_size : int
+        Smaller groups are shown, and not compared.
+    max_unmatched : float
+        Largest share of images without a map, and the other way round.
+    """
+
+    images: PicturesConfig
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ]
+    regions: Annotated[Mapping[Name, RegionConfig], Field(min_length=1)]
+    target: Name | None = None
+    unit: Name | None = None
+    min_group_size: Annotated[int, Field(ge=1)] = 30
+    max_unmatched: Share = 0.01
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are needed."""
+        named = [name for group in self.groups for name in group]
+        boxes = [name for region in self.regions.values() for name in region.columns]
+        return tuple(dict.fromkeys([*named, *boxes, *filter(None, (self.target, self.unit))]))
+
+
+class ModelConfig(RunConfig):
+    """One model: how to run it, or the maps that were made of it.
+
+    Attributes
+    ----------
+    target : str, optional
+        What the model is asked for in every image, in place of `data.target`.
+    question : str
+        Of a model that answers questions.
+    method : str
+        How activations are weighed.
+    layer : str, optional
+        The layer that maps are made of; see docs/explain.md for the default.
+    maps : ArrayConfig, optional
+        One row of cells per image, row after row of the map.
+    grid : list of int, optional
+        Rows and columns of a map; a square unless given.
+    frames : ArrayConfig, optional
+        Four numbers per image: left, top, right and bottom of what the map lies over, in the units
+        of the boxes. Without it boxes are shares of the map, from 0 to 1.
+    overlays : table, optional
+        `image_id` and `image`: pictures (PNG or JPEG) for the report.
+    """
+
+    target: Label | None = None
+    question: str = ""
+    method: Method = "gradcam"
+    layer: Name | None = None
+    maps: ArrayConfig | None = None
+    grid: Annotated[tuple[int, int], Field(strict=False)] | None = None
+    frames: ArrayConfig | None = None
+    overlays: Table | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        files = {"maps": self.maps is not None, "frames": self.frames is not None}
+        self.excludes(files | {"overlays": self.overlays is not None})
+        self.needs_model(("target", "question", "method", "layer"))
+        if self.model is None and self.maps is None:
+            raise ValueError(
+                "'maps' is missing. To do: name the file of its maps, or under 'model' what to run"
+            )
+        if self.grid is not None and min(self.grid) < 1:
+            raise ValueError(f"'grid' is {list(self.grid)}; expected rows and columns, 1 or more")
+        return self
+
+
+class Config(AuditConfig):
+    """The configuration of an audit of activations; see docs/audits/activations.md."""
+
+    audit: Literal["activations"]
+    data: DataConfig
+    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+    gallery: Annotated[int, Field(ge=0, le=12)] = 4
+
+    @model_validator(mode="after")
+    def _something_is_asked(self) -> Config:
+        file_names(self.models)
+        for name, model in self.models.items():
+            if model.model is not None and model.target is None and self.data.target is None:
+                raise ValueError(
+                    f"models.{name}.target: required, and missing: what the model is asked for, "
+                    "where data.target names no column of it"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> Config:
+        groups = [group_name(group) for group in self.data.groups]
+        for index, rule in enumerate(self.gate):
+            among(f"gate[{index}].model", rule.model, [*self.models])
+            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+        return self

@@ -1,0 +1,150 @@
+"""The audit of activations in its three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.activations import loading
+from equipoise.audits.activations.loading import ActivationData
+from equipoise.audits.activations.measuring import (
+    Design,
+    MeasuredDesign,
+    designs,
+    measure_design,
+    tables_of,
+)
+from equipoise.audits.findings import Draft
+from equipoise.audits.group_sizes import listed
+from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
+from equipoise.core.errors import DataError
+
+if TYPE_CHECKING:
+    from equipoise.audits.activations.config import Config
+
+Row = dict[str, Any]
+
+# Seconds for an image in a permutation or replicate of a design, and for a design whatever its
+# size: rough guides, from the example.
+_SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
+# Regions whose mean areas differ by more than this between groups are told.
+_APART = 0.05
+
+
+def load(config: Config, *, base: Path) -> ActivationData:
+    """Read the images, their regions and every model's maps, see `loading.load`."""
+    return loading.load(config, base=base)
+
+
+def measure(config: Config, data: ActivationData, progress: Progress | None) -> Measured:
+    """Measure the maps of every model on every region and choice of groups.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    drafts: list[Draft] = []
+    measured: list[MeasuredDesign] = []
+    for design in told(every, progress, "measuring"):
+        found = measure_design(design, config, len(every))
+        drafts += found.drafts
+        measured.append(found)
+    return Measured(tuple(drafts), tables_of(measured, config), tuple(_notes(measured, data)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit of activations would do.
+
+    Attributes
+    ----------
+    images : int
+    models : list of dict
+        Per model: images with a map, without one, rows and columns of a map.
+    comparisons : list of dict
+        Per model, region and groups: images with the region, groups that are compared, and the
+        images of the two smallest.
+    tests : int
+    seconds : float
+        A rough guide.
+    """
+
+    images: int
+    models: list[Row]
+    comparisons: list[Row]
+    tests: int
+    seconds: float
+
+
+def plan(config: Config, data: ActivationData) -> Plan:
+    """Say what the audit would do."""
+    every = [*designs(config, data)]
+    return Plan(
+        images=len(data.images),
+        models=[
+            {
+                "model": name, "with_map": len(one.used), "without": one.without,
+                "rows": one.maps.shape[1], "columns": one.maps.shape[2],
+            }
+            for name, one in data.models.items()
+        ],
+        comparisons=[_comparison(design) for design in every],
+        tests=len(every),
+        seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
+    )  # fmt: skip
+
+
+def _comparison(design: Design) -> Row:
+    sizes = sorted(design.groups.counts[design.groups.usable].tolist())
+    return {
+        "model": design.model, "region": design.region, "groups": design.groups.name,
+        "with_region": len(design.rows), "compared": len(sizes), "smallest_groups": sizes[:2],
+    }  # fmt: skip
+
+
+def _seconds(design: Design, config: Config) -> float:
+    options = config.resampling
+    draws = (options.permutations or options.replicates) + options.replicates
+    return _SECONDS_PER_DESIGN + draws * len(design.rows) * _SECONDS_PER_IMAGE
+
+
+def _check(every: list[Design], data: ActivationData) -> None:
+    for design in every:
+        if int(design.groups.usable.sum()) < 2:
+            raise DataError(
+                f"{design.model}, {design.region}: fewer than two groups of {design.groups.name} "
+                f"have {design.groups.min_size} images with a region and a map "
+                f"({listed(design.groups)})",
+                file=data.images.name,
+                expected="at least two groups of that size",
+                fix="choose other groups, or lower data.min_group_size",
+            )
+
+
+def _notes(measured: list[MeasuredDesign], data: ActivationData) -> Iterator[str]:
+    yield PERCEIVED
+    yield (
+        "A map says which places the layer's activations and their gradients speak for. It is no "
+        "proof of what a model would do without them: hide the region, and ask again."
+    )
+    for name, one in data.models.items():
+        if one.without:
+            yield f"{name}: {one.without} images have no map."
+    for found in measured:
+        design = found.design
+        for why, n in found.share.excluded.items():
+            yield f"{design.model}, {design.region}: {n} images have no share ({why})."
+        areas = {p.subject: p.value for p in found.share.parts if p.metric == "region_area"}
+        known = {name: area for name, area in areas.items() if area == area}  # noqa: PLR0124
+        if known and max(known.values()) - min(known.values()) > _APART:
+            large, small = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
+            yield (
+                f"{design.model}, {design.region}: the region takes {known[large]:.0%} of images "
+                f"of {large} and {known[small]:.0%} of those of {small}, so more of any map lies "
+                "in it; see the gap beyond the area."
+            )

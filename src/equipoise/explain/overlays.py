@@ -1,0 +1,76 @@
+"""A map laid over its image, as a small picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import MissingExtraError
+from equipoise.models.images import as_rgb
+
+SIDE = 176
+"""Longer side of an overlay in pixels."""
+
+# From nothing to all: dark blue, purple, orange, yellow, in equal steps of lightness.
+_RAMP = np.array([(13, 8, 135), (126, 3, 168), (204, 71, 120), (248, 149, 64), (240, 249, 33)])
+_STRENGTH, _QUALITY = 0.6, 82
+
+
+def overlay(
+    image: Any,
+    map_: npt.NDArray[np.float32],
+    frame: Sequence[float],
+    boxes: Sequence[Sequence[float]] = (),
+) -> bytes:
+    """Lay a map over what the model saw of its image.
+
+    Parameters
+    ----------
+    image : ndarray of uint8, shape (height, width, 3)
+    map_ : ndarray, shape (rows, columns)
+        0 or above; the largest cell has the strongest colour.
+    frame : four float
+        Left, top, right and bottom of what the model saw, in pixels of the image.
+    boxes : sequence of four float each
+        Regions, as shares of what the model saw, whose outlines are drawn.
+
+    Returns
+    -------
+    bytes
+        A JPEG whose longer side has at most `SIDE` pixels.
+
+    Raises
+    ------
+    MissingExtraError
+        When Pillow is not installed.
+    """
+    try:
+        from PIL import Image as pillow  # noqa: N813
+        from PIL import ImageDraw
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+
+    (pixels,) = as_rgb([image])
+    seen = pillow.fromarray(pixels).crop(tuple(round(edge) for edge in frame))  # type: ignore[arg-type]
+    scale = SIDE / max(seen.size)
+    size = (max(1, round(seen.width * scale)), max(1, round(seen.height * scale)))
+    heat = np.asarray(map_, dtype=np.float32) / max(float(np.max(map_)), 1e-12)
+    heat = np.asarray(pillow.fromarray(heat).resize(size, pillow.Resampling.BILINEAR))
+    below = np.asarray(seen.resize(size, pillow.Resampling.BILINEAR), dtype=np.float64)
+    steps = np.linspace(0.0, 1.0, len(_RAMP))
+    colour = np.stack([np.interp(heat, steps, _RAMP[:, one]) for one in range(3)], axis=2)
+    share = _STRENGTH * np.clip(heat, 0.0, 1.0)[..., None]
+    drawn = pillow.fromarray(np.rint(below * (1 - share) + colour * share).astype(np.uint8))
+    pen = ImageDraw.Draw(drawn)
+    for box in boxes:
+        if not np.isnan(box).any():
+            left, top, right, bottom = np.clip(box, 0.0, 1.0)
+            corners = (left * size[0], top * size[1], right * size[0] - 1, bottom * size[1] - 1)
+            pen.rectangle(corners, outline=(255, 255, 255))
+    data = io.BytesIO()
+    drawn.save(data, "JPEG", quality=_QUALITY)
+    return data.getvalue()

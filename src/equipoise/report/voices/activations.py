@@ -1,0 +1,82 @@
+"""How the report speaks of audits of activations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import count, listed, source
+from equipoise.report.voices import Voice
+
+
+def _question(result: AuditResult) -> str:
+    models = list(dict.fromkeys(finding.model for finding in result.findings))
+    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
+    regions = list(dict.fromkeys(finding.subject for finding in result.findings))
+    verb = "Does" if len(models) == 1 else "Do"
+    return (
+        f"{verb} {listed(models)} look as much at the {listed(regions)} in images of every group "
+        f"of {listed(groups)}?"
+    )
+
+
+def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    data = result.manifest.resolved.get("data", {})
+    data = data if isinstance(data, Mapping) else {}
+    n = max((finding.n for finding in result.findings), default=0)
+    unit = data.get("unit")
+    return (
+        ("Images with a region and a map", f"{count(n)}, from {source(data)}"),
+        ("Maps", _maps(result)),
+        ("Resampled together", f"images of one {unit}" if unit else ""),
+        ("Chance", "of a share maps, of a gap groups are exchanged between images"),
+    )
+
+
+def _maps(result: AuditResult) -> str:
+    """Say how maps of each model were made, as far as it is known."""
+    models = result.manifest.resolved.get("models", {})
+    told = []
+    for name, one in models.items() if isinstance(models, Mapping) else ():
+        if isinstance(one, Mapping) and one.get("model"):
+            asked = f", asked {one['question']!r}" if one.get("question") else ""
+            told.append(
+                f"{name}: {one.get('method')}, {one.get('layer') or 'default layer'}{asked}"
+            )
+        else:
+            told.append(f"{name}: made elsewhere")
+    return "; ".join(told)
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import activations
+
+    return (activations.shares,)
+
+
+VOICE = Voice(
+    question=_question,
+    parts="regions",
+    titles=MappingProxyType(
+        {
+            "activation_share": "Share of the maps inside the region",
+            "activation_share_gap": "Gap in that share between groups",
+        }
+    ),
+    frames=MappingProxyType(
+        {
+            ("activation_share", True): (
+                "Of the maps of {model}, a share of {value} lies inside the region “{subject}”."
+            ),
+            ("activation_share_gap", True): (
+                "Inside the region “{subject}”, the share of the maps of {model} differs by up to "
+                "{value} between groups of {groups}."
+            ),
+        }
+    ),
+    harm=MappingProxyType({"activation_share": "either"}),
+    facts=_facts,
+    sections=_sections,
+)
