@@ -60,6 +60,7 @@ from equipoise.metrics.retrieval.measures import (
     retrieval_mad,
     skew_at_k,
 )
+from equipoise.metrics.retrieval.recall import recall_at_k
 from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.retrieval.together import retrieval_measures
 from equipoise.metrics.shares.average import mean_share_mad
@@ -141,6 +142,7 @@ __all__ = [
     "query_distribution",
     "rate_comparisons",
     "rates",
+    "recall_at_k",
     "rejection_gap",
     "retrieval_curves",
     "retrieval_mad",

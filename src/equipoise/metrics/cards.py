@@ -56,7 +56,7 @@ class Card:
 
 FAMILIES = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
-    "text_to_image", "generation", "activations", "counterfactuals",
+    "text_to_image", "generation", "activations", "counterfactuals", "mitigation",
 )  # fmt: skip
 
 

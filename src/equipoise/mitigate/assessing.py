@@ -206,6 +206,13 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
         said.append(f"{len(raised)} rose")
     if accuracy:
         worst = min(accuracy, key=lambda row: row.difference)
-        change = "rose" if worst.difference > 0 else "fell"
-        said.append(f"accuracy {change} by {abs(100 * worst.difference):.1f} points at worst")
+        said.append(f"accuracy changed by {_points(worst)}")
+    recall = [row for row in rows if row.role == "utility" and row.measure != ACCURACY]
+    if recall:
+        said.append(f"recall by {_points(min(recall, key=lambda row: row.difference))}, at worst")
     return Outcome(recipe, conclusion == "transfers", conclusion, "; ".join(said))
+
+
+def _points(row: Row) -> str:
+    change = round(100 * row.difference, 1) + 0.0
+    return f"{change:+.1f} points".replace("-", "−") if change else "0 points"

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.fitting import publish
+from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models.ensembles import PLACE, Ensemble, Rule
-from equipoise.models.wrapped import Wrapping, save_wrapped
+from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training
@@ -52,8 +52,7 @@ class PromptEnsemble:
             ensemble=ensemble_of(training.texts),
             record=record_of(self.facts, base, seed, _inputs(training)),
         )
-        publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
-        return reloaded(f"equipoise:{out}", base)
+        return reloaded(wrapped(out, base.info, wrapping), base)
 
 
 def _inputs(training: Training) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -16,7 +15,10 @@ from typing import Any
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.recipe import Progress, refuse_occupied
+from equipoise.mitigate.record import made
 from equipoise.mitigate.trainable import Trainable
+from equipoise.models.info import ModelInfo
+from equipoise.models.wrapped import Wrapping, save_wrapped
 
 STATE = "state.safetensors"
 
@@ -86,7 +88,8 @@ def fitted(
     validation : callable, optional
         Loss on subjects that are not trained on.
     record : mapping
-        Everything that decides the result; a state of another record is refused.
+        From `record_of`: everything that decides the result. A model of it is taken as it is, a
+        state of another is refused.
     out : Path
         Folder of the model.
     progress : callable, optional
@@ -99,10 +102,13 @@ def fitted(
     ModelError
         When the loss is not finite.
     """
+    name = f"{subject.prefix}:{out}"
+    if made(out, record):
+        return name
     refuse_occupied(out)
     folder = out.with_name(f"{out.name}.training")
     with locked(folder):
-        runner = _Fit(subject, dict(weights), plan, _digest(record), folder / STATE)
+        runner = _Fit(subject, dict(weights), plan, str(record["digest"]), folder / STATE)
         runner.resume()
         runner.run(loss, validation, progress)
         state = runner.state
@@ -114,7 +120,14 @@ def fitted(
         }
         publish(out, lambda partial: subject.save(partial, told))
     shutil.rmtree(folder, ignore_errors=True)
-    return f"{subject.prefix}:{out}"
+    return name
+
+
+def wrapped(out: Path, base: ModelInfo, wrapping: Wrapping) -> str:
+    """Write a wrapped model, unless it is there already, and return its name."""
+    if not made(out, wrapping.record):
+        publish(out, lambda partial: save_wrapped(partial, base, wrapping, at=out))
+    return f"equipoise:{out}"
 
 
 def publish(out: Path, fill: Callable[[Path], None]) -> None:
@@ -143,10 +156,6 @@ def publish(out: Path, fill: Callable[[Path], None]) -> None:
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _digest(record: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(dict(record), sort_keys=True).encode()).hexdigest()
 
 
 class _Fit:

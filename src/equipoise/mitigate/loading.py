@@ -16,8 +16,10 @@ from equipoise.mitigate.config import Config, SetsConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.pictures import listed
 from equipoise.mitigate.recipe import refuse_occupied
+from equipoise.mitigate.record import RECORD
 from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
 from equipoise.mitigate.split import Split, split_subjects
+from equipoise.models.wrapped import SETTINGS
 
 REPORT = "report"
 
@@ -57,8 +59,12 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     DataError
         When a table cannot be used, or a subject has no prompt.
     """
-    for name in (*config.recipes, REPORT):
-        refuse_occupied(base / config.output / name)
+    refuse_occupied(base / config.output / REPORT)
+    for name in config.recipes:
+        # Of a model that a recipe wrote the recipe says whether it is the one it would write.
+        folder = base / config.output / name
+        if not any((folder / one).is_file() for one in (RECORD, SETTINGS)):
+            refuse_occupied(folder)
     inputs: dict[str, Mapping[str, Any]] = {}
     images = _sets(config.images, base, inputs)
     texts = _texts(config, images, base, inputs)

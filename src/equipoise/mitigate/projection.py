@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.fitting import publish
+from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
 from equipoise.mitigate.sets import SubjectTexts
-from equipoise.models.wrapped import Wrapping, save_wrapped
+from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training
@@ -63,8 +63,7 @@ class DirectionRemoval:
             applied_to=both if self.removed_from == "both" else (self.removed_from,),
             record=record_of(self.facts, base, seed, inputs),
         )
-        publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
-        return reloaded(f"equipoise:{out}", base)
+        return reloaded(wrapped(out, base.info, wrapping), base)
 
 
 def group_directions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -12,9 +13,14 @@ import numpy.typing as npt
 
 from equipoise import __version__
 from equipoise.mitigate.sets import SubjectTexts, content_of
+from equipoise.models.wrapped import SETTINGS
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
+
+
+RECORD = "mitigation.json"
+"""Beside the weights of a model that was trained."""
 
 
 def record_of(
@@ -28,13 +34,27 @@ def record_of(
     versions = {"equipoise": __version__}
     if torch is not None:
         versions["torch"] = str(torch.__version__)
-    return {
+    record = {
         **facts,
         "base": {"key": base.info.key, "weights_sha256": base.info.weights_sha256},
         "seed": seed,
         "inputs": dict(inputs),
         "versions": versions,
     }
+    digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+    return {**record, "digest": digest}
+
+
+def made(out: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a folder holds the model of this record already, whole."""
+    try:
+        if (out / RECORD).is_file():
+            told = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        else:
+            told = json.loads((out / SETTINGS).read_text(encoding="utf-8"))["record"]
+        return bool(told["digest"] == record["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def reloaded(name: str, base: DualEncoder) -> DualEncoder:

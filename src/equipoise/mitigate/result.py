@@ -96,7 +96,7 @@ def findings_of(assessment: Assessment) -> tuple[Finding, ...]:
 
 
 def _finding(row: Row, sentence: str) -> Finding:
-    unit = "subject" if row.role == "bias" else "image or query"
+    unit = "subject" if row.role == "bias" else "query" if "recall" in row.measure else "image"
     return Finding(
         audit=AUDIT,
         model=row.recipe,
@@ -120,7 +120,7 @@ def _finding(row: Row, sentence: str) -> Finding:
         by_group=(),
         excluded=(),
         unit=unit,
-        method=f"paired percentile bootstrap over {unit}s, {REPLICATES} replicates",
+        method=f"paired percentile bootstrap over each {unit}, {REPLICATES} replicates",
         null=f"before and after are exchangeable for each {unit}; {row.test}",
         parameters=json.dumps(
             {"halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,

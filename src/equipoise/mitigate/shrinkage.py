@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate.embedding import embedded, queries_of, unit
-from equipoise.mitigate.fitting import publish
+from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of, reloaded
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, joined
-from equipoise.models.wrapped import Wrapping, save_wrapped
+from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training
@@ -92,8 +92,7 @@ class SetShrinkage:
             spared=tuple(value for value in values if value),
             record={**record_of(self.facts, base, seed, inputs), "strength": strength},
         )
-        publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
-        return reloaded(f"equipoise:{out}", base)
+        return reloaded(wrapped(out, base.info, wrapping), base)
 
     def _chosen(self, base: DualEncoder, known: Sequence[SubjectTexts], sets: Vectors) -> float:
         """Return a strength from what each subject loses by a matrix learned without it."""

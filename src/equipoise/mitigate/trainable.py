@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equipoise.core.errors import ModelError
+from equipoise.mitigate.record import RECORD
 from equipoise.models.hf_dual import HfDualEncoder
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
+from equipoise.models.runtimes import open_clip, quiet, transformers
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 Towers = Literal["both", "texts", "images"]
 _IMAGES = ("vision_model.", "visual_projection.", "visual.", "image_model.", "image_projection.")
 _SCALES = ("logit_scale", "logit_bias")
-_RECORD = "mitigation.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Trainable:
         """Write a folder that `load_model` opens, with a record of how it came about."""
         self.write(folder)
         text = json.dumps(dict(record), indent=1, ensure_ascii=True, sort_keys=True)
-        (folder / _RECORD).write_text(f"{text}\n", encoding="utf-8")
+        (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
 
 
 def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
@@ -146,7 +147,8 @@ def _of_transformers(encoder: HfDualEncoder, computes: str) -> Trainable:
 
     def write(folder: Path) -> None:
         _copy_settings(_checkpoint(encoder), folder)
-        model.save_pretrained(folder)
+        with quiet(transformers()):
+            model.save_pretrained(folder)
 
     torch = encoder.placement.torch
     return Trainable(torch, model, device, _computes(device, computes), images, texts, write, "hf")
@@ -165,7 +167,7 @@ def _copy_settings(source: Path, folder: Path) -> None:
     """Copy what travels with the weights: tokenizer, image processor, templates."""
     for pattern in ("*.json", "*.txt", "*.model", "*.jinja"):
         for path in sorted(source.glob(pattern)):
-            if path.name != _RECORD and not path.name.endswith(".index.json"):
+            if path.name != RECORD and not path.name.endswith(".index.json"):
                 shutil.copyfile(path, folder / path.name)
 
 
@@ -195,8 +197,6 @@ def _open_clip_settings(encoder: OpenClipEncoder, folder: Path) -> None:
     if (Path(target) / SETTINGS).is_file():
         _copy_settings(Path(target), folder)
         return
-    from equipoise.models.runtimes import open_clip
-
     architecture = str(encoder.info.preprocessing["architecture"])
     config = open_clip().get_model_config(architecture)
     if not architecture or config is None:

@@ -1,0 +1,59 @@
+"""How the report speaks of recipes that lower a disparity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Section
+from equipoise.report.text import listed
+from equipoise.report.voices import Voice
+
+_NAMES = {
+    "ndkl": "NDKL",
+    "logit_gap": "Similarity gap in logits",
+    "accuracy": "Zero-shot accuracy",
+    **{f"image_recall_at_{k}": f"Image retrieval R@{k}" for k in (1, 5, 10)},
+    **{f"text_recall_at_{k}": f"Text retrieval R@{k}" for k in (1, 5, 10)},
+}
+
+
+def name_of_measure(measure: str) -> str:
+    """Return the name of a measure for display."""
+    return _NAMES.get(measure, measure.replace("_", " "))
+
+
+def _question(result: AuditResult) -> str:
+    recipes = list(dict.fromkeys(finding.model for finding in result.findings))
+    verb = "Does" if len(recipes) == 1 else "Do"
+    return (
+        f"{verb} {listed(recipes)} lower the disparities of subjects not learned from, and at what "
+        "price?"
+    )
+
+
+def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
+    from equipoise.report.sections import mitigation
+
+    return (mitigation.price, mitigation.subjects)
+
+
+VOICE = Voice(
+    question=_question,
+    parts="recipes",
+    titles=MappingProxyType(
+        {f"{name}_change": f"Change of {shown}" for name, shown in _NAMES.items()}
+    ),
+    frames=MappingProxyType(
+        {
+            (f"{name}_change", False): (
+                f"With {{model}}, {shown} of withheld subjects by {{groups}} changed by {{value}}."
+                if name in ("ndkl", "logit_gap")
+                else f"With {{model}}, {shown} on {{groups}} changed by {{value}}."
+            )
+            for name, shown in _NAMES.items()
+        }
+    ),
+    sections=_sections,
+)

@@ -1,0 +1,105 @@
+"""A training that is killed goes on, and ends in the same weights."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.core.errors import ModelError, RunError
+from equipoise.mitigate import Contrastive, Recipe, TextDistillation
+from mitigate.scenes import base, same, training, weights
+
+TESTS = Path(__file__).parents[1]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from equipoise.mitigate import Contrastive, TextDistillation
+from mitigate.scenes import base, training
+
+def kill(step, done, total):
+    if step == "training" and done == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+recipe = {recipe!r}
+recipe.fit(base(), training(), Path(sys.argv[1]), seed=5, progress=kill)
+"""
+RECIPES: tuple[Recipe, ...] = (
+    TextDistillation(steps=6, learning_rate=3e-4, kept=16, look_every=1),
+    Contrastive(epochs=3, learning_rate=1e-4, penalty=0.5),
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_kill_and_resume_give_the_same_weights(recipe: Recipe, tmp_path: Path) -> None:
+    search = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED.format(recipe=recipe), str(tmp_path / "killed")],
+        env=os.environ | {"PYTHONPATH": search},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
+    seen: list[int] = []
+
+    def watch(step: str, done: int, total: int | None) -> None:
+        seen.append(done)
+
+    recipe.fit(base(), training(), tmp_path / "killed", seed=5, progress=watch)
+    assert seen[0] == 3  # it went on, and did not begin anew
+    recipe.fit(base(), training(), tmp_path / "whole", seed=5)
+    assert same(weights(tmp_path / "killed"), weights(tmp_path / "whole"))
+    assert (tmp_path / "killed" / "mitigation.json").read_bytes() == (
+        tmp_path / "whole" / "mitigation.json"
+    ).read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"killed", "whole"}
+
+
+def stopped(recipe: Recipe, out: Path, seed: int = 0) -> None:
+    def stop(step: str, done: int, total: int | None) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recipe.fit(base(), training(images=False), out, seed=seed, progress=stop)
+
+
+def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
+    recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
+    stopped(recipe, tmp_path / "made")
+    with pytest.raises(RunError, match="a training with other data, settings or libraries was"):
+        recipe.fit(base(), training(images=False), tmp_path / "made", seed=1)
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="something lies there, and nothing is written over a model"):
+        TextDistillation(steps=1).fit(base(), training(images=False), tmp_path / "made")
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["notes.txt"]
+
+
+def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path: Path) -> None:
+    # So high that every step makes it worse.
+    recipe = TextDistillation(steps=50, learning_rate=1.0, kept=8, look_every=1, patience=2)
+    recipe.fit(base(), training(images=False), tmp_path / "made")
+    TextDistillation(steps=1, learning_rate=1e-30).fit(
+        base(), training(images=False), tmp_path / "still"
+    )
+    assert same(weights(tmp_path / "made"), weights(tmp_path / "still"))  # those it began with
+
+
+def test_a_loss_that_is_not_finite_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from equipoise.mitigate import distillation
+
+    def broken(subject: Any, *_: Any) -> Any:
+        return subject.model.logit_scale * float("nan")
+
+    monkeypatch.setattr(distillation, "_loss", broken)
+    with pytest.raises(ModelError, match="^the loss of step 1 is not finite. To do: a lower"):
+        TextDistillation(steps=1).fit(base(), training(images=False), tmp_path / "made")

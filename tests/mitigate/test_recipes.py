@@ -1,0 +1,164 @@
+"""Every recipe: a model with a name and a key of its own, that comes back by its name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.mitigate import (
+    Contrastive,
+    DirectionRemoval,
+    Pairs,
+    PromptEnsemble,
+    Recipe,
+    SetShrinkage,
+    TextDistillation,
+    Training,
+)
+from equipoise.mitigate.embedding import queries_of, unit
+from equipoise.mitigate.ensembling import ensemble_of
+from equipoise.mitigate.projection import group_directions
+from equipoise.mitigate.sets import SubjectTexts
+from equipoise.models import DualEncoder, load_model
+from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, same, sets, training, weights
+
+RECIPES: tuple[Recipe, ...] = (
+    Contrastive(learning_rate=1e-4),
+    Contrastive(name="penalty", learning_rate=1e-4, penalty=1.0, towers="texts"),
+    TextDistillation(steps=4, learning_rate=3e-4, kept=16, look_every=2),
+    PromptEnsemble(),
+    DirectionRemoval(),
+    SetShrinkage(),
+)
+
+
+@pytest.fixture(scope="module")
+def clip() -> Any:
+    return base()
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_a_recipe_gives_another_model_that_its_name_opens(
+    recipe: Recipe, clip: Any, tmp_path: Path
+) -> None:
+    image, prompt = sets().images[:1], TEXTS[WITHHELD[0]].neutral[:1]
+    before = clip.embed_images(image), clip.embed_texts(prompt)
+    made = recipe.fit(clip, training(), tmp_path / "made", seed=3)
+    assert isinstance(made, DualEncoder)
+    assert made.info.key != clip.info.key
+    again = load_model(made.info.name, device="cpu", dtype="float32")
+    assert again.info.key == made.info.key
+    np.testing.assert_array_equal(again.embed_texts(prompt), made.embed_texts(prompt))
+    np.testing.assert_array_equal(clip.embed_images(image), before[0])
+    np.testing.assert_array_equal(clip.embed_texts(prompt), before[1])
+    # The same again is taken as it is; another seed would be another model.
+    assert recipe.fit(clip, training(), tmp_path / "made", seed=3).info.key == made.info.key
+    with pytest.raises(RunError, match="something lies there, and nothing is written over a model"):
+        recipe.fit(clip, training(), tmp_path / "made", seed=4)
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
+
+
+def test_training_is_a_function_of_its_seed(clip: Any, tmp_path: Path) -> None:
+    recipe = TextDistillation(steps=3, learning_rate=3e-4, kept=8)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        recipe.fit(clip, training(images=False), tmp_path / name, seed=seed)
+    a, b, c = (weights(tmp_path / name) for name in "abc")
+    assert same(a, b)
+    assert not same(a, c)
+
+
+def test_distillation_moves_neutral_prompts_to_their_captions(clip: Any, tmp_path: Path) -> None:
+    recipe = TextDistillation(steps=20, learning_rate=3e-4, kept=32)
+    made = recipe.fit(clip, training(images=False), tmp_path / "made")
+
+    def away(model: Any, subject: str) -> float:
+        goal = unit(clip.embed_texts(TEXTS[subject].attributed)).mean(axis=0)
+        return 1.0 - float(queries_of(model, [TEXTS[subject].neutral])[0] @ goal)
+
+    assert all(away(made, name) < away(clip, name) for name in LEARNED)
+    record = json.loads((tmp_path / "made" / "mitigation.json").read_text())
+    assert record["steps"] == 20
+    assert record["kept_step"] == min(record["validation"], key=lambda one: one[1])[0]
+
+
+def test_only_the_towers_asked_for_move(clip: Any, tmp_path: Path) -> None:
+    Contrastive(learning_rate=1e-4, towers="texts").fit(clip, training(), tmp_path / "made")
+    Contrastive(learning_rate=1e-30, towers="both").fit(clip, training(), tmp_path / "still")
+    made, still = weights(tmp_path / "made"), weights(tmp_path / "still")
+    moved = {name for name in made if not np.array_equal(made[name], still[name])}
+    assert moved
+    assert all(name.startswith("text") for name in moved)
+
+
+def test_an_ensemble_holds_for_subjects_it_never_saw(clip: Any, tmp_path: Path) -> None:
+    made: Any = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
+    unseen = TEXTS[WITHHELD[0]]
+    mean = unit(clip.embed_texts(unseen.attributed)).mean(axis=0)
+    np.testing.assert_allclose(made.embed_texts(unseen.neutral[:1])[0], mean, atol=1e-6)
+    for text in (unseen.attributed[0], "nothing of the kind"):
+        np.testing.assert_array_equal(made.embed_texts([text]), clip.embed_texts([text]))
+
+
+def test_an_ensemble_needs_captions_that_name_values() -> None:
+    nothing = SubjectTexts("nurse", ("a nurse",), ("a nurse",), ({},))
+    with pytest.raises(InputError, match="^no caption says a neutral prompt with attributes"):
+        ensemble_of([nothing])
+
+
+def test_a_subject_that_is_not_named_keeps_its_prompts_whole() -> None:
+    one = SubjectTexts("x", ("someone who heals",), ("an old healer",), ({"age": "old"},))
+    assert ensemble_of([one]).said("someone who heals") == ("an old healer",)
+    assert ensemble_of([one]).said("someone who sings") == ("someone who sings",)
+
+
+def test_directions_are_orthonormal_and_gone(clip: Any, tmp_path: Path) -> None:
+    rows = group_directions(clip, [TEXTS[name] for name in LEARNED])
+    assert rows.shape == (6, 64)  # five of six hues, one of two frames
+    np.testing.assert_allclose(rows @ rows.T, np.eye(6), atol=1e-12)
+    made: Any = DirectionRemoval(removed_from="texts").fit(clip, training(False), tmp_path / "m")
+    text, image = [TEXTS[WITHHELD[0]].attributed[0]], sets().images[:1]
+    np.testing.assert_allclose(made.embed_texts(text) @ rows.T, np.zeros((1, 6)), atol=1e-5)
+    np.testing.assert_array_equal(made.embed_images(image), clip.embed_images(image))
+    with pytest.raises(InputError, match="^999 directions of captions that differ in 32 ways"):
+        group_directions(clip, [TEXTS[name] for name in LEARNED], 999)
+
+
+def test_shrinkage_spares_what_names_an_attribute(clip: Any, tmp_path: Path) -> None:
+    made: Any = SetShrinkage(strength=8.0).fit(clip, training(), tmp_path / "made")
+    unseen = TEXTS[WITHHELD[0]]
+    named = list(unseen.attributed[:2])
+    np.testing.assert_array_equal(made.embed_texts(named), clip.embed_texts(named))
+    images = unit(clip.embed_images(list(sets(seed=2).of([WITHHELD[0]]).images)))
+    spread = [float((images @ queries_of(m, [unseen.neutral])[0]).std()) for m in (made, clip)]
+    assert spread[0] < spread[1]
+
+
+@pytest.mark.parametrize("recipe", [Contrastive(), SetShrinkage()], ids=lambda one: one.name)
+def test_what_learns_from_images_needs_them(recipe: Recipe, clip: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="learns from images, and there are none of its subjects"):
+        recipe.fit(clip, training(images=False), tmp_path / "made")
+
+
+def test_sets_are_never_cut(clip: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="^a counterfactual set has 12 images, and a batch 8;"):
+        Contrastive(batch=8).fit(clip, training(), tmp_path / "made")
+
+
+def test_pairs_of_ones_own_are_mixed_in(clip: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^contrastive mixes in pairs \(mix: 0.5\), and there"):
+        Contrastive(mix=0.5).fit(clip, training(), tmp_path / "made")
+    given, every = training(), sets()
+    pairs = Pairs(every.images, every.caption)
+    mixed = Training(given.texts, given.validation, given.images, given.validation_images, pairs)
+    Contrastive(learning_rate=1e-4, mix=0.5).fit(clip, mixed, tmp_path / "mixed")
+    Contrastive(learning_rate=1e-4).fit(clip, given, tmp_path / "plain")
+    assert not same(weights(tmp_path / "mixed"), weights(tmp_path / "plain"))
+
+
+def test_a_wrapped_model_cannot_be_trained(clip: Any, tmp_path: Path) -> None:
+    made = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
+    with pytest.raises(ModelError, match="is a WrappedEncoder, whose weights cannot be trained"):
+        TextDistillation().fit(made, training(images=False), tmp_path / "more")
