@@ -16,6 +16,7 @@ from equipoise.metrics import (
     normalized_similarity_mad,
     retrieval_curves,
 )
+from equipoise.metrics.chosen_rows import ChosenRows
 from equipoise.metrics.retrieval import nearest
 from equipoise.metrics.retrieval.kernels import group_sums, inner, reaching
 from equipoise.metrics.retrieval.nearest import Hits
@@ -267,3 +268,27 @@ def test_sums_by_group(seed: int) -> None:
         for group in range(4):
             assert counts[draw, group] == (labels == group).sum()
             assert sums[draw, group] == pytest.approx(scores[labels == group].sum(axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype: Any, tmp_path: Path) -> None:
+    images, queries = world(3, 90)
+    np.save(tmp_path / "images.npy", images.astype(dtype))
+    table = np.load(tmp_path / "images.npy", mmap_mode="r")
+    for rows in (np.arange(90), np.arange(5, 80), np.arange(0, 90, 2), np.arange(89, -1, -1)):
+        chosen = ChosenRows(table, rows)
+        groups = {"g": np.arange(len(rows)) % 3}
+        one, other = (
+            max_skew(cosine_scores(given, queries), groups, k=7, resampling=FEW)
+            for given in (chosen, np.array(table[rows]))
+        )
+        assert one.value == other.value
+        assert [part.value for part in one.parts] == [part.value for part in other.parts]
+        np.testing.assert_array_equal(chosen[2:9], table[rows][2:9])
+
+
+def test_rows_that_follow_each_other_cost_no_copy() -> None:
+    table = np.arange(60.0).reshape(20, 3)
+    assert np.shares_memory(ChosenRows(table, np.arange(4, 16))[2:9], table)
+    assert not np.shares_memory(ChosenRows(table, np.array([4, 6, 5, 7]))[0:4], table)
+    assert len(ChosenRows(table, np.arange(4))[0:0]) == 0

@@ -47,7 +47,10 @@ class ChosenRows:
 
     def __getitem__(self, places: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return some of the rows, by their places among those chosen."""
-        taken: npt.NDArray[Any] = self.table[self.rows[places]]
+        rows = self.rows[places]
+        # Rows that follow each other are read where they lie.
+        run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
+        taken: npt.NDArray[Any] = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
         return taken
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
@@ -149,7 +150,7 @@ def _from_vectors(
         )
     names, vectors = _by_subject(asked, queries, config)
     used = _with_subject(np.flatnonzero(own.usable), images, names, config, asked.name)
-    scores = cosine_scores(own.take(used), vectors, names=names)
+    scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
         "images without an embedding": int((own.rows < 0).sum()),
         "images with an embedding of zeros": int(own.zero.sum()),

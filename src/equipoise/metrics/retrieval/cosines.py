@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.metrics.chosen_rows import ChosenRows, Table
 from equipoise.metrics.retrieval.kernels import inner
 from equipoise.metrics.retrieval.nearest import BLOCK, Floats, Indices, Search, Shorts
 from equipoise.metrics.unit_rows import widened
@@ -31,15 +32,15 @@ class CosineScores:
 
     Attributes
     ----------
-    items : ndarray, shape (n, d)
-        Vectors as given; a memory-mapped array is read block by block.
+    items : ndarray or ChosenRows, shape (n, d)
+        Vectors as given; a memory-mapped array, or rows of one, is read block by block.
     queries : ndarray of float64, shape (queries, d)
         Of length 1.
     names : tuple of str
         Of the queries.
     """
 
-    items: npt.NDArray[Any] = field(repr=False)
+    items: Table = field(repr=False)
     queries: Floats = field(repr=False)
     names: tuple[str, ...]
 
@@ -128,13 +129,15 @@ class CosineScores:
         return dots, lengths
 
     def _vectors(self, rows: Indices) -> npt.NDArray[Any]:
-        """Return items as kernels take them: float32 or float64, without a copy where they are."""
+        """Return items as kernels take them: float32 or float64."""
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
         part = self.items[rows[0] : rows[-1] + 1] if run else self.items[rows]
         if part.dtype == np.float16:
             return widened(part)
         exact = self.items.dtype.kind == "f" and self.items.dtype.itemsize <= 4
-        return np.ascontiguousarray(part, dtype=np.float32 if exact else np.float64)
+        found = np.ascontiguousarray(part, dtype=np.float32 if exact else np.float64)
+        # Kernels take no array that is mapped for reading only.
+        return found if found.flags.writeable else found.copy()
 
 
 def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = None) -> CosineScores:
@@ -187,13 +190,14 @@ def cosine_scores(items: Any, queries: Any, *, names: Sequence[str] | None = Non
     return CosineScores(table, asked / lengths[:, None], given)
 
 
-def _matrix(values: Any, what: str) -> npt.NDArray[Any]:
+def _matrix(values: Any, what: str) -> Any:
+    """Return an array, or rows of one that are taken where they are read, after a check."""
     try:
-        found = np.asarray(values)
+        found = values if isinstance(values, ChosenRows) else np.asarray(values)
     except ValueError:
         raise InputError(f"{what}: vectors of different lengths; expected one shape") from None
     if found.dtype.kind not in "fiu":
         raise InputError(f"{what}: values of type {found.dtype}; expected real numbers")
-    if found.ndim != 2 or not found.size:
+    if len(found.shape) != 2 or not found.size:
         raise InputError(f"{what}: shape {found.shape}; expected (vectors, numbers), not empty")
     return found
