@@ -2,6 +2,7 @@
 
 import math
 import re
+import runpy
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from equipoise.core import AuditResult, ConfigError, Finding, InputError, Verdic
 from equipoise.core.finding import Family
 from equipoise.counterfactuals.neutral import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
+from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl
 from retrieval_plain import skews as plain_skews
 
@@ -165,6 +167,42 @@ def test_both_chance_levels_stand_beside_max_skew_and_ndkl() -> None:
     assert {row["version"] for row in rows} == {"default", "within gender", "within race"}
 
 
+@pytest.mark.parametrize(("shared", "within", "prefixes"), [(0.0, 1.015, 0.35), (0.9, 0.76, None)])
+def test_chance_is_what_the_protocol_gives_without_any_preference(
+    shared: float, within: float, prefixes: float | None
+) -> None:
+    """K = 12 of 50 sets of 12 images: the paper prints 1.02 and 0.34 to 0.37 for CLIP."""
+    golden = Golden("social_counterfactuals.json")
+    size = golden["images_per_set"]["race-gender"]
+    many = {"race": tuple("abcdef"), "gender": ("man", "woman")}
+    subjects = [f"subject {number}" for number in range(24)]
+    rows = [
+        {"subject": one, "set": f"{one}, {number}", **dict(zip(many, values, strict=True))}
+        for one in subjects
+        for number in range(50)
+        for values in product(*many.values())
+    ]
+    frame = pl.DataFrame(rows).with_row_index("image").cast({"image": pl.String})
+    rng = np.random.default_rng(8)
+    scores = math.sqrt(shared) * np.repeat(rng.standard_normal(50 * 24), size)
+    scores += math.sqrt(1 - shared) * rng.standard_normal(len(frame))
+    given = frame.select("image").with_columns(pl.Series(scores).alias(one) for one in subjects)
+    result = run(
+        frame,
+        models={"m": {"scores": {"file": given, "id": "image"}}},
+        queries=None,
+        ranking={"marginals": False, "curves": False},
+        resampling={"replicates": 10, "permutations": 200},
+    )
+    found = {(r["metric"], r["null"]): r for r in result.tables["chance"].to_pylist()}
+    assert found["max_skew", "order of the pool"]["chance"] == pytest.approx(1.015, abs=0.02)
+    assert found["max_skew", "order within sets"]["chance"] == pytest.approx(within, abs=0.04)
+    printed = golden["ndkl_mean_by_model_race_gender"]["CLIP"]
+    if prefixes is not None:
+        assert found["ndkl", "order of the pool"]["chance"] == pytest.approx(prefixes, abs=0.01)
+        assert printed == pytest.approx(prefixes, abs=0.02)
+
+
 def test_the_order_within_sets_is_tested_and_that_of_the_pool_described() -> None:
     result = run()
     primary = by_metric(result)["ndkl", ""]
@@ -306,3 +344,34 @@ def test_neutral_prompts_agree_with_their_subject() -> None:
 def test_errors_of_neutral_prompts(subjects: list[str], prefixes: list[str], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         neutral_prompts(subjects, prefixes)
+
+
+def test_the_example_is_what_its_script_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ROOT / "examples" / "counterfactuals"
+    found = runpy.run_path(str(folder / "make.py"))
+    monkeypatch.setitem(found["main"].__globals__, "HERE", tmp_path)
+    found["main"]()
+    files = {path.name for path in folder.iterdir() if path.suffix in (".csv", ".npy")}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    assert sum((folder / name).stat().st_size for name in files) < 200_000
+    for name in sorted(files):
+        if name.endswith(".csv"):
+            assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+        else:
+            # Models give the same numbers on other processors but for rounding.
+            assert np.allclose(np.load(tmp_path / name), np.load(folder / name), atol=5e-3)
+
+
+def test_the_example_tells_the_planted_model_from_the_other() -> None:
+    config = audits.load_config(ROOT / "examples" / "counterfactuals" / "audit.yaml")
+    result = audits.run(config, base=ROOT / "examples" / "counterfactuals")
+    rows = result.tables["chance"].to_pylist()
+    excess = {
+        (r["model"], r["metric"]): r["excess"]
+        for r in rows
+        if (r["version"], r["null"]) == ("default", "order within sets")
+    }
+    for metric in ("max_skew", "ndkl"):
+        assert excess["biased", metric] > excess["null", metric] + 0.2

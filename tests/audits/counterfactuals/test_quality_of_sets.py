@@ -16,6 +16,7 @@ from equipoise.metrics import (
     confusable_subjects,
     detector_precision,
     frechet_distance,
+    inception_score,
     label_errors,
     set_similarity,
     subject_accuracy,
@@ -191,6 +192,16 @@ def test_subjects_that_are_not_told_apart_are_listed(result: AuditResult) -> Non
     assert rows["chef"]["taken_for"] == "nurse"
     told = run({"confusable": 0.999, "margin": 0.0}).tables["subjects_told_apart"].to_pylist()
     assert all(row["nearest"] == "" for row in told)
+
+
+def test_the_inception_score_is_of_a_classifiers_probabilities() -> None:
+    rows = np.random.default_rng(1).dirichlet([0.3, 0.3, 0.3], 216)
+    given = pl.DataFrame({"image": table()["image"], **dict(zip("xyz", rows.T, strict=True))})
+    found = one(run({"probabilities": {"file": given[:-1], "id": "image"}}), "inception_score")
+    expected = inception_score(rows[:-1], resampling=None).value
+    assert found.value == pytest.approx(expected)
+    assert (found.model, found.verdict, found.n) == ("", Verdict.NONE, 215)
+    assert found.ci_low < found.value < found.ci_high
 
 
 def test_the_report_has_both_sections(result: AuditResult, tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ class QualityConfig(Section):
         Images that those of the sets are compared with, in every model's features.
     labels : PeopleConfig, optional
         What people said of images.
+    probabilities : ArrayConfig, optional
+        A classifier's probabilities of the images, one column per class.
     pose, background : ArrayConfig, optional
         Vectors of the images that say how what they show is posed, and what is behind it.
     layout : bool
@@ -67,6 +69,7 @@ class QualityConfig(Section):
 
     reference: PicturesConfig | None = None
     labels: PeopleConfig | None = None
+    probabilities: ArrayConfig | None = None
     pose: ArrayConfig | None = None
     background: ArrayConfig | None = None
     layout: bool = False

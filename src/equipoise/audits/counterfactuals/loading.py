@@ -13,7 +13,7 @@ import numpy.typing as npt
 from equipoise.audits.retrieval import loading as retrieval
 from equipoise.audits.retrieval.loading import RetrievalData
 from equipoise.core.errors import DataError
-from equipoise.data import Items, Vectors, load_items, load_vectors
+from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
 
 if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.config import Config
@@ -57,11 +57,17 @@ class Quality:
         By model: embeddings of the reference images.
     described : mapping of str to Vectors
         "pose" and "background": vectors of the images.
+    probabilities : ndarray of float64, shape (m, classes), or None
+        Of the images that have them.
+    rated : ndarray of int64, shape (m,)
+        Places of these images in their table.
     people : People or None
     """
 
     references: Mapping[str, Vectors] = field(default_factory=dict)
     described: Mapping[str, Vectors] = field(default_factory=dict)
+    probabilities: npt.NDArray[np.float64] | None = None
+    rated: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     people: People | None = None
 
 
@@ -135,13 +141,30 @@ def _quality(
     }
     for one in (*references.values(), *described.values()):
         inputs |= one.inputs
+    probabilities, rated = _probabilities(asked, found.images, base, unmatched, inputs)
     people = None
     if asked.labels is not None:
         items = load_items(asked.labels.source(base, asked.labels.columns), what="quality.labels")
         inputs |= items.inputs
         told["labels"] = items.counts
         people = _people(asked.labels, items, found.images)
-    return Quality(references, described, people)
+    return Quality(references, described, probabilities, rated, people)
+
+
+def _probabilities(
+    asked: QualityConfig, images: Items, base: Path, unmatched: float, inputs: dict[str, Any]
+) -> tuple[npt.NDArray[np.float64] | None, npt.NDArray[np.int64]]:
+    """Return a classifier's probabilities, and the places of the images that have them."""
+    if asked.probabilities is None:
+        return None, np.zeros(0, dtype=np.int64)
+    what = "probabilities"
+    matrix = load_matrix(
+        asked.probabilities.source(base), images, what=what, max_unmatched=unmatched
+    )
+    inputs |= matrix.inputs
+    every = np.asarray(matrix.take([*matrix.names]), dtype=np.float64)
+    rated = np.flatnonzero(~np.isnan(every).any(axis=1))
+    return every[rated], rated
 
 
 def _people(asked: PeopleConfig, items: Items, images: Items) -> People:

@@ -16,6 +16,7 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.quality.alike import set_similarity
 from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
 from equipoise.metrics.quality.frechet import frechet_distance
+from equipoise.metrics.quality.inception import inception_score
 from equipoise.metrics.quality.labels import (
     ANY,
     SHOWS,
@@ -113,8 +114,11 @@ def _of_models(config: Config, data: CounterfactualData) -> Iterator[tuple[str, 
 
 
 def _of_descriptors(config: Config, data: CounterfactualData) -> Iterator[tuple[str, Estimate]]:
-    """Yield how alike poses and backgrounds are within sets."""
+    """Yield how alike poses and backgrounds are within sets, and what a classifier says."""
     assert data.quality is not None  # noqa: S101 - the caller sees to it
+    if data.quality.probabilities is not None:
+        units = data.images.columns[config.data.sets][data.quality.rated]
+        yield "", inception_score(data.quality.probabilities, units=units, **_how(config))
     for name, vectors in data.quality.described.items():
         used = np.flatnonzero(vectors.usable)
         columns = data.images.columns

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 _IMAGES = (
     "frechet_distance", "frechet_distance_extrapolated", "image_similarity", "pose_similarity",
-    "background_similarity",
+    "background_similarity", "inception_score",
 )  # fmt: skip
 _SUBJECTS = ("confusable_subjects", "subject_accuracy")
 _MOST_BARS = 14

@@ -75,6 +75,7 @@ _QUALITY = {
     ("background_similarity", False): (
         "Backgrounds of the images of a set have a mean cosine of {value}."
     ),
+    ("inception_score", False): "By the classifier's probabilities the Inception score is {value}.",
     ("label_error_gap", False): (
         "How often people find an error in an image differs by up to {points} between groups of "
         "{groups}."
@@ -106,6 +107,7 @@ VOICE: Voice = replace(
             **retrieval.VOICE.titles,
             "frechet_distance": "Fréchet distance",
             "frechet_distance_extrapolated": "Fréchet distance, extrapolated",
+            "inception_score": "Inception score",
             "image_similarity": "Similarity within sets",
             "pose_similarity": "Similarity of poses",
             "background_similarity": "Similarity of backgrounds",
