@@ -39,7 +39,8 @@ def commands() -> dict[str, click.Command]:
 
 def flags() -> Iterator[tuple[str, str]]:
     for name, command in commands().items():
-        for parameter in command.params:
+        parts = command.commands.values() if isinstance(command, click.Group) else ()
+        for parameter in [one for part in (command, *parts) for one in part.params]:
             if isinstance(parameter, click.Option):
                 for flag in (*parameter.opts, *parameter.secondary_opts):
                     yield name, flag

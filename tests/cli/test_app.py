@@ -34,8 +34,14 @@ def test_each_command_explains_itself(command: Command, name: str) -> None:
     code, out, err = command(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: equipoise {name} ")
-    assert "--json" in out
-    assert "..." not in out.split("Options:")[0].replace("RUN...", "")
+    found = app.get_command(click.Context(app), name)
+    parts = found.commands.values() if isinstance(found, click.Group) else [found]
+    assert all(
+        "--json" in one.opts for part in parts for one in part.params if one.name == "as_json"
+    )
+    assert all("as_json" in [one.name for one in part.params] for part in parts)
+    plain = out.replace("RUN...", "").replace("COMMAND [ARGS]...", "")
+    assert "..." not in plain.split("Options:")[0]
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -55,7 +61,8 @@ def test_version(command: Command) -> None:
         (
             ["audti"],
             "no command 'audti'. There are: demo, new, plan, audit, report, compare, check, "
-            "metrics, planted. Did you mean 'audit'? See 'equipoise --help'",
+            "counterfactuals, augment, mitigate, metrics, planted. Did you mean 'audit'? "
+            "See 'equipoise --help'",
         ),
         (["audit"], "missing argument 'CONFIG'. See 'equipoise audit --help'"),
         (

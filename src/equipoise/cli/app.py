@@ -24,6 +24,7 @@ _COMMANDS = (
     "report",
     "compare",
     "check",
+    "counterfactuals",
     "augment",
     "mitigate",
     "metrics",

@@ -1,7 +1,18 @@
 """Models to audit: what they must offer, and the libraries that run them."""
 
+from equipoise.models.generators import ImageGenerator, Sampling, load_generator
 from equipoise.models.info import ModelInfo
 from equipoise.models.loading import load_model
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 
-__all__ = ["Answerer", "Classifier", "DualEncoder", "ModelInfo", "PairScorer", "load_model"]
+__all__ = [
+    "Answerer",
+    "Classifier",
+    "DualEncoder",
+    "ImageGenerator",
+    "ModelInfo",
+    "PairScorer",
+    "Sampling",
+    "load_generator",
+    "load_model",
+]

@@ -48,7 +48,7 @@ def made_elsewhere(given: Path | str | pa.Table, *, root: Path | None = None) ->
     """
     source = _table_of(given)
     name = source if isinstance(source, str) else "the table of images"
-    columns, embedded = _columns(source)
+    columns, embedded = columns_of(source)
     where = next((one for one in _PATHS if one in columns or one == embedded), None)
     if "prompt" not in columns or where is None:
         raise DataError(
@@ -93,7 +93,7 @@ def _table_of(given: Path | str | pa.Table) -> str | pa.Table:
     )
 
 
-def _columns(source: str | pa.Table) -> tuple[list[str], str | None]:
+def columns_of(source: str | pa.Table) -> tuple[list[str], str | None]:
     """Return the columns of a table that can be read as text, and that which holds images."""
     if isinstance(source, pa.Table):
         return [*source.column_names], None

@@ -121,3 +121,29 @@ def _check_names(table: pa.Table, what: str, own: set[str]) -> None:
             f"the table of {what} has a column {taken[0]!r}, which names something of the images; "
             "expected another name"
         )
+
+
+def read_prompts(path: Any) -> pa.Table:
+    """Read prompts from a table: `prompt_id`, `prompt`, and whatever else it has.
+
+    Parameters
+    ----------
+    path : path or data frame
+        CSV, Parquet or JSON lines.
+
+    Raises
+    ------
+    DataError
+        When it cannot be read, or lacks one of the two.
+    """
+    from equipoise.counterfactuals.generating.elsewhere import columns_of
+    from equipoise.data.tables import read_table
+
+    source = path if isinstance(path, pa.Table) else str(path)
+    columns, _ = columns_of(source)
+    found = read_table(
+        source, texts=dict.fromkeys(["prompt_id", "prompt", *columns]), role="prompts"
+    )
+    return pa.table({name: found.texts[name].to_arrow() for name in found.texts}).cast(
+        pa.schema([(name, pa.string()) for name in found.texts])
+    )

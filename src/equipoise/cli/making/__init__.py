@@ -1,0 +1,1 @@
+"""What `equipoise counterfactuals` is configured by."""

@@ -1,0 +1,189 @@
+"""`equipoise counterfactuals`: a config, what it would take, images, and files of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise.cli.making.config import MakingConfig, load_making
+from equipoise.counterfactuals import read_generated
+
+Command = Callable[..., tuple[int, str, str]]
+
+SETS = """
+captions:
+  subjects: [doctor, umpire]
+  attributes: {gender: [male, female]}
+generator: {model: "python:generator_models:swatches", candidates: 3, shared_self: 0.5}
+"""
+PROMPTS = """
+prompts:
+  template: A photo of a {class} {background}
+  values: {class: [cat, owl], background: [on grass, ""]}
+  images: 2
+generator: {model: "python:generator_models:swatches", steps: 5, guidance: 1}
+store: kept
+part: 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sets.yaml").write_text(SETS)
+    Path("prompts.yaml").write_text(PROMPTS)
+
+
+def test_from_a_plan_to_files(command: Command) -> None:
+    code, out, err = command("counterfactuals", "plan", "sets.yaml")
+    assert (code, err) == (0, "")
+    rows = [line.split("  ") for line in out.splitlines()[2:]]
+    told = {row[0]: row[-1].strip() for row in rows}
+    assert told == {
+        "captions": "4",
+        "sets": "2",
+        "candidates of each set": "3",
+        "images": "12",
+        "there already": "0",
+        "to do": "12",
+        "disk": "unknown until the first part is made",
+        "time": "unknown until the first part is made",
+    }
+    code, out, err = command("counterfactuals", "generate", "sets.yaml", "--export", "files")
+    assert (code, err) == (0, "")
+    assert "images asked for: 12 (12 image)\nmade now: 12\nfolder: evidence/generations/" in out
+    assert "exported: 12 images and metadata.csv in files" in out
+    assert len([*Path("files").rglob("*.png")]) == 12
+    assert read_generated("files").table.num_rows == 12
+    code, out, _ = command("counterfactuals", "plan", "sets.yaml")
+    assert "to do                   0" in out
+    assert "folder                  evidence/generations/" in out
+    assert "disk                    0.0 MB" in out
+
+
+def test_as_json(command: Command) -> None:
+    code, out, _ = command("counterfactuals", "plan", "prompts.yaml", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "prompts": 4,
+        "sets": None,
+        "candidates": 2,
+        "images": 8,
+        "present": 0,
+        "to_do": 8,
+        "bytes": None,
+        "seconds": None,
+        "folder": None,
+    }
+    code, out, _ = command("counterfactuals", "generate", "prompts.yaml", "--json")
+    found = json.loads(out)
+    assert (code, found["images"], found["computed"], found["states"]) == (0, 8, 8, {"image": 8})
+    table = read_generated(found["folder"]).table
+    assert table["prompt"].to_pylist()[::2] == [
+        "A photo of a cat on grass",
+        "A photo of a cat",
+        "A photo of an owl on grass",
+        "A photo of an owl",
+    ]
+    code, out, _ = command("counterfactuals", "generate", "prompts.yaml", "--json")
+    assert json.loads(out) == found | {"computed": 0}
+    code, out, _ = command("counterfactuals", "export", found["folder"], "out", "--json")
+    assert json.loads(out)["exported"] == 8
+
+
+def test_prompts_in_a_table(command: Command) -> None:
+    Path("p.csv").write_text("prompt_id,prompt,kind\na,a cat,pet\nb,an owl,bird\n")
+    Path("c.yaml").write_text(
+        'prompts: {table: p.csv}\ngenerator: {model: "python:generator_models:swatches"}\n'
+    )
+    code, out, _ = command("counterfactuals", "generate", "c.yaml", "--json")
+    assert code == 0
+    table = read_generated(json.loads(out)["folder"]).table
+    assert table.select(["prompt_id", "kind"]).to_pylist() == [
+        {"prompt_id": "a", "kind": "pet"},
+        {"prompt_id": "b", "kind": "bird"},
+    ]
+
+
+def test_a_new_config_is_one_that_can_be_read(command: Command) -> None:
+    code, out, _ = command("counterfactuals", "new", "mine.yaml")
+    assert (code, out.startswith("wrote mine.yaml.")) == (0, True)
+    config = load_making(Path("mine.yaml"))
+    assert config.captions is not None
+    assert len(config.captions.sets()) == 12
+    code, out, err = command("counterfactuals", "new", "mine.yaml")
+    assert (code, out) == (2, "")
+    assert err == "error: mine.yaml: it is there already. To do: name another file\n"
+    assert json.loads(command("counterfactuals", "new", "--json")[1]) == {
+        "config": "counterfactuals.yaml"
+    }
+
+
+def test_an_interrupt_says_how_to_go_on(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("equipoise.counterfactuals.generating.running.worked", stop)
+    code, out, err = command("counterfactuals", "generate", "sets.yaml")
+    assert (code, out) == (130, "")
+    assert err == "interrupted; finished parts stay, and the same command goes on from them\n"
+
+
+GENERATOR = 'generator: {model: "python:generator_models:swatches"}\n'
+BAD = {
+    "c.yaml: 'captions' or 'prompts': neither is given": GENERATOR,
+    "c.yaml: generator: required": "prompts: {template: '{a}', values: {a: [b]}}\n",
+    "line 1: stoer: unknown key. Allowed here: captions": f"stoer: x\n{GENERATOR}",
+    "expected the keys captions, prompts, generator": "- a\n",
+    "c.yaml: empty; expected the keys": "",
+    "'table' or 'template': neither is given": f"prompts: {{images: 3}}\n{GENERATOR}",
+    "'A b' has nothing in braces": f"prompts: {{template: A b}}\n{GENERATOR}",
+    "'values' are of a 'template', and a table is given": (
+        f"prompts: {{table: p.csv, values: {{a: [b]}}}}\n{GENERATOR}"
+    ),
+    "generator.candidates is about sets of captions, and 'prompts' are given; expected "
+    "prompts.images": "prompts: {template: '{a}', values: {a: [b]}}\n"
+    'generator: {model: "python:a:b", candidates: 3}\n',
+    "There is no module nowhere": "prompts: {template: '{a}', values: {a: [b]}}\n"
+    'generator: {model: "python:nowhere:b"}\n',
+    "p.csv": f"prompts: {{table: p.csv}}\n{GENERATOR}",
+    "expected a name such as 'diffusers:stable-diffusion-v1-5": (
+        "prompts: {template: '{a}', values: {a: [b]}}\ngenerator: {model: \"hf:x\"}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_what_is_wrong_is_said_once(message: str, command: Command) -> None:
+    Path("c.yaml").write_text(BAD[message])
+    code, out, err = command("counterfactuals", "generate", "c.yaml")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_what_is_not_there(command: Command) -> None:
+    code, _, err = command("counterfactuals", "plan", "none.yaml")
+    assert code == 2
+    assert err == (
+        "error: none.yaml: no such file. To do: create one with 'equipoise counterfactuals new "
+        "none.yaml'\n"
+    )
+    code, _, err = command("counterfactuals", "export", "nowhere", "out")
+    assert code == 2
+    assert "nowhere: there is no such file or folder" in err
+    assert not Path("out").exists()
+
+
+def test_the_page_tells_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "generation.md").read_text(encoding="utf-8")
+    for name, field in MakingConfig.model_fields.items():
+        assert f"`{name}`" in page
+        section = next(
+            (one for one in getattr(field.annotation, "__args__", (field.annotation,))
+             if hasattr(one, "model_fields")),
+            None,
+        )  # fmt: skip
+        for key in () if section is None else section.model_fields:
+            assert f"`{name}.{key}`" in page
