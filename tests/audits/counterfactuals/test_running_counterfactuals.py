@@ -12,6 +12,7 @@ from equipoise import audits, report
 from equipoise.core import AuditResult
 from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
 from equipoise.planted.scenes.sets import Scenes, render_sets
+from generation_models import Looker, Painter
 
 SUBJECTS = ("solid square", "solid triangle", "hollow house")
 PREFIXES = ["A", "A picture of a", "this is a"]
@@ -134,3 +135,48 @@ def test_a_plan_loads_no_model_and_decodes_no_picture(
     assert planned.audit.sets == [
         {"groups": "hue × frame", "subjects": 3, "sets": 6, "incomplete": 0, "repeated": 0}
     ]
+
+
+def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path: Path) -> None:
+    shapes, looker = ["square", "circle", "star", "moon"], Looker()
+    made = audits.parse_config(
+        {
+            "audit": "generation",
+            "captions": {
+                "subjects": shapes, "attributes": {"hue": ["red", "green", "blue"]},
+            },
+            "generator": {"model": Painter(), "candidates": 6, "seed": 1},
+            "filters": {"similarity": {"model": looker, "threshold": 0.8, "pairs": None}},
+            "min_group_size": 5,
+            "resampling": {"replicates": 50},
+        }
+    )  # fmt: skip
+    audits.run(made, base=tmp_path)
+    (folder,) = (tmp_path / "evidence" / "sets").iterdir()
+    probe = audits.parse_config(
+        {
+            "audit": "counterfactuals",
+            "data": {
+                "images": {
+                    "table": folder / "images.parquet", "id": "image_id", "path": "file",
+                    "root": folder,
+                },
+                "groups": ["hue"],
+            },
+            "models": {"looker": {"model": looker}},
+            "prefixes": ["A photo of a"],
+            "resampling": {"replicates": 50, "permutations": 50},
+        }
+    )  # fmt: skip
+    result = audits.run(probe, base=tmp_path)
+    sets = len({*pl.read_parquet(folder / "images.parquet")["set"]})
+    assert 4 < sets <= 24
+    planned: Any = audits.plan(probe, base=tmp_path)
+    assert planned.audit.sets[0]["sets"] == sets
+    assert planned.audit.sets[0]["incomplete"] == 0
+    found = {f.subject: f for f in result.findings if f.metric == "max_skew"}
+    assert {*found} == {"", *shapes}
+    assert '"k": 3' in found[""].parameters
+    assert {row["null"] for row in result.tables["chance"].to_pylist()} == {
+        "order within sets", "order of the pool",
+    }  # fmt: skip
