@@ -2,11 +2,17 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits import parse_config
+from equipoise.core import AuditResult
+from equipoise.counterfactuals import read_generated
+from equipoise.evidence import decode
 from equipoise.models import ModelInfo
 from equipoise.models.generators import Sampling
 
@@ -105,3 +111,75 @@ class Guard:
     def features(self, images: Sequence[Any]) -> npt.NDArray[np.float32]:
         """Return mean colours."""
         return Looker().embed_images(images)
+
+
+def judged(
+    result: AuditResult, store: Path
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
+    """Say of every generated scene whether it is right, of which set, and whether that is kept.
+
+    Right is what a classifier of another world and the pixels say: neither has anything to do
+    with the pipeline, or with the encoder of the filters.
+    """
+    from equipoise.planted.scenes import HUES, SUBJECTS
+    from equipoise.planted.scenes.diffusion import judge
+
+    (folder,) = (store / "generations").iterdir()
+    generated = read_generated(folder)
+    place = {name: index for index, name in enumerate(generated.pictures.ids.tolist())}
+    rows = generated.table.to_pylist()
+    pixels = [decode(generated.pictures.read(place[row["image_id"]])) for row in rows]
+    shown = judge(np.stack(pixels))
+    right = (shown.subject == [SUBJECTS.index(row["subject"]) for row in rows]) & (
+        shown.hue == [HUES.index(row["hue"]) for row in rows]
+    )
+    sets = result.tables["filter_sets"].to_pylist()
+    lost = {row["set"] for row in sets if not row["passed"]}
+    names = np.array([f"{row['set']}#{row['candidate']}" for row in rows], dtype=object)
+    return right, names, np.array([name not in lost for name in names], dtype=bool)
+
+
+def scenes(subjects: Sequence[str], hues: Sequence[str], **generator: Any) -> Any:
+    """Return the configuration of an audit of the scenes' pipeline, filtered by another CLIP."""
+    from equipoise.planted.scenes.embed import WEIGHTS
+
+    return parse_config(
+        {
+            "audit": "generation",
+            "captions": {
+                "subjects": [*subjects], "attributes": {"hue": [*hues]}, "prefixes": ["a"]
+            },
+            "generator": {
+                "model": "python:equipoise.planted.scenes.diffusion:load_generator",
+                # Much is shared, so that much goes wrong.
+                "shared": [0.8, 1.0], "shared_self": 0.9, "guidance": 1.0, "seed": 5, **generator,
+            },
+            "filters": {
+                "similarity": {"model": f"hf:{WEIGHTS}/clip-null", "threshold": 0.75},
+                "attributes": {"templates": "a {} circle", "thresholds": {"hue": 1.0}},
+            },
+            "min_group_size": 5,
+            "resampling": {"replicates": 100},
+        }
+    )  # fmt: skip
+
+
+def adds_up(result: AuditResult) -> bool:
+    """Whether the table of stages does: within a row, from row to row, and over kinds of sets."""
+    rows = result.tables["stages"].to_pylist()
+    kinds: dict[str, list[dict[str, Any]]] = {row["attributes"]: [] for row in rows}
+    for row in rows:
+        kinds[row["attributes"]].append(row)
+    for unit in ("sets", "images"):
+        before, lost, after = (f"{unit}_{name}" for name in ("before", "rejected", "after"))
+        for every in kinds.values():
+            if any(row[before] - row[lost] != row[after] for row in every):
+                return False
+            if any(one[after] != two[before] for one, two in pairwise(every)):
+                return False
+        if "all" in kinds:
+            for place, row in enumerate(kinds["all"]):
+                parts = [every[place] for name, every in kinds.items() if name != "all"]
+                if any(sum(one[key] for one in parts) != row[key] for key in (before, after)):
+                    return False
+    return True

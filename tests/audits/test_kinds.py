@@ -135,6 +135,7 @@ def test_an_estimate_of_seconds_is_rounded_up(measuring: float, told: float) -> 
         ("concepts/audit.yaml", 3.6),
         ("diversity/audit.yaml", 0.6),
         ("answers/audit.yaml", 2.1),
+        ("generation/audit.yaml", 1.8),
         ("text_to_image/audit.yaml", 4.5),
         ("counterfactuals/audit.yaml", 2.8),
     ],

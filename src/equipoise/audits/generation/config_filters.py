@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
 from equipoise.audits.config_fields import Labels, Name, Section, Share
@@ -16,7 +16,17 @@ from equipoise.counterfactuals.filters.thresholds import Thresholds
 from equipoise.data import ItemSource
 
 Cosine = Annotated[float, Field(ge=-1, le=1, strict=False)]
-Least = Annotated[int, Field(ge=2)] | Annotated[float, Field(gt=0, le=1)]
+
+
+def _least(value: object) -> object:
+    """Take a number of images or a share of them; 1 could be meant as either."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
+    if whole or (isinstance(value, float) and 0 < value <= 1):
+        return value
+    raise ValueError("expected a number of images from 2, or a share such as 0.75 (1.0: all)")
+
+
+Least = Annotated[int | float, BeforeValidator(_least)]
 
 PERSON = "a {} person"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 # Seconds for a design, and for an image in a permutation or replicate: rough guides.
-_SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.05, 1e-8
+_SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 2e-9
 
 
 def load(config: Config, *, base: Path) -> GenerationData:
