@@ -126,9 +126,11 @@ def _part(
         return pq.read_table(path, schema=ROWS)
     rows = [*_made(asked, pictures, data, targets)]
     table = pa.Table.from_pylist(rows, ROWS)
-    file = io.BytesIO()
-    pq.write_table(table, file)
-    write(path, file.getvalue())
+    # What a model failed on is tried again: the cause may be gone, such as a full memory.
+    if all(row["stage"] != "model" for row in rows):
+        file = io.BytesIO()
+        pq.write_table(table, file)
+        write(path, file.getvalue())
     return table
 
 

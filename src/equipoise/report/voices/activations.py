@@ -31,7 +31,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Images with a region and a map", f"{count(n)}, from {source(data)}"),
         ("Maps", _maps(result)),
         ("Resampled together", f"images of one {unit}" if unit else ""),
-        ("Chance", "of a share maps, of a gap groups are exchanged between images"),
+        ("Chance", "shares: maps are exchanged between images; gaps: groups are"),
     )
 
 

@@ -1,0 +1,184 @@
+"""The audit of activations from pictures and models: maps are made, kept, shown, and counted."""
+
+import io
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+
+from equipoise import audits, report
+from equipoise.audits.activations import mapping
+from equipoise.audits.config import parse_config
+from equipoise.core import AuditResult, ConfigError, DataError, ModelError, Verdict
+from equipoise.explain.overlays import SIDE
+from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.scenes.readers import LABELS, draw_agreeing, glyph_boxes, train_reader
+from equipoise.planted.scenes.render import render
+
+N = 72
+
+
+@pytest.fixture(scope="module")
+def reader() -> Callable[[str], Any]:
+    import torch
+
+    torch.set_num_threads(1)
+    return cache(train_reader)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scenes in which hue and frame agree, with the box of each glyph."""
+    folder = tmp_path_factory.mktemp("pictures")
+    factors = draw_agreeing(N, seed=7)
+    boxes = glyph_boxes(factors)
+    for row, image in enumerate(render(factors)):
+        Image.fromarray(image).save(folder / f"{row:03d}.png")
+    pl.DataFrame(
+        {
+            "id": [f"i{row:03d}" for row in range(N)],
+            "file": [f"{row:03d}.png" for row in range(N)],
+            "side": [LABELS[side] for side in factors.frame],
+            "half": ["a", "b"] * (N // 2),
+            **{name: boxes[:, place] for place, name in enumerate("ltrb")},
+        }
+    ).write_csv(folder / "images.csv")
+    return folder
+
+
+def config(folder: Path, models: dict[str, Any], store: Path, **data: Any) -> Any:
+    return parse_config(
+        {
+            "audit": "activations",
+            "data": {
+                "images": {"table": str(folder / "images.csv"), "id": "id", "path": "file",
+                           "root": str(folder)},
+                "groups": ["half"],
+                "regions": {"glyph": dict(zip(("left", "top", "right", "bottom"), "ltrb",
+                                              strict=True))},
+                "target": "side",
+                **data,
+            },
+            "models": models,
+            "extraction": {"store": str(store)},
+            "resampling": {"replicates": 200},
+        }
+    )  # fmt: skip
+
+
+def run(*args: Any, **data: Any) -> AuditResult:
+    return audits.run(config(*args, **data))
+
+
+def test_from_pictures_to_what_each_model_reads(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
+) -> None:
+    models = {name: {"model": reader(name)} for name in ("glyph", "frame")}
+    result = run(pictures, models, tmp_path / "store")
+    shares = {f.model: f for f in result.findings if f.metric == "activation_share"}
+    assert shares["glyph"].ci_low > 0.5
+    assert shares["frame"].ci_high < 0.3
+    gaps = [f for f in result.findings if f.metric == "activation_share_gap" and not f.reason]
+    assert all(gap.verdict is not Verdict.DISPARITY for gap in gaps)
+    assert result.manifest.models["glyph"]["name"] == "reads the glyph"
+    rows = result.tables["gallery"].to_pylist()
+    assert {row["section"] for row in rows} == {"glyph, half", "frame, half"}
+    assert len(rows) == 2 * 2 * 4
+    picture = Image.open(io.BytesIO(rows[0]["image"]))
+    assert (picture.format, picture.size) == ("JPEG", (SIDE, SIDE))
+    assert rows[0]["caption"].startswith("i000: ")
+    out = tmp_path / "run"
+    out.mkdir()
+    report.write(result, out)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.count('<figure><img src="data:image/jpeg;base64,') == len(rows)
+    assert report.read(out).tables["gallery"].equals(result.tables["gallery"])
+
+
+def test_maps_are_kept_and_a_stopped_run_goes_on(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapping, "_PART", 24)
+    models = {"glyph": {"model": reader("glyph")}}
+    asked = tmp_path / "store"
+    real, calls = mapping._run, [0]
+
+    def stopped(*args: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(mapping, "_run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(pictures, models, asked)
+    assert len([*asked.glob("activations/*/part-*.parquet")]) == 1
+    first = run(pictures, models, asked)
+    assert calls[0] == 4  # the part that was done is not done again
+    again = run(pictures, models, asked)
+    assert calls[0] == 4
+    assert again.findings == first.findings
+    other = run(pictures, {"glyph": {"model": reader("glyph"), "method": "layercam"}}, asked)
+    assert calls[0] == 7
+    assert other.findings[0].value != first.findings[0].value
+
+
+def test_images_that_cannot_be_read_are_counted(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
+) -> None:
+    frame = pl.read_csv(pictures / "images.csv", schema_overrides={"file": pl.String})
+    (tmp_path / "bad.png").write_bytes(b"no picture")
+    files = frame["file"].to_list()
+    files[3], files[4] = str(tmp_path / "bad.png"), "missing.png"
+    folder = tmp_path / "data"
+    folder.mkdir()
+    frame.with_columns(file=pl.Series([str(pictures / f) if "/" not in f else f for f in files]))\
+        .write_csv(folder / "images.csv")  # fmt: skip
+    images = {"table": str(folder / "images.csv"), "id": "id", "path": "file", "root": "/"}
+    result = run(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s", images=images)
+    failed = {(row["stage"], row["group"]): row["n"] for row in
+              result.tables["failures"].to_pylist()}  # fmt: skip
+    assert failed["decode", ""] == 1
+    assert failed["read", ""] == 1
+    assert result.findings[0].n == N - 2
+
+
+def test_a_plan_runs_nothing(pictures: Path, reader: Callable[[str], Any], tmp_path: Path) -> None:
+    planned = audits.plan(config(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s"))
+    assert planned.runs[0]["items"] == N
+    assert planned.audit.tests == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_what_cannot_be_asked_is_told_before_anything_runs(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
+) -> None:
+    store = tmp_path / "s"
+    with pytest.raises(ConfigError, match=r"models\.m: reads the glyph has no label 'dog'; expec"):
+        run(pictures, {"m": {"model": reader("glyph"), "target": "dog"}}, store)
+    with pytest.raises(ConfigError, match=r"models\.m: reads the glyph answers no questions"):
+        run(pictures, {"m": {"model": reader("glyph"), "question": "who ?"}}, store)
+    with pytest.raises(ModelError, match=r"has no layers that can be looked into"):
+        run(pictures, {"m": {"model": load_cnn("null")}}, store)
+    with pytest.raises(
+        ModelError, match=r"no image has a map; the first is 'i000': ModelError: rea"
+    ):
+        run(pictures, {"m": {"model": reader("glyph"), "layer": "nowhere"}}, store)
+    assert not [*store.glob("activations/*/part-*.parquet")]  # it is tried again
+
+
+def test_an_image_without_a_target_is_an_error(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
+) -> None:
+    frame = pl.read_csv(pictures / "images.csv").with_columns(
+        side=pl.when(pl.col("id") == "i002").then(pl.lit("")).otherwise(pl.col("side")),
+        file=pl.format("{}/{}", pl.lit(str(pictures)), pl.col("file")),
+    )
+    frame.write_csv(tmp_path / "images.csv")
+    images = {"table": str(tmp_path / "images.csv"), "id": "id", "path": "file", "root": "/"}
+    with pytest.raises(DataError, match=r"column 'side', row 3: there is nothing to ask for\. Exp"):
+        run(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s", images=images)
