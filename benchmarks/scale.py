@@ -41,6 +41,8 @@ def worlds() -> dict[str, tuple[Callable[..., None], int]]:
         "diversity": (scale_worlds.diversity, DIMENSION),
         "associations": (scale_worlds.associations, DIMENSION),
         "retrieval": (scale_worlds.retrieval, DIMENSION),
+        "similarity": (scale_worlds.similarity, DIMENSION),
+        "concepts": (scale_worlds.concepts, 0),
     }
 
 

@@ -27,7 +27,9 @@ p-value, and the run is written with its report, in a process of its own. The ev
   text in another order;
 - **diversity**, **associations**: float16 vectors in a column of Parquet, matched by id; six sets;
   two sets of images beside twenty words;
-- **retrieval**: float16 vectors as `.npy`; twenty queries that rank all images.
+- **retrieval**, **similarity**: float16 vectors as `.npy`; twenty queries that rank all images, or
+  are compared with them;
+- **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC.
 
 Memory is the peak of the whole process: about 220 MB of it are Python and libraries, and a `.npy`
 that is mapped counts where it was read, though the system may take that back. Processor time is

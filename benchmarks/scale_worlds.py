@@ -65,8 +65,8 @@ def predictions(folder: Path, rows: int) -> None:
     )
 
 
-def retrieval(folder: Path, rows: int, dimension: int) -> None:
-    """Images of one pool, ranked by queries that each lie nearer to one sex."""
+def _queried(folder: Path, rows: int, dimension: int) -> None:
+    """Write images of one pool, and queries that each lie nearer to one sex."""
     own, queries = _directions(len(SEXES), dimension), _directions(QUERIES, dimension, seed=1)
     images = _images(folder, rows)
     _npy(folder / "images.npy", rows, dimension, lambda places: own[images(places)["sex"]])
@@ -74,6 +74,11 @@ def retrieval(folder: Path, rows: int, dimension: int) -> None:
     np.save(folder / "queries.npy", leaning.astype(np.float16))
     names = [f"query {index}" for index in range(QUERIES)]
     pq.write_table(pa.table({"query": names}), folder / "queries.parquet")
+
+
+def retrieval(folder: Path, rows: int, dimension: int) -> None:
+    """Images of one pool, ranked by queries."""
+    _queried(folder, rows, dimension)
     _config(
         folder,
         """\
@@ -89,6 +94,65 @@ def retrieval(folder: Path, rows: int, dimension: int) -> None:
         ranking: {k: 12}
         """,
     )
+
+
+def similarity(folder: Path, rows: int, dimension: int) -> None:
+    """Images compared with queries, group by group."""
+    _queried(folder, rows, dimension)
+    _config(
+        folder,
+        """\
+        audit: similarity
+        data:
+          images: {table: images.parquet, id: image_id}
+          groups: [sex]
+        queries: {table: queries.parquet, id: query}
+        models:
+          first:
+            images: {file: images.npy}
+            queries: {file: queries.npy}
+            scale: 10
+        """,
+    )
+
+
+def concepts(folder: Path, rows: int) -> None:
+    """Scores of twenty concepts, of which every second is found less surely in one sex."""
+    codes = _images(folder, rows)
+    shown = {index: _code_of(30 + index) for index in range(QUERIES)}
+
+    def part(places: npt.NDArray[np.int64], scored: bool) -> npt.NDArray[np.float32]:
+        labels = np.stack([shown[index](places) < 10 for index in range(QUERIES)], axis=1)
+        if not scored:
+            return labels.astype(np.float32)
+        noise = np.stack([_code(places, 60 + index, 1000) for index in range(QUERIES)], axis=1)
+        less = 0.2 * (codes(places)["sex"] == 0)[:, None] * (np.arange(QUERIES) % 2)
+        return np.asarray(labels * (0.6 - less) + noise / 1000, dtype=np.float32)
+
+    for name, scored in (("labels", False), ("scores", True)):
+        with (folder / f"{name}.npy").open("wb") as file:
+            about = {"descr": "<f4", "fortran_order": False, "shape": (rows, QUERIES)}
+            np.lib.format.write_array_header_1_0(file, about)
+            for places in _pieces(rows):
+                file.write(part(places, scored).tobytes())
+    names = ", ".join(f"concept {index}" for index in range(QUERIES))
+    _config(
+        folder,
+        f"""\
+        audit: concepts
+        data:
+          images: {{table: images.parquet, id: image_id}}
+          groups: [sex]
+          labels: {{file: labels.npy, names: [{names}]}}
+        models:
+          first: {{file: scores.npy, names: [{names}]}}
+        metrics: [average_precision, auroc]
+        """,
+    )
+
+
+def _code_of(salt: int) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]:
+    return lambda places: _code(places, salt, 100)
 
 
 def diversity(folder: Path, rows: int, dimension: int) -> None:
