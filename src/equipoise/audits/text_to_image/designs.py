@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from equipoise.audits.associations.loading import AssociationData
 from equipoise.audits.associations.spaces import Space
-from equipoise.audits.text_to_image.images import IMAGE
+from equipoise.audits.text_to_image.batches import IMAGE
 from equipoise.data import Items, ItemSource, Vectors, load_items
 
 if TYPE_CHECKING:

@@ -2,60 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.running.live import Live
-from equipoise.core.errors import ConfigError, DataError
-from equipoise.data import Items, load_items
+from equipoise.audits.text_to_image.batches import IMAGE, SCHEMA, Batch
+from equipoise.audits.text_to_image.elsewhere import made_elsewhere
+from equipoise.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from equipoise.audits.running.runner import Runner
     from equipoise.audits.text_to_image.config import Config
-    from equipoise.audits.text_to_image.config_generators import GeneratorConfig, MadeConfig
+    from equipoise.audits.text_to_image.config_generators import GeneratorConfig
     from equipoise.evidence.pictures import Pictures, Source
-
-SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("image_id", "prompt", "state", "seed")]
-    + [("guidance", pa.float64())]
-)
-"""What is known of each image that was asked for."""
-
-IMAGE, REFUSED, FAILED = "image", "refused", "failed"
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Images of one generator that models look at together.
-
-    Attributes
-    ----------
-    generator, name : str
-        Of the generator, and of the batch in messages and the plan.
-    table : pyarrow.Table
-        `SCHEMA`; a row for each image that was asked for.
-    prefix : str
-        What stands before the ids of `pictures` in the table.
-    pictures : Pictures or None
-        None where nothing says where they are.
-    inputs, info : mapping
-        Files that were read, and what the generator is.
-    pending : mapping
-        In a plan: what is to be made.
-    """
-
-    generator: str
-    name: str
-    table: pa.Table = field(repr=False)
-    prefix: str = ""
-    pictures: Pictures | None = field(default=None, repr=False)
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    info: Mapping[str, Any] = field(default_factory=dict)
-    pending: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,7 +49,7 @@ def batches(config: Config, runner: Runner) -> Iterator[Batch]:
     """
     for name, given in config.generators.items():
         if given.images is not None:
-            yield _elsewhere(config, name, given.images, runner)
+            yield made_elsewhere(config, name, given.images, runner)
             continue
         asked = config.prompts.texts
         for guidance in given.guidance:
@@ -94,7 +57,8 @@ def batches(config: Config, runner: Runner) -> Iterator[Batch]:
                 texts = [text for text, one in asked.items() if one == role]
                 if texts and (role == "targets" or config.pairs):
                     many = getattr(config.prompts.counts, role)
-                    yield _made(name, given, guidance, (role, texts, many), runner)
+                    store = config.extraction.store
+                    yield _made(name, given, guidance, (role, texts, many), runner, store)
 
 
 def _made(
@@ -103,12 +67,12 @@ def _made(
     guidance: float,
     asked: tuple[str, Sequence[str], int],
     runner: Runner,
+    store: Path,
 ) -> Batch:
     role, texts, many = asked
-    prefix = f"{guidance:g}: "
-    what = f"{name}, {role} at guidance {guidance:g}"
+    what, prefix = _named(name, role, guidance)
     if not isinstance(runner, Live):
-        return _stand_in(name, given, what, prefix, guidance, texts, many)
+        return _stand_in(name, given, guidance, asked, runner.base, store)
     from equipoise.counterfactuals import generate_prompts
 
     progress = runner.progress
@@ -121,7 +85,7 @@ def _made(
 
     found = generate_prompts(
         pa.table({"prompt_id": texts, "prompt": texts}),
-        given.model,
+        located(given.model, runner.base),
         runner.store,
         images=many,
         seed=given.seed,
@@ -158,120 +122,66 @@ def _options(given: GeneratorConfig, runner: Live) -> Any:
     )
 
 
+def _named(name: str, role: str, guidance: float) -> tuple[str, str]:
+    """Return how messages call a batch, and what stands before the ids of its pictures."""
+    return f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
+
+
 def _stand_in(
     name: str,
     given: GeneratorConfig,
-    what: str,
-    prefix: str,
     guidance: float,
-    texts: Sequence[str],
-    many: int,
+    prompts: tuple[str, Sequence[str], int],
+    base: Path,
+    store: Path,
 ) -> Batch:
     from equipoise.evidence.pictures import sorted_by_id
 
+    role, texts, many = prompts
+    what, prefix = _named(name, role, guidance)
     asked = [(f"{text}/{number:03d}", text) for text in texts for number in range(many)]
     rows = [
         {"image_id": prefix + one, "prompt": text, "state": IMAGE, "seed": one,
          "guidance": guidance}
         for one, text in asked
     ]  # fmt: skip
-    called = given.model if isinstance(given.model, str) else given.model.info.name
-    pending = {
-        "runs": called, "items": len(rows), "in_store": None, "to_do": None, "numbers": None,
-        "bytes": None,
-    }  # fmt: skip
+    pending = _pending(given, guidance, texts, many, base, store)
     pictures = sorted_by_id(what, [one for one, _ in asked], _Nowhere(), None)
     table = pa.Table.from_pylist(rows, SCHEMA)
     return Batch(name, what, table, prefix, pictures, pending=pending)
 
 
-def _elsewhere(config: Config, name: str, given: MadeConfig, runner: Runner) -> Batch:
-    place = f"generators.{name}.images"
-    items = load_items(given.source(runner.base, given.columns), what=place)
-    prompts = items.columns[given.prompt].tolist()
-    known = config.prompts.texts
-    table = pa.table(
-        {
-            "image_id": items.ids.tolist(),
-            "prompt": prompts,
-            "state": states_of(given, items.columns),
-            "seed": _column(items.columns, given.seed),
-            "guidance": pa.array(guidance_of(items, given), pa.float64()),
-        },
-        schema=SCHEMA,
+def located(model: Any, base: Path) -> Any:
+    """Return the name of a generator with a folder beside the configuration in full."""
+    prefix, _, rest = model.partition(":") if isinstance(model, str) else ("", "", "")
+    return f"{prefix}:{base / rest}" if prefix == "diffusers" and (base / rest).is_dir() else model
+
+
+def _pending(
+    given: GeneratorConfig,
+    guidance: float,
+    texts: Sequence[str],
+    many: int,
+    base: Path,
+    store: Path,
+) -> dict[str, Any]:
+    """Say what a generation would do, without loading the model."""
+    asked = len(texts) * many
+    told: dict[str, Any] = {"in_store": None, "to_do": None, "numbers": None, "bytes": None}
+    if not isinstance(given.model, str):
+        return {"runs": given.model.info.name, "items": asked, **told}
+    from equipoise.counterfactuals import plan_prompts
+
+    found = plan_prompts(
+        pa.table({"prompt_id": [*texts], "prompt": [*texts]}),
+        located(given.model, base),
+        base / store,
+        images=many,
+        seed=given.seed,
+        sampling=given.sampling(guidance),
     )
-    if not {*known} & {*prompts}:
-        raise DataError(
-            f"no row has a prompt of the configuration; the first has {prompts[0]!r}",
-            file=items.name,
-            column=given.prompt,
-            expected=f"prompts word for word, such as {next(iter(known))!r}",
-            fix="write prompts.template as it was, or name another column",
-        )
-    return Batch(name, name, table, "", _pictures(given, items, table, runner), items.inputs)
-
-
-def states_of(given: MadeConfig, columns: Mapping[str, Any]) -> list[str]:
-    """Return what became of every image that was asked for: "image", "refused" or "failed"."""
-    if given.state is None:
-        return [IMAGE] * len(columns[given.prompt])
-    names = {**dict.fromkeys(given.refused, REFUSED), **dict.fromkeys(given.made, IMAGE)}
-    return [names.get(one or "", FAILED) for one in columns[given.state].tolist()]
-
-
-def _column(columns: Mapping[str, Any], name: str | None) -> pa.Array:
-    many = len(next(iter(columns.values())))
-    return pa.array(columns[name].tolist() if name else [None] * many, pa.string())
-
-
-def guidance_of(items: Items, given: MadeConfig) -> list[float | None]:
-    """Return the strength of guidance of every image.
-
-    Raises
-    ------
-    DataError
-        When a cell is no number.
-    """
-    if given.guidance is None:
-        return [None] * len(items)
-    found: list[float | None] = []
-    for row, text in enumerate(items.columns[given.guidance].tolist(), start=1):
-        try:
-            found.append(float(text))
-        except (TypeError, ValueError):
-            raise DataError(
-                f"the guidance is {text!r}",
-                file=items.name,
-                column=given.guidance,
-                row=row,
-                expected="a number",
-                fix="fill it in, or leave the column out",
-            ) from None
-    return found
-
-
-def _pictures(given: MadeConfig, items: Any, table: pa.Table, runner: Runner) -> Pictures | None:
-    if given.path is None:
-        return None
-    from equipoise.evidence import pictures_of_table
-
-    made = np.flatnonzero(np.array(table["state"].to_pylist()) == IMAGE).tolist()
-    paths = items.columns[given.path]
-    for row in made:
-        if paths[row] is None:
-            raise DataError(
-                "the image has no file",
-                file=items.name,
-                column=given.path,
-                row=row + 1,
-                expected="a path, or a state that says why there is no image",
-                fix="fill it in, or name the state under 'refused'",
-            )
-    root = runner.base / (given.root or "")
-    ids = [str(items.ids[row]) for row in made]
-    return pictures_of_table(
-        ids, [str(paths[row]) for row in made], root=root, name=items.name, column=given.path
-    )
+    told |= {"in_store": found.present, "to_do": found.to_do, "bytes": found.bytes}
+    return {"runs": given.model, "items": asked, **told}
 
 
 def seen(batch: Batch, why: str) -> Pictures:

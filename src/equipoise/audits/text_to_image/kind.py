@@ -13,8 +13,8 @@ from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.associating import associations
+from equipoise.audits.text_to_image.batches import IMAGE
 from equipoise.audits.text_to_image.designs import ALL, Design, designs
-from equipoise.audits.text_to_image.images import IMAGE
 from equipoise.audits.text_to_image.loading import TextToImageData
 from equipoise.audits.text_to_image.sharing import Asked, questions, shares
 from equipoise.audits.text_to_image.tables import tables_of

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.text_to_image.images import IMAGE, guidance_of, states_of
+from equipoise.audits.text_to_image.batches import IMAGE
+from equipoise.audits.text_to_image.elsewhere import check_prompts, guidance_of, states_of
 from equipoise.audits.text_to_image.judging import Judged, judged
 from equipoise.audits.text_to_image.outside import Outside, outside_of
 from equipoise.audits.text_to_image.wording import class_texts
@@ -137,6 +138,7 @@ def _made(config: Config, name: str, base: Path) -> Made:
     given = config.generators[name].images
     assert given is not None  # noqa: S101 - what was made is a table once the audit is prepared
     items = load_items(given.source(base, given.columns), what=f"images of {name}")
+    check_prompts(config, given, items)
     own = [f"{one}" for one in items.ids.tolist()]
     seeds = own
     if given.seed is not None:

@@ -13,10 +13,11 @@ from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.running.config import AS_IT_IS
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.audits.running.runner import Ran
+from equipoise.audits.text_to_image.batches import SCHEMA, Batch
 from equipoise.audits.text_to_image.config import ModelConfig
 from equipoise.audits.text_to_image.config_generators import GeneratorConfig, MadeConfig
 from equipoise.audits.text_to_image.config_shares import LabelledConfig, SaidConfig, SharesConfig
-from equipoise.audits.text_to_image.images import SCHEMA, Batch, batches, seen
+from equipoise.audits.text_to_image.images import batches, seen
 from equipoise.audits.text_to_image.loading import texts_of
 from equipoise.core.errors import ConfigError
 from equipoise.data import load_items

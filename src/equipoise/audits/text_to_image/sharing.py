@@ -12,8 +12,8 @@ import numpy as np
 from equipoise.audits.associations.pieces import Note, Piece, Row
 from equipoise.audits.findings import Draft, Place, whole, without_verdict
 from equipoise.audits.text_to_image.associating import AUDIT
+from equipoise.audits.text_to_image.batches import IMAGE
 from equipoise.audits.text_to_image.designs import version_of
-from equipoise.audits.text_to_image.images import IMAGE
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.metrics.shares.average import mean_share_mad

@@ -1,0 +1,117 @@
+"""A model that paints one colour, and models that see it: what an audit finds can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from equipoise.models import ModelInfo
+
+COLOURS = {"red": (230, 30, 30), "blue": (30, 30, 230), "green": (30, 230, 30)}
+REDNESS = {"fire": 0.9, "flag": 0.5, "sea": 0.1}
+"""Share of red among images of each target; the others are blue."""
+
+PROMPTS = {
+    "template": "a {}",
+    "attributes": {
+        "red": ["red thing", "red shape"],
+        "blue": ["blue thing", "blue shape"],
+        "green": ["green thing", "green shape"],
+    },
+    "targets": {"things": ["fire", "flag"], "places": ["sea"]},
+    "images": {"attributes": 6, "targets": 40},
+}
+
+
+def info(name: str, **more: Any) -> ModelInfo:
+    return ModelInfo(f"python:painted:{name}", "painted", **({"weights_sha256": "0" * 64} | more))
+
+
+@dataclass
+class Painter:
+    """Paints the colour that a prompt names; of targets as often as `REDNESS` says."""
+
+    info: ModelInfo = field(default_factory=lambda: info("painter"))
+    refuses: str = "nothing at all"
+    made: int = 0
+
+    def generate(self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Any) -> list[Any]:
+        self.made += len(prompts)
+        return [self.paint(*one, sampling.guidance) for one in zip(prompts, seeds, strict=True)]
+
+    def paint(self, prompt: str, seed: int, guidance: float) -> NDArray[np.uint8] | None:
+        rng = np.random.default_rng(seed)
+        if self.refuses in prompt and rng.random() < 0.25:
+            return None
+        named = [name for name in COLOURS if name in prompt]
+        share = next((one for word, one in REDNESS.items() if word in prompt), 0.5)
+        share = min(max(0.5 + (share - 0.5) * guidance, 0.0), 1.0)
+        colour = named[0] if named else "red" if rng.random() < share else "blue"
+        noise = rng.integers(-25, 26, (4, 4, 3))
+        return np.asarray(np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8))
+
+
+@dataclass
+class Seer:
+    """Embeds an image as its mean colour, and a text as the colours that it makes one think of."""
+
+    info: ModelInfo = field(
+        default_factory=lambda: info("seer", dimension=4, scale=20.0, bias=None)
+    )
+    tint: float = 0.0
+
+    def embed_images(self, images: Sequence[Any]) -> NDArray[np.float32]:
+        rows = [[*one.reshape(-1, 3).mean(axis=0) / 255.0, 0.3 + self.tint] for one in images]
+        return np.array(rows, dtype=np.float32)
+
+    def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = []
+        for text in texts:
+            named = [np.array(rgb) / 255.0 for name, rgb in COLOURS.items() if name in text]
+            red = next((one for word, one in REDNESS.items() if word in text), 0.5)
+            leaning = np.array([red, 0.3, 1 - red]) * 0.5
+            rows.append([*(named[0] if named else leaning), 0.3])
+        return np.array(rows, dtype=np.float32)
+
+
+@dataclass
+class Teller:
+    """Answers a question with the colour, and wrongly of one red image in five."""
+
+    info: ModelInfo = field(default_factory=lambda: info("teller"))
+
+    def answer(self, images: Sequence[Any], question: str) -> list[str]:
+        return [self.say(one) for one in images]
+
+    def say(self, image: NDArray[np.uint8]) -> str:
+        mean = image.reshape(-1, 3).mean(axis=0)
+        odd = int(image.sum()) % 5 == 0
+        if int(image.sum()) % 19 == 0:
+            return "I do not know."
+        return "Blue." if mean[2] > mean[0] or odd else " it is RED"
+
+
+def asked(**changes: Any) -> dict[str, Any]:
+    """A configuration with the painter and the seer."""
+    values: dict[str, Any] = {
+        "audit": "text_to_image",
+        "prompts": PROMPTS,
+        "generators": {"painter": {"model": Painter(), "guidance": 1.0, "steps": 1}},
+        "models": {"seer": {"model": Seer()}},
+        "shares": [
+            {"of": "colour", "model": "seer", "classes": {"red": ["red"], "blue": ["blue"]}}
+        ],
+        "resampling": {"replicates": 100, "seed": 3},
+    }
+    return values | changes
+
+
+def said(table: Sequence[tuple[str, str | None]]) -> pa.Table:
+    """What was said of images, as a table."""
+    ids, words = zip(*table, strict=True)
+    return pa.table({"image_id": [*ids], "said": [*words]})

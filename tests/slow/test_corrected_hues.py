@@ -1,0 +1,83 @@
+"""Corrected shares of hues, held against the hues that the pixels of the images have.
+
+The small Stable Diffusion of the scenes paints; the small CLIP names hues, zero-shot, of pictures
+that are dimmed and noisy, so that it errs. Its errors are counted on rendered scenes whose hue is
+known, dimmed likewise: rendered, not painted, so transport is put to the test, too.
+"""
+
+import numpy as np
+import pytest
+
+from equipoise.evidence import zero_shot
+from equipoise.metrics import Confusion, corrected_shares
+from equipoise.planted.scenes.captions import attributed_prompts, neutral_prompts
+from equipoise.planted.scenes.diffusion import generate, load_pipeline
+from equipoise.planted.scenes.diffusion.judging import hue_of
+from equipoise.planted.scenes.embed import embed_groups, embed_images, load_clip
+from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, draw_poses, render
+from equipoise.planted.scenes.variants import WORLDS
+from equipoise.stats.resampling import Bootstrap
+
+pytestmark = pytest.mark.slow
+
+RUNS, EACH, LABELLED = 3, 24, 720
+COLOUR, NOISE = 0.16, 30.0
+
+
+def dimmed(images: np.ndarray, seed: int) -> np.ndarray:
+    """Take most of the colour away, and add noise."""
+    rng = np.random.default_rng(seed)
+    pixels = images.astype(np.float64)
+    grey = pixels.mean(axis=3, keepdims=True)
+    noisy = grey + COLOUR * (pixels - grey) + NOISE * rng.standard_normal(pixels.shape)
+    return np.asarray(np.clip(np.rint(noisy), 0, 255).astype(np.uint8))
+
+
+def test_intervals_cover_the_hues_in_the_pixels() -> None:
+    clip, hues = load_clip("biased"), np.array(HUES)
+    texts = [[p for one in SUBJECTS for p in attributed_prompts(one, hue)] for hue in HUES]
+    classes = embed_groups(clip, texts)
+
+    def said(images: np.ndarray) -> np.ndarray:
+        return np.asarray(
+            hues[zero_shot(embed_images(clip, images), classes, scale=100.0).top[:, 0]]
+        )
+
+    rng = np.random.default_rng(0)
+    place = np.arange(LABELLED)
+    hue, frame = (rng.integers(len(names), size=LABELLED) for names in (HUES, FRAMES))
+    scenes = render(draw_poses(place % len(SUBJECTS), hue, frame, rng))
+    known, _ = Confusion.of_labels(hues[hue], said(dimmed(scenes, 1)), outcomes=HUES)
+    # It errs, and can be corrected.
+    assert 0.5 < known.accuracy.mean() < 0.97
+    assert known.condition < 10
+
+    pipeline = load_pipeline()
+    prompts = [(neutral_prompts(one) * EACH)[n] for one in SUBJECTS for n in range(EACH)]
+    favourites: list[bool] = []
+    every: list[bool] = []
+    apart: dict[str, list[float]] = {"corrected": [], "raw": []}
+    for run in range(RUNS):
+        images = generate(pipeline, prompts, guidance=1.0, seed=100 + run)
+        seen, named = hues[hue_of(images)], said(dimmed(images, 10 + run))
+        for number, subject in enumerate(SUBJECTS):
+            here = slice(number * EACH, (number + 1) * EACH)
+            found = corrected_shares(
+                named[here], known, classes=HUES, resampling=Bootstrap(500, 50), name=subject
+            )
+            favourite = HUES[WORLDS["biased"].hue[number]]
+            for one in found.parts:
+                truth = float((seen[here] == one.subject).mean())
+                if one.metric == "raw_share":
+                    apart["raw"].append(abs(one.value - truth))
+                    continue
+                apart["corrected"].append(abs(one.value - truth))
+                covered = one.low <= truth <= one.high
+                every.append(covered)
+                if one.subject == favourite:
+                    favourites.append(covered)
+    assert len(favourites) == RUNS * len(SUBJECTS)
+    assert np.mean(favourites) >= 0.85
+    assert np.mean(every) >= 0.85
+    # What is corrected lies closer to the pixels than what was said.
+    assert np.mean(apart["corrected"]) < np.mean(apart["raw"])
