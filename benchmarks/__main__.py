@@ -53,11 +53,11 @@ which the peer does not take: it draws 10,000. The rest is the check of the inpu
 """,
     "W4": """\
 The goals of 20× and 40× were set before the peers were measured. Each vector is read once and each
-product summed once, in 1.3 to 1.6 times what this machine needs for that at the least; at that least
-the ratios would be those that the notes give. Where these are below a goal, no ranking of these
-vectors reaches it on such a machine: numpy sorts with AVX-512 where the processor has it, so that
-sorting, on which the goals counted, is a small part of the peers' time. Torch's ranking alone leaves
-room: 1.5× asks for 1.2 times the least.
+product summed once, in 1.3 to 1.6 times what this machine needs for that at the least; at that
+least the ratios would be those that the notes give. Where these are below a goal, no ranking of
+these vectors reaches it on such a machine: numpy sorts with AVX-512 where the processor has it, so
+that sorting, on which the goals counted, is a small part of the peers' time. Torch's ranking alone
+leaves room: 1.5× asks for 1.2 times the least.
 """,
 }
 """What must be known of a workload to read its ratios."""
