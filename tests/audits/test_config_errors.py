@@ -48,7 +48,8 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
             "audit: predictions",
             "audit: images",
             "c.yaml, line 1: audit: given 'images'; expected one of predictions, associations, "
-            "retrieval, similarity, concepts, diversity, answers",
+            "retrieval, similarity, concepts, diversity, answers, counterfactuals, text_to_image, "
+            "generation, activations; did you mean 'text_to_image'?",
         ),
         (
             "[race, [race, gender]]",

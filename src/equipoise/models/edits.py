@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,39 +19,10 @@ from equipoise.models.info import ModelInfo
 from equipoise.models.insides import Insides, insides
 from equipoise.models.options import Options
 from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.models.unit_hooks import MODES, LayerEdit, Mode, hook_of
 
 Floats = npt.NDArray[np.float32]
-Mode = Literal["clamp", "balance"]
-MODES: tuple[Mode, ...] = get_args(Mode)
-"""What becomes of a unit: its mean, or what makes the opposing sets equally active."""
-
 FORMAT = "equipoise units 1"
-
-
-@dataclass(frozen=True)
-class LayerEdit:
-    """Units of one layer.
-
-    Attributes
-    ----------
-    layer : str
-        Its name in the module.
-    axis : int
-        Where units lie in what the layer gives: 1 (channels first) or -1.
-    units : tuple of int
-        Their places.
-    sets : tuple of int
-        Which of the opposing sets each belongs to.
-    means, spreads : tuple of float
-        Mean and standard deviation of each over images.
-    """
-
-    layer: str
-    axis: int
-    units: tuple[int, ...]
-    sets: tuple[int, ...]
-    means: tuple[float, ...]
-    spreads: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -161,7 +132,7 @@ class Edited:
         """Have the module change its units for as long as this lasts."""
         with ExitStack() as stack:
             for one in self.edit.layers:
-                hook = _hook(one, self.edit.mode, self.inside.torch)
+                hook = hook_of(one, self.edit.mode, self.inside.torch)
                 handle = self.inside.layer(one.layer).register_forward_hook(hook)
                 stack.callback(handle.remove)
             yield
@@ -237,42 +208,6 @@ def edited(
         f"{model.info.name} neither embeds images nor classifies them. "
         "To do: name a dual encoder or a classifier."
     )
-
-
-def _hook(one: LayerEdit, mode: Mode, torch: Any) -> Any:
-    """Return what replaces the output of a layer."""
-
-    def hook(_module: Any, _inputs: Any, output: Any) -> Any:
-        changed = output.clone().movedim(one.axis, -1)
-        if max(one.units) >= changed.shape[-1]:
-            raise ModelError(
-                f"the layer {one.layer!r} has {changed.shape[-1]} units, and unit "
-                f"{max(one.units)} was to be changed"
-            )
-        units = torch.tensor(one.units, device=output.device)
-        means, spreads = (
-            torch.tensor(values, device=output.device, dtype=output.dtype)
-            for values in (one.means, one.spreads)
-        )
-        if mode == "clamp":
-            changed[..., units] = means
-        else:
-            changed[..., units] = _balanced(changed[..., units], one.sets, means, spreads, torch)
-        return changed.movedim(-1, one.axis)
-
-    return hook
-
-
-def _balanced(given: Any, sets: Sequence[int], means: Any, spreads: Any, torch: Any) -> Any:
-    """Shift each set until all are equally active, in standard deviations from their means."""
-    standard = (given - means) / spreads
-    names = sorted(set(sets))
-    members = [torch.tensor([one == name for one in sets], device=given.device) for name in names]
-    active = torch.stack([standard[..., one].mean(dim=-1) for one in members], dim=-1)
-    # A set without an opponent in its layer goes to its own mean.
-    wanted = active.mean(dim=-1, keepdim=True) if len(names) > 1 else torch.zeros_like(active)
-    which = torch.tensor([names.index(one) for one in sets], device=given.device)
-    return (standard + (wanted - active)[..., which]) * spreads + means
 
 
 def load(target: str, options: Options) -> Any:
