@@ -1,0 +1,101 @@
+"""Recall at K, beside a plain count and with ties by enumeration."""
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import recall_at_k
+from equipoise.metrics.retrieval.recall import recall_hits
+from equipoise.stats.intervals import wilson
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+
+def random(seed: int, images: int = 30, texts: int = 40) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(images, texts)), rng.integers(0, images, texts)
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_texts_find_their_image_as_a_plain_count_says(k: int) -> None:
+    scores, owner = random(0)
+    plain = [owner[t] in np.argsort(-scores[:, t])[:k] for t in range(40)]
+    found = recall_at_k(scores, owner, k=k)
+    assert found.value == np.mean(plain)
+    low, high = wilson(np.array(sum(plain)), np.array(40.0), 0.95)
+    interval = found.interval()
+    assert (interval.low, interval.high) == pytest.approx((float(low), float(high)))
+
+
+def test_images_find_any_of_their_texts() -> None:
+    scores, _ = random(1)
+    owner = np.arange(40) % 30
+    plain = [any(owner[t] == i for t in np.argsort(-scores[i])[:3]) for i in range(30)]
+    assert recall_at_k(scores, owner, k=3, to="texts").value == np.mean(plain)
+    table = np.arange(30)[:, None] == owner
+    assert recall_at_k(scores, table, k=3, to="texts").value == np.mean(plain)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6),
+    st.integers(1, 6),
+)
+def test_a_tie_counts_with_its_probability(items: list[tuple[int, bool]], k: int) -> None:
+    scores, relevant = (np.array(column)[:, None] for column in zip(*items, strict=True))
+    if not relevant.any() or k > len(items):
+        return
+    orders = [sorted(order, key=lambda one: -one[0])[:k] for order in permutations(items)]
+    expected = np.mean([any(right for _, right in best) for best in orders])
+    assert recall_hits(scores, relevant, k=k)[0] == pytest.approx(expected)
+
+
+def test_order_does_not_matter_and_k_only_adds() -> None:
+    scores, owner = random(2)
+    order = np.random.default_rng(3).permutation(40)
+    values = [recall_at_k(scores, owner, k=k, resampling=None).value for k in range(1, 31)]
+    moved = [
+        recall_at_k(scores[:, order], owner[order], k=k, resampling=None).value
+        for k in range(1, 31)
+    ]
+    assert values == moved
+    assert values == sorted(values)
+    assert values[-1] == 1.0
+
+
+def test_texts_of_one_image_are_resampled_together() -> None:
+    scores, owner = random(4, images=10)
+    alone = recall_at_k(scores, owner, k=3)
+    units = recall_at_k(scores, owner, k=3, units=owner)
+    assert units.value == alone.value
+    assert units.unit == "unit"
+    assert units.method == "percentile bootstrap over units, 1000 replicates"
+    again = recall_at_k(scores, owner, k=3, units=owner, resampling=Bootstrap())
+    assert units.interval() == again.interval()
+    none = recall_at_k(scores, owner, k=3, units=owner, resampling=Permutation())
+    assert np.isnan(none.interval().low)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 0}, "k=0: expected 1 to 30, the number of images"),
+        ({"k": 41, "to": "texts"}, "k=41: expected 1 to 40, the number of texts"),
+        ({"to": "sounds"}, "to is 'sounds'; expected 'images' or 'texts'"),
+        ({"scores": np.full((30, 40), np.nan)}, "scores: expected finite numbers; look at the"),
+        ({"scores": np.ones(3)}, r"scores: shape \(3,\); expected \(images, texts\), at least"),
+        ({"relevant": np.zeros(40)}, r"relevant: float64 of shape \(40,\); expected bool of sha"),
+        ({"relevant": np.full(40, 30)}, "relevant: places of images from 30 to 30; expected 0 to"),
+        ({"relevant": np.zeros((30, 40), bool)}, "40 queries have nothing relevant, the first is"),
+        ({"units": ["a"]}, r"units: shape \(1,\); expected 40, one for each query"),
+        ({"resampling": Exact()}, "resampling=Exact: recall compares no groups; use Bootstrap"),
+    ],
+)
+def test_input_of_another_form(change: dict[str, Any], message: str) -> None:
+    scores, owner = random(5)
+    given = {"scores": scores, "relevant": owner, "k": 1} | change
+    with pytest.raises(InputError, match=f"^{message}"):
+        recall_at_k(**given)

@@ -1,0 +1,85 @@
+"""What is said of a recipe follows from its numbers."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from equipoise.core.finding import Verdict
+from equipoise.mitigate.assessing import Row, assessed, outcomes
+from equipoise.mitigate.crossfit import Assessment
+from equipoise.mitigate.measuring import Measured
+from equipoise.mitigate.result import findings_of, notes_of, tables_of
+from equipoise.mitigate.split import Split
+
+SUBJECTS = [f"s{number:02d}" for number in range(24)]
+
+
+def found(ndkl: float, accuracy: float) -> Measured:
+    wobble = {name: ndkl + 0.001 * place for place, name in enumerate(SUBJECTS)}
+    right = {str(row): float(row < 1000 * accuracy) for row in range(1000)}
+    return Measured({("ndkl", "hue"): wobble}, {("accuracy", "scenes"): right})
+
+
+def said(after: Mapping[str, Measured], floor: Measured | None) -> dict[str, str]:
+    rows = assessed(found(0.8, 0.9), after, floor)
+    return {one.recipe: one.conclusion for one in outcomes(rows)}
+
+
+def test_what_transfers_and_what_does_not() -> None:
+    after = {
+        "good": found(0.4, 0.89), "dear": found(0.4, 0.87), "part": found(0.6, 0.9),
+        "none": found(0.8, 0.9), "worse": found(1.0, 0.95),
+    }  # fmt: skip
+    assert said(after, found(0.2, 0.9)) == {
+        "good": "transfers",
+        "dear": "costs too much",
+        "part": "transfers in part",
+        "none": "does not transfer",
+        "worse": "does not transfer",
+    }
+
+
+def test_without_a_floor_half_of_the_number_is_asked_for() -> None:
+    assert said({"a": found(0.45, 0.9)}, None) == {"a": "transfers in part"}
+    assert said({"a": found(0.35, 0.9)}, None) == {"a": "transfers"}
+
+
+def test_numbers_of_a_row() -> None:
+    bias, utility = assessed(found(0.8, 0.9), {"a": found(0.5, 0.88)}, found(0.2, 0.9))
+    assert (bias.role, bias.n, bias.difference) == ("bias", 24, pytest.approx(-0.3))
+    assert bias.share == pytest.approx(0.5)
+    assert bias.reaches
+    assert (utility.role, utility.n) == ("utility", 1000)
+    assert utility.difference == pytest.approx(-0.02)
+    assert utility.low < -0.02 < utility.high
+    assert math.isnan(utility.share)
+    assert not utility.reaches
+
+
+def test_a_fall_that_chance_explains_is_none() -> None:
+    row = Row("a", "bias", "ndkl", "hue", 4, 0.8, 0.2, -0.6, -1, 0, 0.125, 0.125, "all 16 signs")
+    assert not row.lowered
+    assert outcomes([row])[0].conclusion == "does not transfer"
+
+
+def test_an_assessment_ends_as_every_audit_does() -> None:
+    before, after = found(0.8, 0.9), {"a": found(0.4, 0.9)}
+    rows = assessed(before, after, found(0.2, 0.9))
+    half = Split(tuple(SUBJECTS[:12]), tuple(SUBJECTS[12:]))
+    other = Split(half.withheld, half.training)
+    assessment = Assessment(
+        rows, outcomes(rows), (half, other), before, after, found(0.2, 0.9), {"a": 1.0}, {}
+    )
+    findings = findings_of(assessment)
+    assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
+    assert {one.verdict for one in findings} == {Verdict.NONE}
+    assert findings[0].direction == "ndkl of withheld subjects fell from 0.812 to 0.411"
+    tables = tables_of(assessment)
+    assert {name: table.num_rows for name, table in tables.items()} == {
+        "mitigation": 2, "mitigation_recipes": 1, "mitigation_subjects": 24,
+    }  # fmt: skip
+    assert {row["fold"] for row in tables["mitigation_subjects"].to_pylist()} == {0, 1}
+    assert "each of 24 subjects was withheld once, in 2 folds" in notes_of(assessment)[0]
+    words = " ".join([*notes_of(assessment), *(one.sentence for one in outcomes(rows))]).lower()
+    assert not any(word in words for word in ("debias", "unbiased", "solved"))

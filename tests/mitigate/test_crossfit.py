@@ -1,0 +1,70 @@
+"""Recipes on subjects that they have not seen, at a small size."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.cli.mitigation_world import retrieval_set, zero_shot_set
+from equipoise.core.errors import InputError
+from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
+from equipoise.mitigate.measuring import Test, measured
+from equipoise.planted.scenes.embed import load_clip
+from equipoise.planted.scenes.sets import render_balanced
+from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, test_data
+
+SUBJECTS = (*LEARNED, *WITHHELD)
+
+
+def test_every_subject_is_withheld_once_and_every_recipe_told() -> None:
+    test = test_data()
+    found = cross_fit(
+        base(),
+        (PromptEnsemble(), SetShrinkage(strength=8.0)),
+        TEXTS,
+        sets().of(SUBJECTS),
+        test,
+        floor=load_clip("null"),
+        count=2,
+    )
+    assert sorted(name for split in found.splits for name in split.withheld) == sorted(SUBJECTS)
+    assert {one.recipe for one in found.outcomes} == {"prompt_ensemble", "set_shrinkage"}
+    for values in (*found.before.bias.values(), *found.after["set_shrinkage"].bias.values()):
+        assert values.keys() == {*SUBJECTS}
+        assert not any(math.isnan(value) for value in values.values())
+    shrunk = [row for row in found.rows if row.recipe == "set_shrinkage" and row.role == "bias"]
+    assert len(shrunk) == 4
+    gap = next(row for row in shrunk if (row.measure, row.about) == ("logit_gap", "frame"))
+    assert gap.difference < 0
+    assert gap.floor < gap.after
+
+
+def test_what_is_measured_does_not_depend_on_the_fold() -> None:
+    test = test_data()
+    clip = base()
+    whole, part = measured(clip, test), measured(clip, test, only=WITHHELD)
+    for key, values in part.bias.items():
+        for subject, value in values.items():
+            assert whole.bias[key][subject] == pytest.approx(value)
+
+
+def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
+    scenes = render_balanced(1, seed=1)
+    given = test_data()
+    test = Test(given.images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
+    found = measured(base(), test, only=WITHHELD[:1]).utility
+    assert len(found["accuracy", "scenes"]) == 12
+    assert np.mean([*found["accuracy", "scenes"].values()]) > 0.8
+    for direction in ("text", "image"):
+        by_k = [
+            np.mean([*found[f"{direction}_recall_at_{k}", "scenes"].values()]) for k in (1, 5, 10)
+        ]
+        assert by_k == sorted(by_k)
+        assert len(found[f"{direction}_recall_at_1", "scenes"]) == 12
+
+
+def test_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="^recipes called prompt_ensemble, prompt_ensemble; exp"):
+        twice = (PromptEnsemble(), PromptEnsemble())
+        cross_fit(base(), twice, TEXTS, sets().of(SUBJECTS), test_data())

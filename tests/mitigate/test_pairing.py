@@ -1,0 +1,60 @@
+"""Paired differences: against scipy, exact for few units, and invariant."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import permutation_test
+
+from equipoise.mitigate.pairing import paired
+
+
+def mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
+    return np.mean(values, axis=axis)
+
+
+@pytest.mark.parametrize("n", [5, 12, 14])
+def test_few_units_are_tested_exactly(n: int) -> None:
+    rng = np.random.default_rng(n)
+    before, after = rng.normal(size=n), rng.normal(size=n) - 0.7
+    found = paired(before, after, seed=0, name="subjects")
+    peer = permutation_test((after - before,), mean, permutation_type="samples", n_resamples=10**6)
+    assert found.p_value == pytest.approx(peer.pvalue)
+    assert found.test == f"all {2**n} signs of the differences"
+    assert found.difference == pytest.approx((after - before).mean())
+    assert found.low < found.difference < found.high
+
+
+def test_more_are_drawn_and_never_give_zero() -> None:
+    found = paired(np.ones(24), np.zeros(24), seed=0, name="subjects")
+    assert found.p_value == pytest.approx(1e-5)
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=24)
+    same = paired(before, before[::-1], seed=0, name="subjects")
+    assert 0.5 < same.p_value <= 1.0
+
+
+def test_no_difference_has_p_one() -> None:
+    assert paired(np.ones(30), np.ones(30), seed=0, name="images").p_value == 1.0
+    assert paired([1.0], [0.0], seed=0, name="images").test == "none: fewer than two units"
+
+
+def test_units_without_both_numbers_are_left_out() -> None:
+    found = paired([1.0, math.nan, 3.0], [0.0, 1.0, 1.0], seed=0, name="subjects")
+    assert (found.n, found.before, found.after) == (2, 2.0, 0.5)
+    assert paired([math.nan], [1.0], seed=0, name="subjects").n == 0
+
+
+def test_p_values_of_no_effect_are_uniform_enough() -> None:
+    rng = np.random.default_rng(1)
+    found = [
+        paired(rng.normal(size=10), rng.normal(size=10), seed=0, name="subjects").p_value
+        for _ in range(200)
+    ]
+    assert np.mean(np.array(found) <= 0.05) <= 0.1
+
+
+def test_share_of_the_way() -> None:
+    found = paired(np.full(9, 0.8), np.full(9, 0.5), seed=0, name="subjects")
+    assert found.share_of_way(0.2) == pytest.approx((0.5, 0.5, 0.5))
+    assert math.isnan(found.share_of_way(0.9)[0])

@@ -1,0 +1,183 @@
+"""`equipoise mitigate`: from a configuration to models and a report."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from equipoise.cli.app import run as command
+from equipoise.cli.mitigating import load_config
+from equipoise.core.errors import ConfigError, DataError, RunError
+from equipoise.mitigate import running
+from equipoise.mitigate.loading import load
+from equipoise.models import load_model
+from equipoise.planted.scenes.embed import WEIGHTS
+from mitigate.scenes import TEXTS, sets
+
+SUBJECTS = [*TEXTS][:6]
+CONFIG = f"""
+model: "hf:{WEIGHTS / "clip-biased"}"
+floor: "hf:{WEIGHTS / "clip-null"}"
+images: {{table: sets.csv, root: photos, attributes: [hue, frame]}}
+prompts: {{table: prompts.csv}}
+recipes:
+  ensemble: {{recipe: prompt_ensemble}}
+  distilled: {{recipe: text_distillation, steps: 2, learning_rate: 3.0e-4, kept: 8}}
+zero_shot:
+  named: {{table: sets.csv, root: photos, label: subject, templates: ["a {{}}"]}}
+retrieval:
+  said: {{table: sets.csv, root: photos}}
+withheld: 0.34
+output: mitigated
+device: cpu
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "photos").mkdir()
+    every = sets(per_subject=2).of(SUBJECTS)
+    rows = []
+    for number in range(len(every)):
+        Image.fromarray(every.images[number]).save(folder / "photos" / f"{number:04d}.png")
+        rows.append(
+            {
+                "image_id": f"i{number:04d}", "path": f"{number:04d}.png",
+                "subject": every.subject[number], "set": every.set[number],
+                "caption": every.caption[number],
+                **{name: values[number] for name, values in every.attributes.items()},
+            }
+        )  # fmt: skip
+    write(folder / "sets.csv", rows)
+    write(
+        folder / "prompts.csv",
+        [{"subject": s, "prompt": text} for s in SUBJECTS for text in TEXTS[s].neutral],
+    )
+    return folder
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture
+def project(data: Path, tmp_path: Path) -> Iterator[Path]:
+    for name in ("sets.csv", "prompts.csv", "photos"):
+        (tmp_path / name).symlink_to(data / name)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_a_command_makes_models_and_a_report(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    out = project / "mitigated"
+    assert sorted(path.name for path in out.iterdir()) == ["distilled", "ensemble", "report"]
+    for one in told["recipes"]:
+        assert load_model(one["model"], device="cpu").info.dimension == 64
+    measures = {row["measure"] for row in told["rows"]}
+    assert {"ndkl", "logit_gap", "accuracy", "text_recall_at_1", "image_recall_at_10"} <= measures
+    page = (out / "report" / "report.html").read_text()
+    assert "What was lowered, and at what price" in page
+    manifest = json.loads((out / "report" / "manifest.json").read_text())
+    assert len(manifest["counts"]["withheld"]) == 3
+    # A second time nothing is written over.
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert "nothing is written over" in capsys.readouterr().err
+
+
+def test_a_plan_loads_no_model(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
+    assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sets"], told["images"], told["withheld"]) == (12, 144, 3)
+    assert [one["steps"] for one in told["recipes"]] == [0, 2]
+    assert not (project / "mitigated").exists()
+    assert command(["mitigate", str(project / "c.yaml"), "--plan"]) == 0
+    assert "learned from: 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("prompt_ensemble", "prompt_ensembel", "line 7: recipes.ensemble.recipe: given 'prompt_en"),
+        ("steps: 2", "step: 2", "recipes.distilled.step: unknown key. Allowed here: recipe, steps"),
+        ("output: mitigated", "", "output: required, and missing"),
+        ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
+        ("  ensemble:", "  report:", "recipes.report: the report lies in a folder of this name"),
+        ("steps: 2", "steps: 0", "recipes.distilled.steps"),
+        ("text_distillation, steps: 2, learning_rate: 3.0e-4, kept: 8", "contrastive, mix: 1.0",
+         "recipes.distilled.mix needs `pairs`, the images to mix in"),
+    ],
+)  # fmt: skip
+def test_a_configuration_says_what_is_wrong(
+    project: Path, old: str, new: str, message: str
+) -> None:
+    (project / "c.yaml").write_text(CONFIG.replace(old, new))
+    with pytest.raises(ConfigError) as raised:
+        load_config(project / "c.yaml")
+    assert message in str(raised.value)
+
+
+def test_an_empty_configuration(project: Path) -> None:
+    (project / "c.yaml").write_text("")
+    with pytest.raises(ConfigError, match="c.yaml: empty; expected the keys model, floor, images"):
+        load_config(project / "c.yaml")
+
+
+def test_withheld_subjects_by_name(project: Path) -> None:
+    (project / "c.yaml").write_text(CONFIG.replace("0.34", "[solid circle]"))
+    found = load(load_config(project / "c.yaml"), base=project)
+    assert found.split.withheld == ("solid circle",)
+    (project / "c.yaml").write_text(CONFIG.replace("0.34", "[nurse]"))
+    with pytest.raises(ConfigError, match="^withheld: 'nurse' is no subject of the images. There"):
+        load(load_config(project / "c.yaml"), base=project)
+
+
+def changed(project: Path, name: str, change: Any) -> None:
+    rows = list(csv.DictReader((project / name).read_text().splitlines()))
+    (project / name).unlink()
+    write(project / name, change(rows))
+
+
+def first(**values: str) -> Any:
+    return lambda rows: [rows[0] | values, *rows[1:]]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("sets.csv", first(subject="solid square"), "has images of 'solid .* expected one subject"),
+        ("sets.csv", first(caption=""), "column 'caption', row 1: a cell is missing"),
+        ("prompts.csv", lambda rows: rows[3:], "1 subjects of the images have no prompt, such as"),
+        ("prompts.csv", first(prompt=""), "row 1: a cell is missing"),
+    ],
+)
+def test_tables_that_do_not_fit(project: Path, name: str, change: Any, message: str) -> None:
+    changed(project, name, change)
+    with pytest.raises(DataError, match=message):
+        load(load_config(project / "c.yaml"), base=project)
+
+
+def test_an_image_that_is_none_is_named(project: Path) -> None:
+    (project / "broken.png").write_bytes(b"no image")
+    changed(project, "sets.csv", first(path=str(project / "broken.png")))
+    with pytest.raises(DataError, match=r"broken.png: an image cannot be decoded: .* To do: repa"):
+        running.run(load_config(project / "c.yaml"), base=project)
+
+
+def test_what_lies_in_the_output_stays(project: Path) -> None:
+    (project / "mitigated" / "ensemble").mkdir(parents=True)
+    (project / "mitigated" / "ensemble" / "notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="ensemble: something lies there, and nothing is written"):
+        load(load_config(project / "c.yaml"), base=project)

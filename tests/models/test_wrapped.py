@@ -1,0 +1,132 @@
+"""Folders that wrap a model: what they may hold, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import ModelError
+from equipoise.models import load_model
+from equipoise.models.ensembles import Ensemble, Rule
+from equipoise.models.wrapped import SETTINGS, TRANSFORM, Wrapping, save_wrapped
+from equipoise.planted.scenes.embed import WEIGHTS
+
+ENSEMBLE = Ensemble((Rule("a {}", ("a red {}", "a blue {}")), Rule("a photo", ("red",))), ("red",))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copytree(WEIGHTS / "clip-null", folder / "clip")
+    return folder
+
+
+@pytest.fixture
+def made(project: Path, tmp_path: Path) -> Path:
+    shutil.copytree(project, tmp_path / "here")
+    folder = tmp_path / "here" / "wrapped"
+    folder.mkdir()
+    base = load_model(f"hf:{tmp_path / 'here' / 'clip'}", device="cpu")
+    transform = np.eye(64, dtype=np.float32) / 2
+    save_wrapped(folder, base.info, Wrapping(ENSEMBLE, transform, ("texts",), ("blue",)))
+    return folder
+
+
+def load(folder: Path, **options: Any) -> Any:
+    return load_model(f"equipoise:{folder}", device="cpu", **options)
+
+
+def change(folder: Path, **values: Any) -> None:
+    path = folder / SETTINGS
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_a_project_can_be_moved(made: Path, tmp_path: Path) -> None:
+    key = load(made).info.key
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert load(tmp_path / "there" / "wrapped").info.key == key
+
+
+def test_texts_are_said_and_transformed(made: Path) -> None:
+    model, base = load(made), load_model(f"hf:{made.parent / 'clip'}", device="cpu")
+    found = model.embed_texts(["a star", "a red star", "blue bars", "star"])
+    plain = base.embed_texts(["a red star", "a blue star", "star", "blue bars"]).astype(np.float64)
+    unit = plain[:2] / np.linalg.norm(plain[:2], axis=1, keepdims=True)
+    np.testing.assert_allclose(found[0], unit.mean(axis=0) / 2, atol=1e-6)
+    np.testing.assert_allclose(found[[1, 3]], plain[[0, 2]] / 2, atol=1e-5)
+    np.testing.assert_allclose(found[2], plain[3], atol=1e-5)  # spared
+    assert model.embed_texts([]).shape == (0, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a star", ("a red star", "a blue star")),
+        ("a photo", ("red",)),
+        ("a RED star", ("a RED star",)),
+        ("a redder star", ("a red redder star", "a blue redder star")),
+        ("the star", ("the star",)),
+    ],
+)
+def test_what_a_text_stands_for(text: str, said: tuple[str, ...]) -> None:
+    assert ENSEMBLE.said(text) == said
+
+
+def test_another_model_inside_is_refused(made: Path) -> None:
+    shutil.rmtree(made.parent / "clip")
+    shutil.copytree(WEIGHTS / "clip-biased", made.parent / "clip")
+    with pytest.raises(ModelError, match="was made of another model than hf:.* its weights differ"):
+        load(made)
+
+
+def test_code_inside_needs_trust(made: Path) -> None:
+    change(made, base="python:os:getcwd")
+    with pytest.raises(ModelError, match="wraps python:os:getcwd, which is Python code. To do:"):
+        load(made)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"format": 2}, "has format 2; this equipoise reads format 1"),
+        ({"base": 3}, "has format 1; this"),
+        ({"base": "nothing:here"}, "wraps 'nothing:here', which names no model"),
+        ({"ensemble": {"rules": [{"neutral": 1, "attributed": ["a"]}], "values": []}},
+         "cannot be read: its rules are not texts with captions"),
+        ({"applied_to": 3}, "cannot be read: 'int' object is not iterable"),
+    ],
+)  # fmt: skip
+def test_settings_that_say_something_else(made: Path, values: dict[str, Any], message: str) -> None:
+    change(made, **values)
+    with pytest.raises(ModelError, match=message):
+        load(made)
+
+
+def test_what_is_no_wrapped_model(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=rf"holds no {SETTINGS}. To do: name a folder that"):
+        load(tmp_path)
+    with pytest.raises(ModelError, match="is no repository of a hub, so it has no revision"):
+        load(made, revision="main")
+    (made / SETTINGS).write_text("{}")
+    with pytest.raises(ModelError, match=r"does not say which model to wrap \('format'\)"):
+        load(made)
+
+
+def test_a_transform_of_another_size(made: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"transform": np.eye(3, dtype=np.float32)}, made / TRANSFORM)
+    with pytest.raises(ModelError, match=r"a matrix of shape \(3, 3\), and the model inside has"):
+        load(made)
+    (made / TRANSFORM).unlink()
+    with pytest.raises(ModelError, match="cannot be read: "):
+        load(made)
+
+
+def test_a_classifier_is_not_wrapped(made: Path) -> None:
+    change(made, base=f"hf:{WEIGHTS / 'vit-biased'}")
+    with pytest.raises(ModelError, match="wraps hf:.*, which is no dual encoder"):
+        load(made)
