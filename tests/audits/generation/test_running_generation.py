@@ -107,13 +107,13 @@ def test_the_kept_sets_are_a_data_set_that_other_audits_read(
 
 def test_refused_images_are_a_check_of_their_own(tmp_path: Path) -> None:
     result = audits.run(config(Painter(refused="green star")), base=tmp_path)
-    assert shares(result, "image") == pytest.approx({"red": 0.0, "green": 0.25, "blue": 0.0})
+    assert shares(result, "image made") == pytest.approx({"red": 0.0, "green": 0.25, "blue": 0.0})
     stages = result.tables["stages"].to_pylist()
     assert (stages[0]["stage"], stages[0]["sets_rejected"]) == ("complete", 6)
     assert [row["kept"] for row in result.tables["subjects"].to_pylist()] == [6, 6, 6, 0]
     reasons = {
         row["reason"] for row in result.tables["filter_images"].to_pylist()
-        if row["check"] == "image" and not row["passed"]
+        if row["check"] == "image made" and not row["passed"]
     }  # fmt: skip
     assert all(one.startswith("refused") for one in reasons)
     assert len(reasons) == 1
@@ -256,6 +256,6 @@ def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
     result = audits.run(made, base=tmp_path)
     stages = result.tables["stages"].to_pylist()
     assert [row["sets_after"] for row in stages] == [29, 29]
-    assert shares(result, "image")["red"] == pytest.approx(1 / 30)
+    assert shares(result, "image made")["red"] == pytest.approx(1 / 30)
     assert result.tables["failures"].num_rows
     np.testing.assert_equal(len([*(tmp_path / "evidence" / "sets").iterdir()]), 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.findings import Draft
 from equipoise.audits.generation import loading
-from equipoise.audits.generation.designs import designs
+from equipoise.audits.generation.designs import FEWEST_SETS, Design, designs
 from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.generation.measuring import (
     MeasuredDesign,
@@ -55,7 +55,7 @@ def measure(config: Config, data: GenerationData, progress: Progress | None) -> 
         found = measure_design(design, config, tests)
         drafts += found.drafts
         measured.append(found)
-    notes = [*_notes(config, data), *_written(config, data)]
+    notes = [*_notes(config, data), *_resampled(every), *_written(config, data)]
     return Measured(tuple(drafts), tables_of(config, data, measured), tuple(notes))
 
 
@@ -171,6 +171,14 @@ def _notes(config: Config, data: GenerationData) -> Iterator[str]:
         yield (
             f"Of the sets that pass, at most {filtered.best} are kept of each set of captions. "
             "That looks at sets as a whole: there is no image of its own to test."
+        )
+
+
+def _resampled(every: Sequence[Design]) -> Iterator[str]:
+    if any(not design.by_caption_set for design in every):
+        yield (
+            f"There are fewer than {FEWEST_SETS} sets of captions to resample: intervals are about "
+            "other candidates of these captions, not about other captions."
         )
 
 

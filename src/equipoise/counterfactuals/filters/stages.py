@@ -135,5 +135,5 @@ def made_stage(candidates: Candidates) -> Stage:
     reason = np.array([f"{state}: {why}" if why else str(state) for state, why in texts], object)
     everything = np.ones(candidates.images, dtype=bool)
     value = made.astype(np.float64)
-    check = own_check(candidates, "image", value, 0.0, ~made, reason, checked=everything)
+    check = own_check(candidates, "image made", value, 0.0, ~made, reason, checked=everything)
     return Stage("complete", (check,))
