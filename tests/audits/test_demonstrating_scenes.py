@@ -114,7 +114,7 @@ def test_the_table_over_subjects_is_that_of_the_findings(results: dict[str, Audi
     assert by["null", "frame"]["largest_gap"] < by["biased", "frame"]["largest_gap"] / 5
 
 
-def test_the_null_model_stays_under_the_threshold_beyond_chance_and_on_average(
+def test_no_gap_of_the_null_model_reaches_the_threshold(
     results: dict[str, AuditResult],
 ) -> None:
     rows = results["similarity"].tables["planted_over_subjects"].to_pylist()
@@ -128,7 +128,7 @@ def test_the_null_model_stays_under_the_threshold_beyond_chance_and_on_average(
         ]
         assert row["mean_gap"] == next(f.value for f in gaps if not f.subject) < THRESHOLD
         assert row["largest_excess"] == max(f.excess for f in gaps if f.subject) < THRESHOLD
-        assert row["largest_gap"] == max(f.value for f in gaps if f.subject)
+        assert row["largest_gap"] == max(f.value for f in gaps if f.subject) < THRESHOLD
         said = (
             f"Gaps of any two values average {row['mean_gap']:.2f} over subjects, and the largest "
             f"is {row['largest_gap']:.2f}; beyond what chance gives, the largest is "
@@ -136,8 +136,6 @@ def test_the_null_model_stays_under_the_threshold_beyond_chance_and_on_average(
         )
         notes = results["similarity"].manifest.notes
         assert any(n.startswith(f"null, {attribute}") and n.endswith(said) for n in notes)
-    # The raw gap of one subject is above it: nobody is told otherwise.
-    assert null["hue"]["largest_gap"] > THRESHOLD
 
 
 def test_the_report_is_honest_about_the_null_model(

@@ -15,9 +15,9 @@ from equipoise.planted.scenes.classifiers import ClassifierRecipe
 from equipoise.planted.scenes.embed import WEIGHTS
 from equipoise.planted.scenes.record import FILE
 from equipoise.planted.scenes.train_clip import ClipRecipe
-from equipoise.planted.scenes.variants import START
+from equipoise.planted.scenes.variants import NULL, START
 
-CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1)
+CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, settling_steps=2)
 CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)
 
 
@@ -43,6 +43,32 @@ def test_training_writes_every_model_and_its_record(torch: Any, tmp_path: Path) 
     assert ours["recipes"]["clip"] == vars(ClipRecipe())
     assert ours["recipes"]["classifiers"] == vars(ClassifierRecipe())
     assert [*record["clip"]] == [*ours["clip"]]
+
+
+def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(
+    torch: Any, tmp_path: Path
+) -> None:
+    from transformers import CLIPModel
+
+    written = []
+    train_clip.train_clips(tmp_path, ["null"], CLIP)
+    for _ in range(2):
+        written.append(CLIPModel.from_pretrained(tmp_path / "clip-null").state_dict())
+        train_clip.settle(tmp_path / "clip-null", NULL, CLIP)
+    before, after = written
+    for name, weight in before.items():
+        same = torch.equal(weight, after[name])
+        assert same == (name.startswith("text_model") or "position_ids" in name), name
+
+
+def test_every_second_batch_has_few_subjects_and_no_image_comes_twice(torch: Any) -> None:
+    recipe = ClipRecipe()
+    batches = [train_clip._new_images(NULL, recipe, step) for step in range(4)]
+    subjects = [set((said // (7 * 3 * 3)).tolist()) for _, said in batches]
+    assert [len(one) for one in subjects] == [24, 4, 24, 4]
+    assert subjects[1] != subjects[3]
+    images = np.concatenate([pixels.numpy() for pixels, _ in batches])
+    assert len({one.tobytes() for one in images}) == len(images) >= 4 * 200
 
 
 def test_a_seed_gives_the_same_clip_again(torch: Any) -> None:

@@ -13,9 +13,10 @@ from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.classifiers import ClassifierRecipe, train_classifiers
 from equipoise.planted.scenes.embed import CLIPS
 from equipoise.planted.scenes.record import write_record
-from equipoise.planted.scenes.train_clip import ClipRecipe, train_clips
+from equipoise.planted.scenes.train_clip import ClipRecipe, settle, train_clips
+from equipoise.planted.scenes.variants import NULL
 
-PARTS = ("clip", "classifiers")
+PARTS = ("clip", "settling", "classifiers")
 
 
 def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: ClassifierRecipe) -> None:
@@ -26,7 +27,7 @@ def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: Classif
     out : Path
         Made where it is missing.
     parts : sequence of str
-        Some of `PARTS`.
+        Some of `PARTS`; "settling" trains the null CLIP that lies there further.
     clip, classifier : ClipRecipe, ClassifierRecipe
         How to train.
 
@@ -43,6 +44,8 @@ def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: Classif
     out.mkdir(parents=True, exist_ok=True)
     if "clip" in parts:
         train_clips(out, CLIPS, clip)
+    if "settling" in parts:
+        settle(out / f"clip-{NULL.name}", NULL, clip)
     if "classifiers" in parts:
         train_classifiers(out, classifier)
     write_record(out, clip, classifier)

@@ -3,7 +3,7 @@
 import copy
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,15 @@ from equipoise.planted.scenes.networks import (
     build_tokenizer,
     save_half,
 )
-from equipoise.planted.scenes.render import render
+from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.variants import START, WORLDS, World
 from equipoise.stats.streams import stream
+
+Batch = tuple[Any, NDArray[np.int64]]
+"""Images, uint8 (n, 3, height, width), and the rows of their captions."""
+
+_FIRST_NEW = 1000
+"""Seed of the first images that are seen once."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,14 @@ class ClipRecipe:
         Of AdamW.
     warm_up : int
         Steps in which the learning rate rises.
+    settling_steps : int
+        Of the null model, which `settle` trains further, each on images of its own.
+    settling_rate : float
+        Highest of its cosine schedule.
+    few : int
+        Subjects of every second batch of it.
+    average : float
+        How much of the moving average of its weights is kept at a step.
     seed : int
         Of images, captions, weights and order.
     """
@@ -59,6 +73,10 @@ class ClipRecipe:
     more_learning_rate: float = 7e-4
     weight_decay: float = 0.05
     warm_up: int = 100
+    settling_steps: int = 2500
+    settling_rate: float = 7e-4
+    few: int = 4
+    average: float = 0.995
     seed: int = 0
 
 
@@ -96,6 +114,41 @@ def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
         save_clip(model, out / f"clip-{name}")
 
 
+def settle(folder: Path, world: World, recipe: ClipRecipe) -> None:
+    """Train a CLIP that was written further in its world, and write it in its own place.
+
+    What is left of preferences that nobody planted comes from the start, from images that are seen
+    again and again, and from the last steps. Here every image is new, every second batch has few
+    subjects, so that telling these apart is not all there is to learn, and weights are averaged.
+    The text tower stays as it was: the text-to-image model reads with it.
+
+    Parameters
+    ----------
+    folder : Path
+        ``clip-<name>``, from `train_clips`.
+    world : World
+        That it was trained in.
+    recipe : ClipRecipe
+    """
+    import torch
+    from transformers import CLIPModel
+
+    torch.manual_seed(recipe.seed)
+    model = build_clip(len(build_tokenizer()))
+    written = CLIPModel.from_pretrained(folder, dtype=torch.float32)
+    model.load_state_dict(written.state_dict())
+    model.text_model.requires_grad_(False)
+    average = copy.deepcopy(model)
+    schedule = _Schedule(world.name, recipe.settling_steps, recipe.settling_rate)
+    batches = (_new_images(world, recipe, step) for step in range(schedule.steps))
+    for step in _stepping(model, batches, recipe, schedule):
+        decay = min(recipe.average, (1 + step) / (10 + step))
+        with torch.no_grad():
+            for kept, new in zip(average.parameters(), model.parameters(), strict=True):
+                kept.lerp_(new, 1.0 - decay)
+    save_clip(average, folder)
+
+
 def save_clip(model: Any, folder: Path) -> None:
     """Write a CLIP with its tokenizer and preprocessing, as `from_pretrained` reads it."""
     save_half(model.eval(), folder)
@@ -114,32 +167,74 @@ def _fit(model: Any, world: World, recipe: ClipRecipe, steps: int, rate: float) 
 
     factors = world.draw(recipe.images, seed=recipe.seed)
     pixels = torch.from_numpy(render(factors)).permute(0, 3, 1, 2)
-    tokens, mask = (torch.from_numpy(one) for one in token_rows())
     mention = mention_probabilities(world, factors)
     choice = stream(recipe.seed, "scenes", "training", world.name)
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(steps, recipe.warm_up))
-    model.train()
-    began = time.perf_counter()
-    for step in range(steps):
+
+    def batch() -> Batch:
         rows = choice.integers(recipe.images, size=recipe.batch_size)
         # A caption is decided anew each time an image is seen, as if many people had described it.
         template = choice.integers(len(TEMPLATES), size=len(rows))
-        said = caption_rows(factors.take(rows), draw_mentions(mention[rows], choice), template)
+        mentioned = draw_mentions(mention[rows], choice)
+        return pixels[rows], caption_rows(factors.take(rows), mentioned, template)
+
+    batches = (batch() for _ in range(steps))
+    for _ in _stepping(model, batches, recipe, _Schedule(world.name, steps, rate)):
+        pass
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    name: str
+    steps: int
+    rate: float
+
+
+def _stepping(
+    model: Any, batches: Iterator[Batch], recipe: ClipRecipe, schedule: _Schedule
+) -> Iterator[int]:
+    """Take one step after the other, and give its number once it is done."""
+    import torch
+
+    tokens, mask = (torch.from_numpy(one) for one in token_rows())
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(
+        trained, lr=schedule.rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay
+    )
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, _cosine(schedule.steps, recipe.warm_up))
+    model.train()
+    began = time.perf_counter()
+    for step, (images, said) in enumerate(batches):
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = _loss(model, pixels[rows].float() / 127.5 - 1.0, said, tokens, mask)
+            loss = _loss(model, images.float() / 127.5 - 1.0, said, tokens, mask)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
-        schedule.step()
+        rate.step()
         with torch.no_grad():
             model.logit_scale.clamp_(max=float(np.log(100.0)))
         if step % 100 == 99:
             passed = time.perf_counter() - began
-            sys.stderr.write(f"{world.name}: step {step + 1}, loss {loss:.3f}, {passed:.0f} s\n")
+            sys.stderr.write(f"{schedule.name}: step {step + 1}, loss {loss:.3f}, {passed:.0f} s\n")
+        yield step
+
+
+def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:
+    """Draw images for one step; every second time of few subjects."""
+    import torch
+
+    choice = stream(recipe.seed, "scenes", "settling", world.name, step)
+    few, seed = step % 2 == 1, _FIRST_NEW + step
+    many = len(SUBJECTS) // recipe.few if few else 1
+    factors = world.draw(many * recipe.batch_size, seed=seed)
+    if few:
+        some = choice.permutation(len(SUBJECTS))[: recipe.few]
+        rows = np.flatnonzero(np.isin(factors.subject, some))
+        factors = factors.take(rows[: recipe.batch_size])
+    template = choice.integers(len(TEMPLATES), size=len(factors))
+    mentioned = draw_mentions(mention_probabilities(world, factors), choice)
+    pixels = torch.from_numpy(render(factors)).permute(0, 3, 1, 2)
+    return pixels, caption_rows(factors, mentioned, template)
 
 
 def _loss(model: Any, pixels: Any, said: NDArray[np.int64], tokens: Any, mask: Any) -> Any:

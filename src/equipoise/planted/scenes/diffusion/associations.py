@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from equipoise.metrics import mcas
+from equipoise.metrics import corrected_shares, mcas
 from equipoise.planted.scenes.captions import attributed_prompts, neutral_prompts
-from equipoise.planted.scenes.diffusion.judging import hue_shares
 from equipoise.planted.scenes.diffusion.measure import Neutral, Told
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.variants import World
@@ -94,5 +93,12 @@ def distance_from_parity(neutral: Neutral) -> Floats:
     The sum over hues of how far the share of each is from their mean, 1 / 6: whichever hue it is
     that stands out.
     """
-    shares = hue_shares(neutral.shown.hue, neutral.asked, len(SUBJECTS))
-    return np.asarray(np.abs(shares - 1.0 / len(HUES)).sum(axis=1))
+    names = np.array(HUES)[neutral.shown.hue]
+    return np.array(
+        [
+            corrected_shares(
+                names[neutral.asked == place], None, classes=HUES, resampling=None
+            ).value
+            for place in range(len(SUBJECTS))
+        ]
+    )

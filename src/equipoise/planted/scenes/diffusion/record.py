@@ -75,7 +75,9 @@ def write_record(
     measured : Measured
         How much to measure.
     """
-    told, *neutral = each(lambda measure: measure(load_pipeline(folder)), _measures(measured))
+    # Loaded before there are threads: those that import diffusers at once find it half imported.
+    asked = [(measure, load_pipeline(folder)) for measure in _measures(measured)]
+    told, *neutral = each(lambda one: one[0](one[1]), asked)
     record = {
         "world": world.name,
         "recipes": {"vae": asdict(vae), "unet": [asdict(one) for one in unet]},
