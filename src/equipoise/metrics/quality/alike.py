@@ -26,7 +26,7 @@ Indices = npt.NDArray[np.int64]
 REFERENCE = "Howard et al. 2024, SocialCounterfactuals, section 3 (members share pose, background)"
 
 # Numbers that exchanged sets may sum: some seconds.
-_MOST_SUMMED = 3_000_000_000
+_MOST_SUMMED = 1_000_000_000
 _FEWEST = 50
 
 

@@ -132,8 +132,11 @@ def share_ends(
     total, found = float(kept.sum()), float((hits & kept).sum())
     if not units.given or not isinstance(resampling, Bootstrap) or not total:
         return ShareEnds(found, total)
-    times = units.times(resampling, seed).astype(np.float64)
-    numbers = np.stack([units.sums((hits & kept).astype(float)), units.sums(kept.astype(float))])
+    # Units draw by their names, so those that are not asked for need not be drawn.
+    present, codes = np.unique(units.codes[kept], return_inverse=True)
+    here = Units(codes, [units.names[one] for one in present.tolist()], given=True)
+    times = here.times(resampling, seed).astype(np.float64)
+    numbers = np.stack([here.sums(hits[kept].astype(float)), here.sums(np.ones(int(total)))])
     drawn = np.einsum("ru,ku->kr", times, numbers)
     with np.errstate(invalid="ignore", divide="ignore"):
         return ShareEnds(found, total, drawn[0] / drawn[1])
