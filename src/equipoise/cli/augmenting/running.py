@@ -27,7 +27,7 @@ _NOTES = (
     "Accuracy is on test images of which each group has as many; what is compared is training "
     "again, on images like these.",
 )
-_BIASED, _EVEN = (0.05, 0.05, 0.95, 0.95), (0.5, 0.5, 0.5, 0.5)
+_BIASED, _EVEN = (0.01, 0.01, 0.99, 0.99), (0.5, 0.5, 0.5, 0.5)
 
 
 def run_configured(config: AugmentConfig, base: Path, progress: Progress | None) -> AuditResult:
@@ -78,7 +78,7 @@ def run_drawn(
     seed: int,
     progress: Progress | None,
 ) -> AuditResult:
-    """Run the experiment on drawn faces, of whom the group decides the tool 19 times in 20."""
+    """Run the experiment on drawn faces, of whom the group tells the tool apart."""
     began = perf_counter()
     biased, balanced, test = (
         drawn(images, shares, seed + place) for place, shares in enumerate((_BIASED, _EVEN, _EVEN))
@@ -90,7 +90,7 @@ def run_drawn(
         folder,
         networks=networks,
         repeats=repeats,
-        schedule=Schedule(epochs=12, learning_rate=2e-3),
+        schedule=Schedule(epochs=8, learning_rate=2e-3),
         schedules={"vit": Schedule(epochs=16)} if "vit" in networks else {},
         seed=seed,
         progress=progress,
@@ -99,8 +99,8 @@ def run_drawn(
              "networks": [*networks], "seed": seed}  # fmt: skip
     counts = {"biased": len(biased), "balanced": len(balanced), "test": len(test)}
     planted = (
-        "The faces are drawn. In the biased images 19 of 20 who hold a ring or a cross have short "
-        "hair, and 19 of 20 with a bar or a square long hair; in the balanced and the test images "
+        "The faces are drawn. In the biased images 99 of 100 who hold a ring or a cross have short "
+        "hair, and 99 of 100 with a bar or a square long hair; in the balanced and the test images "
         "half of each."
     )
     manifest = _manifest(asked, {}, counts, (*_NOTES, planted), perf_counter() - began)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
-    default=5,
+    default=4,
     show_default=True,
     help="Of drawn faces: training runs of each arm.",
 )
