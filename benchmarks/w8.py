@@ -1,9 +1,10 @@
 """W8: counterfactual fine-tuning of a CLIP of the size of ViT-B/32 on a GPU, in bfloat16.
 
-Seconds for 1,000 pairs of an image and a caption, in batches of 32 from counterfactual sets of 8: the
-whole step, preparing images included, from pixels in memory to changed weights. The model is CLIP's
-ViT-B/32 with both towers at full size and random weights. The peer is the loop that a script has:
-transformers' processor, the loss of CLIPModel, AdamW, the same autocast. Without a GPU there is no row.
+Seconds for 1,000 pairs of an image and a caption, in batches of 32 from counterfactual sets of 8:
+the whole step, preparing images included, from pixels in memory to changed weights. The model is
+CLIP's ViT-B/32 with both towers at full size and random weights. The peer is the loop that a script
+has: transformers' processor, the loss of CLIPModel, AdamW, the same autocast. Without a GPU there
+is no row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchmarks.harness import Row, alternate
 
 PAIRS, SET, BATCH = 1000, 8, 32
 SIDE = 256
-# Multiplications and additions for a pair: 12 layers of either tower, forward once and backward twice.
+# Multiplications and additions for a pair: 12 layers of either tower, once forward, twice back.
 WORK = 3 * 2 * 12 * (12 * 50 * 768**2 + 12 * 77 * 512**2)
 
 

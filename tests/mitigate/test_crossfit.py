@@ -1,7 +1,6 @@
 """Recipes on subjects that they have not seen, at a small size."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
         assert len(found[f"{direction}_recall_at_1", "scenes"]) == 12
 
 
-def test_recipes_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_recipes_of_one_name_are_refused() -> None:
+    twice = (PromptEnsemble(), PromptEnsemble())
     with pytest.raises(InputError, match="^recipes called prompt_ensemble, prompt_ensemble; exp"):
-        twice = (PromptEnsemble(), PromptEnsemble())
         cross_fit(base(), twice, TEXTS, sets().of(SUBJECTS), test_data())

@@ -1,4 +1,4 @@
-"""The scenes as an experiment: one recipe reaches halfway to the null model on withheld subjects."""
+"""The scenes as an experiment: a recipe goes halfway to the null model on withheld subjects."""
 
 import pytest
 
