@@ -24,7 +24,8 @@ class Layer:
         Its name in the module.
     module : torch.nn.Module
     form : str
-        "channels first" (n, d, h, w), "channels last" (n, h, w, d) or "tokens" (n, p + h·w, d).
+        "channels first" (n, d, h, w), "channels last" (n, h, w, d), "tokens" (n, p + h·w, d) or
+        "tokens first" (p + h·w, n, d).
     grid : (int, int)
         h and w.
     prefix : int
@@ -39,7 +40,9 @@ class Layer:
 
     def reshape(self, output: Any) -> Any:
         """Return what the layer gives as (n, d, h, w)."""
-        if self.form == "tokens":
+        if self.form == "tokens first":
+            output = output.transpose(0, 1)
+        if self.form.startswith("tokens"):
             output = output[:, self.prefix :].reshape(len(output), *self.grid, -1)
         return output if self.form == "channels first" else output.permute(0, 3, 1, 2)
 
@@ -152,14 +155,25 @@ def _placed(name: str, module: Any, seen: _Seen, size: tuple[int, int]) -> Layer
         last = shape[1] == shape[2] and shape[2] != shape[3]
         grid = shape[1:3] if last else shape[2:]
         form = "channels last" if last else "channels first"
-        return Layer(name, module, form, grid) if min(grid) > 1 else None
+        return Layer(name, module, form, grid) if _lies_over(grid, size) else None
     if len(shape) != 3:
         return None
-    for prefix in range(min(_MOST_PREFIX, shape[1]) + 1):
-        patches = _grid(shape[1] - prefix, size)
+    # The layer was found on one image, so an axis of length 1 is that of images.
+    first = shape[1] == 1 < shape[0]
+    tokens = shape[0] if first else shape[1]
+    for prefix in range(min(_MOST_PREFIX, tokens) + 1):
+        patches = _grid(tokens - prefix, size)
         if patches is not None:
-            return Layer(name, module, "tokens", patches, prefix)
+            form = "tokens first" if first else "tokens"
+            return Layer(name, module, form, patches, prefix)
     return None
+
+
+def _lies_over(grid: tuple[int, int], size: tuple[int, int]) -> bool:
+    """Whether rows and columns are in the proportion of the image, within a cell."""
+    rows, columns = grid
+    wide = rows * size[1] / size[0]
+    return min(grid) > 1 and abs(wide - columns) <= 1.0 + 1e-9
 
 
 def _grid(patches: int, size: tuple[int, int]) -> tuple[int, int] | None:
@@ -175,12 +189,13 @@ def _grid(patches: int, size: tuple[int, int]) -> tuple[int, int] | None:
 def _is_usual(layer: Layer) -> bool:
     """Whether a layer is of a kind that maps are made of when none is named."""
     kind = type(layer.module).__name__.lower()
-    if layer.form == "tokens":
+    if layer.form.startswith("tokens"):
         return "norm" in kind or any(layer.module.children())
-    return "pool" not in kind and not (layer.form == "channels last" and "linear" in kind)
+    if any(word in kind for word in ("pool", "identity", "drop")):
+        return False
+    return not (layer.form == "channels last" and "linear" in kind)
 
 
 def _every_place_counts(slope: Any) -> bool:
-    return bool((slope.abs().sum(dim=1) > 0).flatten(start_dim=1).any(dim=1).all()) and bool(
-        (slope.abs().sum(dim=(0, 1)) > 0).double().mean() > 0.5
-    )
+    """Whether the score depends on most places: of those behind a dead unit it does not."""
+    return bool((slope.abs().sum(dim=(0, 1)) > 0).double().mean() > 0.5)
