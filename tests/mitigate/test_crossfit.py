@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from equipoise.cli.mitigation_world import retrieval_set, zero_shot_set
+from equipoise.cli.mitigation_world import Size, demonstrated, retrieval_set, zero_shot_set
 from equipoise.core.errors import InputError
 from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
 from equipoise.mitigate.measuring import Test, measured
@@ -67,3 +67,12 @@ def test_recipes_of_one_name_are_refused() -> None:
     twice = (PromptEnsemble(), PromptEnsemble())
     with pytest.raises(InputError, match="^recipes called prompt_ensemble, prompt_ensemble; exp"):
         cross_fit(base(), twice, TEXTS, sets().of(SUBJECTS), test_data())
+
+
+def test_the_experiment_ends_in_a_result_with_its_record() -> None:
+    size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
+    result = demonstrated(size=size, chosen=(PromptEnsemble(),))
+    assert result.manifest.resolved["recipes"]["prompt_ensemble"]["recipe"] == "prompt_ensemble"
+    assert result.tables["mitigation_subjects"].num_rows == 24 * 4
+    assert {finding.model for finding in result.findings} == {"prompt_ensemble"}
+    assert {finding.audit for finding in result.findings} == {"mitigation"}
