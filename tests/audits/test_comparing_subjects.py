@@ -150,6 +150,12 @@ def test_models_of_one_name_are_called_after_their_runs(before: AuditResult) -> 
     assert [*named_models({"a": before, "b": before})] == ["a: embedder", "b: embedder"]
 
 
+def test_findings_about_the_images_are_of_no_model(before: AuditResult) -> None:
+    about = replace(before.findings[0], model="")
+    result = AuditResult((*before.findings, about), before.manifest, before.tables)
+    assert [*named_models({"a": result})] == ["embedder"]
+
+
 def test_the_report_speaks_of_subjects(before: AuditResult) -> None:
     page = render(audits.compare_results({"before": before, "after": shrunk(before, 0.4)}))
     assert "Which disparities went, and which came" in page

@@ -109,11 +109,15 @@ def compare_subjects(
 
 
 def named_models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
-    """Return the findings of each model, named after its run too where runs share its name."""
+    """Return the findings of each model, named after its run too where runs share its name.
+
+    Findings about the images themselves are of no model, and compared with nothing.
+    """
     every = [
         (run, model)
         for run, result in runs.items()
         for model in dict.fromkeys(one.model for one in result.findings)
+        if model
     ]
     models = [model for _, model in every]
     return {
