@@ -313,11 +313,11 @@ def test_association_scores_follow_what_was_planted_in_images(name: str) -> None
     total = sum(found.scores[one] for one in ("II", "ITP", "ITA", "TT"))
     np.testing.assert_allclose(found.scores["mcas"], total, atol=1e-9)
     ranks = found.rank_correlations
-    assert ranks["II"] >= 0.9
-    assert ranks["ITA"] >= 0.9
-    assert ranks["mcas"] >= 0.9
-    # Of prompts alone the biased encoder knows what was planted, the null one nothing.
-    assert (abs(ranks["TT"]) < 0.5) == (name == "null")
+    assert ranks["II"] >= 0.8
+    assert ranks["ITA"] >= 0.8
+    assert ranks["mcas"] >= 0.8
+    # Of prompts alone the biased encoder knows what was planted, the null one next to nothing.
+    assert (found.scores["TT"].mean() > 0.01) == (name == "biased")
 
 
 def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from equipoise.metrics import corrected_shares, mcas
 from equipoise.planted.scenes.captions import attributed_prompts, neutral_prompts
-from equipoise.planted.scenes.diffusion.measure import Neutral, Told
+from equipoise.planted.scenes.diffusion.measure import Neutral, Told, spearman
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.variants import World
 
@@ -38,10 +37,7 @@ class AssociationsFound:
     @property
     def rank_correlations(self) -> dict[str, float]:
         """Spearman's correlation over subjects of each score with the strength planted."""
-        return {
-            name: float(spearmanr(self.strength, values).statistic)
-            for name, values in self.scores.items()
-        }
+        return {name: spearman(self.strength, values) for name, values in self.scores.items()}
 
 
 def find_associations(

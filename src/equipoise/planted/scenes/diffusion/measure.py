@@ -17,6 +17,7 @@ from equipoise.planted.scenes.variants import World
 GUIDANCE = 3.0
 """Of prompts that name attributes."""
 
+Floats = NDArray[np.float64]
 Images = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
@@ -42,7 +43,7 @@ class NeutralFound:
     @property
     def rank_correlation(self) -> float:
         """Spearman's correlation of planted and generated share over subjects."""
-        return float(spearmanr(self.planted, self.favourite).statistic)
+        return spearman(self.planted, self.favourite)
 
 
 def told_prompts(per_cell: int) -> tuple[tuple[str, ...], Shown]:
@@ -156,3 +157,10 @@ def leave_open(
     ]
     images = generate(pipeline, prompts, guidance=guidance, seed=seed, steps=steps)
     return Neutral(images, subject, judge(images))
+
+
+def spearman(planted: Floats, found: Floats) -> float:
+    """Return Spearman's correlation; NaN where all found are alike."""
+    if np.ptp(found) == 0.0:
+        return float("nan")
+    return float(spearmanr(planted, found).statistic)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -10,14 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import spearmanr
-
 from equipoise.planted.scenes.diffusion.associations import distance_from_parity, find_associations
 from equipoise.planted.scenes.diffusion.measure import (
     GUIDANCE,
     Neutral,
     Told,
     leave_open,
+    spearman,
     tell,
 )
 from equipoise.planted.scenes.diffusion.pipeline import STEPS, load_pipeline
@@ -120,8 +120,8 @@ def digests(folder: Path) -> dict[str, str]:
 def _neutral(made: Neutral, world: World) -> dict[str, Any]:
     found, apart = made.hues(world), distance_from_parity(made)
     return {
-        "spearman_planted_generated": round(found.rank_correlation, 4),
-        "spearman_planted_mad": round(float(spearmanr(found.planted, apart).statistic), 4),
+        "spearman_planted_generated": _rounded(found.rank_correlation),
+        "spearman_planted_mad": _rounded(spearman(found.planted, apart)),
         "mean_share_of_favourite": round(float(found.favourite.mean()), 4),
         "mean_share_planted": round(float(found.planted.mean()), 4),
         "subject_shown": round(float((made.shown.subject == made.asked).mean()), 4),
@@ -138,10 +138,14 @@ def _associations(neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
     """Spearman's correlations of association scores with the strength planted, by encoder."""
     return {
         f"clip-{name}": {
-            score: round(value, 4)
+            score: _rounded(value)
             for score, value in find_associations(
                 load_clip(name), neutral, told, world
             ).rank_correlations.items()
         }
         for name in CLIPS
     }
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 4)
