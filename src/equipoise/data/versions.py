@@ -156,7 +156,8 @@ def check_vocabulary(
     more = f" and {len(ranked) - MAX_OUTSIDE} more" if len(ranked) > MAX_OUTSIDE else ""
     version = "" if name == "default" else f" in the version {show(name)}"
     raise DataError(
-        f"{counted(len(ranked), 'predicted label')} outside the classes of the target{version}{within}: "
+        f"{counted(len(ranked), 'predicted label')} outside the classes of the target"
+        f"{version}{within}: "
         f"{some}{more}",
         file=file,
         column=column,

@@ -98,8 +98,8 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
         ),
         (
             {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 4},
-            "models.m.vocabulary: 1 predicted label outside the classes of the target, in ranks 1 to "
-            "4: 'solid cirle' (96 times). Expected: ",
+            "models.m.vocabulary: 1 predicted label outside the classes of the target, in ranks 1 "
+            "to 4: 'solid cirle' (96 times). Expected: ",
         ),
         (
             {

@@ -19,7 +19,7 @@ _PREFIXES = ("diffusers", "python")
 
 def _generator(value: object) -> object:
     """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
-    if hasattr(value, "info") and hasattr(value, "generate"):
+    if value is None or (hasattr(value, "info") and hasattr(value, "generate")):
         return value
     prefix, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if colon and rest and prefix in _PREFIXES and "\0" not in rest:

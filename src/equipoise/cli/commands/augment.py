@@ -54,9 +54,10 @@ def command(
     repeats: int,
     as_json: bool,
 ) -> None:
-    """Train on biased images, on the same with mixed or noisy faces, and on balanced ones.
+    """Test whether mixing or covering faces helps training.
 
-    Says with intervals what helped on a balanced test set. CONFIG names your own images; without
+    Trains on biased images, on the same with mixed or noisy faces, and on balanced ones, and says
+    with intervals what helped on a balanced test set. CONFIG names your own images; without
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.corrected import Shares, mad, method_of
+from equipoise.metrics.shares.drawn import Shares, mad, method_of
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 

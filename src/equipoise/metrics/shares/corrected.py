@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,52 +14,24 @@ from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.shares.classified import Classified, Said, identity, said_of
 from equipoise.metrics.shares.confusion import Confusion
+from equipoise.metrics.shares.drawn import (
+    TRANSPORT,
+    Shares,
+    drawn_shares,
+    mad,
+    method_of,
+)
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.resampling import Exact, Resampling
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["likelihood", "inverse"]
 
 REFERENCE = "Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002"
-TRANSPORT = "errors on the labelled images are taken to be those on the images that are asked about"
-"""What every correction by labelled images supposes."""
-MOST_DRAWS = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """Ends of the MAD of shares, with the draws that other numbers of them are made from.
-
-    Attributes
-    ----------
-    classified : Classified
-    observed : ndarray, shape (classes,)
-    boot : ndarray, shape (draws, classes), or None
-    null : ndarray, shape (draws, classes), or None
-        Where true shares are equal.
-    resampling : Resampling or None
-    seed : int
-    """
-
-    classified: Classified
-    observed: Floats
-    boot: Floats | None
-    null: Floats | None
-    resampling: Resampling | None
-    seed: int
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the ends of the MAD."""
-        return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
-
-
-def mad(shares: Floats) -> Floats:
-    """Return the sum over classes of |share - mean share|, shape (r,)."""
-    return np.asarray(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
 
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
@@ -147,7 +118,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     arranged = identity(order) if known is None else _arranged(known, order, aside)
     table = _classified(said, arranged, order, known is None, method == "likelihood", name)
     reason = _reason(table, order, aside, max_condition, min_labelled, known is None)
-    found = _drawn(table, resampling, rng, reason)
+    found = drawn_shares(table, resampling, rng, reason)
     return _estimate(found, said, reason, method, aside, max_condition)
 
 
@@ -220,28 +191,6 @@ def _reason(
     )
 
 
-def _drawn(table: Classified, resampling: Resampling | None, seed: int, reason: str) -> Shares:
-    if reason:
-        nothing = np.full(len(table.classes), math.nan)
-        return Shares(table, nothing, None, None, resampling, seed)
-    observed = table.of_classes(table.found()[None])[0]
-    boot = null = None
-    if isinstance(resampling, Bootstrap):
-        boot = table.drawn(resampling.replicates, seed)
-    if resampling is not None:
-        equal = np.full(len(observed), 1.0 / len(observed))
-        null = table.under(equal, null_draws(resampling), seed)
-    return Shares(table, observed, boot, null, resampling, seed)
-
-
-def null_draws(resampling: Resampling) -> int:
-    """Return how many draws a null has: enough to resolve p, within a budget."""
-    if isinstance(resampling, Exact):
-        return 1000
-    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    return max(least, min(math.ceil(1.0 / resampling.resolution), MOST_DRAWS))
-
-
 def _estimate(
     found: Shares, said: Said, reason: str, method: Method, aside: Sequence[str], limit: float
 ) -> Estimate:
@@ -272,18 +221,6 @@ def _estimate(
         reason=reason,
         ends=found,
     )
-
-
-def method_of(found: Shares) -> str:
-    """Say how intervals were made, and what they suppose."""
-    if found.resampling is None:
-        return NO_INTERVAL
-    if found.boot is None:
-        return "none: use Bootstrap()"
-    how = f"{len(found.boot)} draws from Dirichlet distributions of what was said"
-    if found.classified.exact:
-        return f"{how}; not corrected for the errors of the classifier"
-    return f"{how} and of the labelled images; {TRANSPORT}"
 
 
 def _params(

@@ -15,7 +15,7 @@ from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.corrected import Shares, method_of, null_draws
+from equipoise.metrics.shares.drawn import Shares, method_of, null_draws
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 
