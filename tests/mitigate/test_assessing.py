@@ -60,6 +60,15 @@ def test_numbers_of_a_row() -> None:
 def test_a_fall_that_chance_explains_is_none() -> None:
     row = Row("a", "bias", "ndkl", "hue", 4, 0.8, 0.2, -0.6, -1, 0, 0.125, 0.125, "all 16 signs")
     assert not row.lowered
+    assert row.open
+    (outcome,) = outcomes([row])
+    assert outcome.conclusion == "cannot be told"
+    assert outcome.sentence.endswith("fell at least halfway; of 1 these 4 subjects cannot tell")
+
+
+def test_an_interval_that_rules_half_of_the_way_out_is_no_transfer() -> None:
+    row = Row("a", "bias", "ndkl", "hue", 9, 0.8, 0.75, -0.05, -0.3, 0.2, 0.5, 0.5, "signs", 0.1)
+    assert not row.open
     assert outcomes([row])[0].conclusion == "does not transfer"
 
 

@@ -32,6 +32,8 @@ def test_the_page_says_how_runs_are_paired() -> None:
     assert "is right more often?" in page
     assert "exchange the answers of two models" not in page
     assert "Images in which no face was found" in page
+    assert "the most frequent class is right on 25.0" in page
+    assert "<title>Training on changed faces</title>" in page
 
 
 def test_other_results_have_no_such_section() -> None:

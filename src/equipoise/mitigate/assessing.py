@@ -69,6 +69,13 @@ class Row:
         floor = 0.0 if math.isnan(self.floor) else self.floor
         return self.lowered and self.before - self.after >= HALFWAY * (self.before - floor)
 
+    @property
+    def open(self) -> bool:
+        """Whether a bias was not seen to fall, and its interval reaches halfway to the floor."""
+        floor = 0.0 if math.isnan(self.floor) else self.floor
+        halfway = HALFWAY * (self.before - floor)
+        return self.role == "bias" and not self.lowered and self.low <= -halfway < 0
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -81,7 +88,8 @@ class Outcome:
         Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and accuracy
         stayed within the margin on every set.
     conclusion : str
-        "transfers", "transfers in part", "does not transfer" or "costs too much".
+        "transfers", "transfers in part", "does not transfer", "costs too much", or "cannot be
+        told": nothing was seen to fall, and an interval leaves open that it fell halfway.
     sentence : str
     """
 
@@ -192,16 +200,20 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
     reached, lowered = sum(row.reaches for row in biases), sum(row.lowered for row in biases)
     dear = [row for row in accuracy if row.difference < -MARGIN]
     raised = [row for row in biases if row.difference > 0 and row.q_value < ALPHA]
+    unsure = [row for row in biases if row.open]
     halfway = reached == len(biases)
     conclusion = (
         "costs too much" if halfway and dear
         else "transfers" if halfway
         else "transfers in part" if lowered
+        else "cannot be told" if unsure
         else "does not transfer"
     )  # fmt: skip
     said = [f"{reached} of {len(biases)} disparities of withheld subjects fell at least halfway"]
     if lowered > reached:
         said.append(f"{lowered - reached} fell by less")
+    if unsure:
+        said.append(f"of {len(unsure)} these {unsure[0].n} subjects cannot tell")
     if raised:
         said.append(f"{len(raised)} rose")
     if accuracy:

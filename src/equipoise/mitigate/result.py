@@ -160,7 +160,15 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         else " No model without the bias was given as a floor, so that half of a number is held "
         "against 0, which trained models do not reach."
     )
+    tested = [row.n for row in assessment.rows if row.role == "bias"]
+    few = min(tested, default=0)
+    least = 2.0 ** (1 - few)
+    unsure = (
+        f"{few} subjects were withheld: the smallest p of a test over them is {least:g}, "
+        "so that nothing can be shown. Withhold six or more."
+    )
     return (
+        *((unsure,) if tested and least > ALPHA else ()),
         f"Disparities are those of withheld subjects: {how}. Every recipe that was tried is shown; "
         f"none was chosen by its numbers here.{floor}",
         "A recipe transfers where every disparity fell at least halfway to the floor "

@@ -117,6 +117,8 @@ class Plan:
     images, sets : int
     learned_from, watched, withheld : int
         Subjects.
+    smallest_p : float
+        That a test over the withheld subjects can give; above 0.05 it can show nothing.
     pairs : int
     recipes : list of dict
         Name, kind, and batches an epoch of those that train on images.
@@ -131,6 +133,7 @@ class Plan:
     learned_from: int
     watched: int
     withheld: int
+    smallest_p: float
     pairs: int
     recipes: list[dict[str, Any]]
     price: list[dict[str, Any]]
@@ -161,7 +164,7 @@ def plan(config: Config, *, base: Path = Path()) -> Plan:
     return Plan(
         config.model, config.output.as_posix(), len(data.images), int(data.counts["sets"]),
         len(learned.texts), len(learned.validation), len(data.split.withheld),
-        int(data.counts["pairs"]), recipes, price,
+        2.0 ** (1 - len(data.split.withheld)), int(data.counts["pairs"]), recipes, price,
     )  # fmt: skip
 
 

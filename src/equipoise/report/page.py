@@ -125,6 +125,8 @@ def _title(result: AuditResult) -> str:
     # A comparison keeps the configuration of an audit, whose title is not its own.
     if not compares(result) and isinstance(chosen, Mapping) and chosen.get("title"):
         return str(chosen["title"])
+    if "augmentation" in result.tables:
+        return "Training on changed faces"
     models = models_of(result)
     if not models:
         return "Audit"

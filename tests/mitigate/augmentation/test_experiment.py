@@ -160,6 +160,7 @@ def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
     percent = 100 * abs(balanced - right.mean()) / balanced
     assert rows[0]["percent_difference"] == pytest.approx(percent, abs=1e-9)
     assert rows[-1]["difference"] is None
+    assert rows[0]["chance"] == 0.25
     assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
     assert [one.model for one in findings] == [f"cnn, {arm} − cnn, biased" for arm in ARMS[1:]]
     assert findings[0].value == pytest.approx(

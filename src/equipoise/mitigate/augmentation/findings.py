@@ -131,7 +131,7 @@ _ACCURACIES = pa.schema(
         (name, pa.float64())
         for name in (
             "accuracy", "low", "high", "difference", "difference_low", "difference_high",
-            "percent_difference", "p_value",
+            "percent_difference", "p_value", "chance",
         )
     ]
 )  # fmt: skip
@@ -151,7 +151,8 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     """Return the tables `augmentation`, `augmentation_associations` and `faces_missing`.
 
     The first has the form of the source's Table 10.1, a row for each network and arm: accuracy
-    with its interval, and the Accuracy Difference to the network trained on balanced images.
+    with its interval, `chance` that of always naming the most frequent class, and the Accuracy
+    Difference to the network trained on balanced images.
     """
     rows = {
         "augmentation": (_accuracies(done, seed, replicates), _ACCURACIES),
@@ -162,6 +163,7 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
 
 
 def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[dict[str, object]]:
+    chance = float(np.bincount(done.truth).max() / len(done.truth))
     for network in done.networks:
         balanced = done.said[network, ARMS[-1]]
         for arm in ARMS:
@@ -170,6 +172,7 @@ def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[dict[s
             row: dict[str, object] = {
                 "network": network, "arm": arm, "runs": len(right), "images": right.shape[1],
                 "accuracy": own.value, "low": max(own.low, 0.0), "high": min(own.high, 1.0),
+                "chance": chance,
             }  # fmt: skip
             if arm != ARMS[-1]:
                 row |= _difference(done, balanced, done.said[network, arm], seed, replicates)

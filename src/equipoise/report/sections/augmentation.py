@@ -10,7 +10,7 @@ from equipoise.report.augmentation import ARMS, accuracies, distances
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.comparison_charts import accuracies_by_training
 from equipoise.report.sections.tables import distinct, rows
-from equipoise.report.text import count, interval, number, p_value
+from equipoise.report.text import count, interval, number, p_value, percent
 
 
 def augmentation(result: AuditResult) -> Section | None:
@@ -21,11 +21,14 @@ def augmentation(result: AuditResult) -> Section | None:
     columns = ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)]
     caption = "Accuracy on the balanced test images, by what was trained on"
     blocks: list[Block] = [
-        Words((_INTRO,), "note"),
+        Words(
+            (f"{_INTRO} Always naming the most frequent class is right on {_chance(found)}.",),
+            "note",
+        ),
         _chart(found),
         Table.of(caption, columns, accuracies(result), source="augmentation"),
         Table.of(
-            "Accuracy Difference from training on balanced images",
+            "Accuracy Difference from training on balanced images, over the test images alone",
             ["Network", "Trained on", "#Δ", "#Interval", "#%Δ", "#p"],
             distances(found),
             source="augmentation",
@@ -46,8 +49,13 @@ def augmentation(result: AuditResult) -> Section | None:
 _INTRO = (
     "Every network is trained anew on each set of images, several times, and asked the same test "
     "images, in which each group is as frequent with each answer. Training on balanced images is "
-    "what the others are held against; intervals are over training runs and test images."
+    "what the others are held against; intervals are over training runs and test images, but for "
+    "Δ, which speaks of these trainings only."
 )
+
+
+def _chance(found: Sequence[Mapping[str, Any]]) -> str:
+    return percent(found[0]["chance"])
 
 
 def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:
