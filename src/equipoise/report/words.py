@@ -224,6 +224,7 @@ def _plain_sentence(finding: Finding) -> str:
         groups=finding.groups,
         place=", ".join(part for part in (finding.model, finding.groups) if part),
         subject=shortened(finding.subject),
+        version="" if finding.version == "default" else f" ({finding.version})",
     )
     return text if finding.metric == "effect_size_mean" else _with_direction(text, finding)
 

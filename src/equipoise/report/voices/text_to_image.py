@@ -19,19 +19,19 @@ _TITLES = {
 }
 _FRAMES = {
     ("share_mad", True): (
-        "Among images of “{subject}” by {model}, shares of {groups} lie {points} from equal, "
-        "summed over classes."
+        "Among images of “{subject}” by {model}{version}, shares of {groups} lie {points} from "
+        "equal, summed over classes."
     ),
     ("share_mad", False): (
-        "Over all neutral prompts of {model}, shares of {groups} lie {points} from equal on "
-        "average, summed over classes."
+        "Over all neutral prompts of {model}{version}, shares of {groups} lie {points} from equal "
+        "on average, summed over classes."
     ),
     ("share_gap", True): (
-        "Among images of “{subject}” by {model}, a share of {groups} is up to {points} from what "
-        "it is outside."
+        "Among images of “{subject}” by {model}{version}, a share of {groups} is up to {points} "
+        "from what it is outside."
     ),
     ("mcas", True): (
-        "Images and prompt of “{subject}” by {model} have an MCAS of {value} ({groups})."
+        "Images and prompt of “{subject}” by {model}{version} have an MCAS of {value} ({groups})."
     ),
 }
 _TAKEN = ("diffusion_bias", "bias_amplification", "xmcas", "association_score", "score_summary")
@@ -95,7 +95,12 @@ VOICE = Voice(
     question=_question,
     parts="targets",
     titles=_TITLES,
-    frames={key: text for key, text in beside.VOICE.frames.items() if key[0] in _TAKEN} | _FRAMES,
+    frames={
+        key: text.replace("{model}", "{model}{version}")
+        for key, text in beside.VOICE.frames.items()
+        if key[0] in _TAKEN
+    }
+    | _FRAMES,
     harm=dict.fromkeys(("mcas", "xmcas", "association_score", "score_summary"), "either"),
     facts=_facts,
     sections=_sections,
