@@ -63,7 +63,49 @@ def test_a_fall_that_chance_explains_is_none() -> None:
     assert row.open
     (outcome,) = outcomes([row])
     assert outcome.conclusion == "cannot be told"
-    assert outcome.sentence.endswith("fell at least halfway; of 1 these 4 subjects cannot tell")
+    assert outcome.sentence == (
+        "0 of 1 disparities of withheld subjects fell at least halfway; of 1 these 4 subjects "
+        "cannot tell; accuracy was not measured"
+    )
+
+
+def price(measure: str, difference: float, low: float) -> Row:
+    return Row(
+        "a", "utility", measure, "scenes", 100, 0.9, 0.9 + difference, difference, low, 0.1, 0.5,
+        0.5, "signs",
+    )  # fmt: skip
+
+
+HALF = Row("a", "bias", "ndkl", "hue", 9, 0.8, 0.3, -0.5, -0.6, -0.4, 0.01, 0.01, "signs", 0.1)
+PART = Row("a", "bias", "ndkl", "hue", 9, 0.8, 0.7, -0.1, -0.2, -0.1, 0.01, 0.01, "signs", 0.1)
+
+
+def test_without_accuracy_nothing_is_said_to_transfer() -> None:
+    (outcome,) = outcomes([HALF, price("text_recall_at_1", 0.0, -0.01)])
+    assert outcome.conclusion == "price not measured"
+    assert not outcome.transfers
+    assert outcome.sentence.endswith("accuracy was not measured; at worst, recall by 0 points")
+
+
+@pytest.mark.parametrize("bias", [HALF, PART])
+def test_a_recall_that_falls_is_a_price_too(bias: Row) -> None:
+    rows = [bias, price("accuracy", 0.01, -0.01), price("text_recall_at_1", -0.9, -0.95)]
+    (outcome,) = outcomes(rows)
+    assert outcome.conclusion == "costs too much"
+    assert outcome.sentence.endswith(
+        "accuracy changed by +1.0 points; at worst, recall by −90.0 points, its interval reaches "
+        "−95.0 points; more than 2 points were lost in text recall at 1 on scenes"
+    )
+
+
+def test_an_interval_beyond_the_margin_is_told() -> None:
+    (outcome,) = outcomes([HALF, price("accuracy", -0.015, -0.035)])
+    assert outcome.transfers
+    assert outcome.sentence.endswith(
+        "accuracy changed by −1.5 points, its interval reaches −3.5 points"
+    )
+    (outcome,) = outcomes([HALF, price("accuracy", -0.015, -0.018)])
+    assert outcome.sentence.endswith("accuracy changed by −1.5 points")
 
 
 def test_an_interval_that_rules_half_of_the_way_out_is_no_transfer() -> None:

@@ -14,7 +14,7 @@ HALFWAY = 0.5
 """Share of the way to the floor from which on a recipe is said to transfer."""
 
 MARGIN = 0.02
-"""Most that accuracy may fall."""
+"""Most that accuracy or a recall may fall."""
 
 ALPHA = 0.05
 
@@ -76,6 +76,11 @@ class Row:
         halfway = HALFWAY * (self.before - floor)
         return self.role == "bias" and not self.lowered and self.low <= -halfway < 0
 
+    @property
+    def dear(self) -> bool:
+        """Whether accuracy or a recall fell by more than the margin."""
+        return self.role == "utility" and self.difference < -MARGIN
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -85,11 +90,13 @@ class Outcome:
     ----------
     recipe : str
     transfers : bool
-        Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and accuracy
-        stayed within the margin on every set.
+        Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and neither
+        accuracy, which was measured, nor a recall fell by more than the margin on any set.
     conclusion : str
-        "transfers", "transfers in part", "does not transfer", "costs too much", or "cannot be
-        told": nothing was seen to fall, and an interval leaves open that it fell halfway.
+        "transfers", "transfers in part", "does not transfer", "costs too much": a bias fell, and
+        accuracy or a recall by more than the margin; "price not measured": halfway, without a set
+        to measure accuracy on; or "cannot be told": nothing was seen to fall, and an interval
+        leaves open that it fell halfway.
     sentence : str
     """
 
@@ -196,18 +203,18 @@ def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
 
 def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
     biases = [row for row in rows if row.role == "bias"]
-    accuracy = [row for row in rows if row.measure == ACCURACY]
+    utilities = [row for row in rows if row.role == "utility"]
     reached, lowered = sum(row.reaches for row in biases), sum(row.lowered for row in biases)
-    dear = [row for row in accuracy if row.difference < -MARGIN]
     raised = [row for row in biases if row.difference > 0 and row.q_value < ALPHA]
     unsure = [row for row in biases if row.open]
     halfway = reached == len(biases)
     conclusion = (
-        "costs too much" if halfway and dear
-        else "transfers" if halfway
-        else "transfers in part" if lowered
+        "costs too much" if lowered and any(row.dear for row in utilities)
+        else "transfers in part" if lowered and not halfway
         else "cannot be told" if unsure
-        else "does not transfer"
+        else "does not transfer" if not lowered
+        else "transfers" if any(row.measure == ACCURACY for row in utilities)
+        else "price not measured"
     )  # fmt: skip
     said = [f"{reached} of {len(biases)} disparities of withheld subjects fell at least halfway"]
     if lowered > reached:
@@ -216,15 +223,30 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
         said.append(f"of {len(unsure)} these {unsure[0].n} subjects cannot tell")
     if raised:
         said.append(f"{len(raised)} rose")
-    if accuracy:
-        worst = min(accuracy, key=lambda row: row.difference)
-        said.append(f"accuracy changed by {_points(worst)}")
-    recall = [row for row in rows if row.role == "utility" and row.measure != ACCURACY]
-    if recall:
-        said.append(f"recall by {_points(min(recall, key=lambda row: row.difference))}, at worst")
-    return Outcome(recipe, conclusion == "transfers", conclusion, "; ".join(said))
+    return Outcome(
+        recipe, conclusion == "transfers", conclusion, "; ".join([*said, *_price(utilities)])
+    )
 
 
-def _points(row: Row) -> str:
-    change = round(100 * row.difference, 1) + 0.0
+def _price(utilities: Sequence[Row]) -> list[str]:
+    """Say what accuracy and recall lost at worst, how much more it may be, and what is too much."""
+    accuracy = [row for row in utilities if row.measure == ACCURACY]
+    recall = [row for row in utilities if row.measure != ACCURACY]
+    said = [] if accuracy else ["accuracy was not measured"]
+    for rows, changed in ((accuracy, "accuracy changed by"), (recall, "at worst, recall by")):
+        if not rows:
+            continue
+        worst = min(rows, key=lambda row: row.difference)
+        lowest = min(row.low for row in rows)
+        reach = f", its interval reaches {_points(lowest)}" if lowest < -MARGIN else ""
+        said.append(f"{changed} {_points(worst.difference)}{reach}")
+    dear = [f"{row.measure.replace('_', ' ')} on {row.about}" for row in utilities if row.dear]
+    if dear:
+        more = f" and {len(dear) - 1} more" if len(dear) > 1 else ""
+        said.append(f"more than {100 * MARGIN:.0f} points were lost in {dear[0]}{more}")
+    return said
+
+
+def _points(difference: float) -> str:
+    change = round(100 * difference, 1) + 0.0
     return f"{change:+.1f} points".replace("-", "−") if change else "0 points"
