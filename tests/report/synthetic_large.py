@@ -238,13 +238,13 @@ def augmentation() -> AuditResult:
     rows = [
         ("cnn", arm, 5, 400, 0.6 + place / 10, 0.5, 0.95, *distance, 0.25)
         for place, (arm, distance) in enumerate(
-            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 0.01) for p in range(3)] + [(None,) * 5],
+            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 0.0, 0.5) for p in range(3)] + [(None,) * 6],
                 strict=True)
         )
     ]  # fmt: skip
     columns = (
         "network arm runs images accuracy low high difference difference_low difference_high"
-        " percent_difference p_value chance"
+        " percent_difference runs_low runs_high chance"
     )
     faces = [("cnn", "biased", "ring", "whole", "short", 0.2, 0.1, 0.3, -0.1, 0.1, 0.002)]
     missing = [("test", "short", 3, 100)]

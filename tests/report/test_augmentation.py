@@ -23,7 +23,7 @@ def test_the_form_of_the_source_s_table() -> None:
         ("cnn", *(f"{0.6 + place / 10:.3f} [0.500, 0.950]" for place in range(len(ARMS))))
     ]
     assert [row[1] for row in second.rows] == [*ARMS[:3]]
-    assert second.rows[0][2:] == ("0.300", "[0.100, 0.400]", "30.0 %", "0.01")
+    assert second.rows[0][2:] == ("0.300", "[0.100, 0.400]", "[0.000, 0.500]", "30.0 %")
 
 
 def test_the_page_says_how_runs_are_paired() -> None:
@@ -33,6 +33,8 @@ def test_the_page_says_how_runs_are_paired() -> None:
     assert "exchange the answers of two models" not in page
     assert "Images in which no face was found" in page
     assert "the most frequent class is right on 25.0" in page
+    assert "Not shown to be better" not in page
+    assert "No two metrics" not in page
     assert "<title>Training on changed faces</title>" in page
 
 

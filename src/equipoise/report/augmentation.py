@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.core import AuditResult
 from equipoise.report.sections.tables import has
-from equipoise.report.text import interval, number, p_value
+from equipoise.report.text import interval, number
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Columns of the table, as in Table 10.1 of Mandal 2024."""
@@ -26,12 +26,13 @@ def _cell(row: dict[str, Any]) -> str:
 
 
 def distances(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return network, arm, Accuracy Difference, interval, percentage and p of each row."""
+    """Return network, arm, Accuracy Difference, its two intervals and percentage of each row."""
     return [
         (
             row["network"], row["arm"], number(row["difference"]),
             interval(row["difference_low"], row["difference_high"]),
-            f"{number(row['percent_difference'], 1)} %", p_value(row["p_value"]),
+            interval(row["runs_low"], row["runs_high"]),
+            f"{number(row['percent_difference'], 1)} %",
         )
         for row in rows
         if has(row["difference"])

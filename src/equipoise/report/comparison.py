@@ -168,7 +168,8 @@ def _changed(first: str, second: str, found: Sequence[dict[str, str]]) -> str:
     went = f"{many['went']} {'is' if many['went'] == 1 else 'are'} none of {second}"
     sure = f", {below} of these below the threshold and the others inconclusive"
     return (
-        f"Of {there} of {first}, {went}{sure if many['went'] else ''}; "
+        f"Of {there} of {first} that {second} was measured for, too, {went}"
+        f"{sure if many['went'] else ''}; "
         f"{many['stayed']} stayed, and {many['came']} came."
     )
 

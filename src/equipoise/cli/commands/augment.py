@@ -66,6 +66,8 @@ def command(
     from equipoise.cli.summary import facts, show_end
     from equipoise.evidence import new_run
 
+    if images % 4:
+        raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
     target = out or Path("runs", "augment")
     with new_run(target, overwrite=overwrite or (out is None and config is None)) as folder:
         with Steps() as progress:

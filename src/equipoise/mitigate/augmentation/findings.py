@@ -131,7 +131,7 @@ _ACCURACIES = pa.schema(
         (name, pa.float64())
         for name in (
             "accuracy", "low", "high", "difference", "difference_low", "difference_high",
-            "percent_difference", "p_value", "chance",
+            "percent_difference", "runs_low", "runs_high", "chance",
         )
     ]
 )  # fmt: skip
@@ -186,10 +186,13 @@ def _difference(
         done.truth, balanced, other, resampling=Bootstrap(replicates=many), rng=seed
     )
     interval = found.interval()
-    percent = next(part.value for part in found.parts if part.metric == "percent_difference")
+    parts = {part.metric: part for part in found.parts}
+    over = parts.get("mean_over_runs")
     return {
         "difference": found.value, "difference_low": interval.low,
-        "difference_high": interval.high, "percent_difference": percent, "p_value": found.p_value,
+        "difference_high": interval.high, "percent_difference": parts["percent_difference"].value,
+        "runs_low": math.nan if over is None else over.low,
+        "runs_high": math.nan if over is None else over.high,
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from equipoise.report.augmentation import ARMS, accuracies, distances
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.comparison_charts import accuracies_by_training
 from equipoise.report.sections.tables import distinct, rows
-from equipoise.report.text import count, interval, number, p_value, percent
+from equipoise.report.text import count, interval, listed, number, p_value, percent
 
 
 def augmentation(result: AuditResult) -> Section | None:
@@ -28,8 +28,8 @@ def augmentation(result: AuditResult) -> Section | None:
         _chart(found),
         Table.of(caption, columns, accuracies(result), source="augmentation"),
         Table.of(
-            "Accuracy Difference from training on balanced images, over the test images alone",
-            ["Network", "Trained on", "#Δ", "#Interval", "#%Δ", "#p"],
+            "Accuracy Difference from training on balanced images",
+            ["Network", "Trained on", "#Δ", "#Interval over images", "#Interval over runs", "#%Δ"],
             distances(found),
             source="augmentation",
         ),
@@ -49,13 +49,19 @@ def augmentation(result: AuditResult) -> Section | None:
 _INTRO = (
     "Every network is trained anew on each set of images, several times, and asked the same test "
     "images, in which each group is as frequent with each answer. Training on balanced images is "
-    "what the others are held against; intervals are over training runs and test images, but for "
-    "Δ, which speaks of these trainings only."
+    "what the others are held against; intervals are over training runs and test images, where "
+    "they do not say otherwise."
 )
 
 
 def _chance(found: Sequence[Mapping[str, Any]]) -> str:
-    return percent(found[0]["chance"])
+    """Say what guessing comes to, and which trainings are not shown to do better."""
+    chance = found[0]["chance"]
+    lost = [f"{row['network']}, {row['arm']}" for row in found if not row["low"] > chance]
+    text = f"Always naming the most frequent class is right on {percent(chance)}."
+    if not lost:
+        return text
+    return f"{text} Not shown to be better, so that nothing follows from them: {listed(lost, 12)}."
 
 
 def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:

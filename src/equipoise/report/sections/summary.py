@@ -46,7 +46,7 @@ def _between(result: AuditResult) -> Iterator[str]:
     if len(found) > MOST_MODELS:
         yield "More pairs of models are compared below."
     yield from changed(result)
-    if all(over_subjects(finding) for finding in result.findings):
+    if "augmentation" in result.tables or all(map(over_subjects, result.findings)):
         return
     disagreed = [row["sentence"] for row in rows(result, "disagreements")]
     if not disagreed:
