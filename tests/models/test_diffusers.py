@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from diffusion_checkpoints import (
@@ -13,6 +14,7 @@ from diffusion_checkpoints import (
     without_cross_attention,
 )
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.counterfactuals import generate_prompts, generate_sets
 from equipoise.models.generators import (
     ControlledGenerator,
     ImageGenerator,
@@ -84,11 +86,27 @@ def test_batches_are_cut_by_the_size_of_images(model: ImageGenerator) -> None:
     assert model.room(Sampling(height=2048, width=2048)) == 1
 
 
-def test_prompts_longer_than_the_model_reads_are_cut(model: ImageGenerator) -> None:
-    long = "dog " * 30
-    assert isinstance(model, ControlledGenerator)
-    assert {len(tokens) for tokens in model.tokens(["a", long])} == {24}
-    assert model.generate([long], seeds=[1], sampling=SAMPLING)[0] is not None
+def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made(
+    model: ImageGenerator, tmp_path: Path
+) -> None:
+    long = "dog" * 8
+    said = (
+        rf"^diffusers:.*/sd reads 24 tokens of a text, and '{long}' has 26 \(both with the marks "
+        r"of start and end\): the rest would not be in its image\. To do: shorten it\.$"
+    )
+    with pytest.raises(ModelError, match=said):
+        model.generate(["a", long], seeds=[1, 2], sampling=SAMPLING)
+    with pytest.raises(ModelError, match=said):
+        model.generate(["a"], seeds=[1], sampling=Sampling(steps=3, negative_prompt=long))
+    ids = pa.array(["p", "q"])
+    prompts = pa.table({"prompt_id": ids, "prompt": ["a", long]})
+    with pytest.raises(ModelError, match=said):
+        generate_prompts(prompts, model, tmp_path, sampling=SAMPLING)
+    captions = pa.table({"caption_id": ids, "set": ["s", "s"], "caption": ["a", long]})
+    with pytest.raises(ModelError, match=said):
+        generate_sets(captions, model, tmp_path, candidates=1, sampling=SAMPLING)
+    assert not [*tmp_path.iterdir()]
+    assert model.generate([long[:-2]], seeds=[1], sampling=SAMPLING)[0] is not None
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -14,7 +14,7 @@ import torch
 from scipy.stats import spearmanr
 from transformers import AutoTokenizer, CLIPModel, CLIPTokenizer
 
-from equipoise.core.errors import MissingExtraError
+from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.diffusion import (
     associations,
@@ -351,3 +351,12 @@ def test_without_a_library_it_says_what_to_install(
     with pytest.raises(MissingExtraError, match=message):
         train.train(tmp_path / "out", tmp_path / "state", VAE, [UNET], Measured())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_prompt_that_the_shipped_pipeline_would_cut_is_refused() -> None:
+    long = " ".join(["red"] * 18)
+    said = (
+        f"^the small Stable Diffusion of the scenes reads 16 tokens of a text, and '{long}' has 20 "
+    )
+    with pytest.raises(ModelError, match=said):
+        pipeline.generate(pipeline.load_pipeline(), ["a", long], guidance=1.0, seed=0, steps=1)

@@ -11,6 +11,7 @@ import numpy as np
 from equipoise.core.errors import EquipoiseError, ModelError
 from equipoise.models.batching import Batches
 from equipoise.models.diffusers_files import Files, find_pipeline
+from equipoise.models.diffusers_texts import check_lengths
 from equipoise.models.generators import AttentionControl, Sampling
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
@@ -55,8 +56,9 @@ class DiffusersGenerator:
         Raises
         ------
         ModelError
-            When the pipeline fails, or gives numbers that are no image.
+            When the pipeline fails, would cut a text, or gives numbers that are no image.
         """
+        self.check_prompts(prompts, sampling)
         room = self.room(sampling)
         batches = self._batches.setdefault(room, self.placement.batches(room))
 
@@ -82,8 +84,19 @@ class DiffusersGenerator:
             "1.x or 2.x, or generate prompts without sets."
         )
 
+    def check_prompts(self, prompts: Sequence[str], sampling: Sampling) -> None:
+        """Refuse texts, and a negative prompt, that are longer than the pipeline reads.
+
+        Raises
+        ------
+        ModelError
+            For the first, with its tokens and the limit.
+        """
+        away = [] if sampling.negative_prompt is None else [sampling.negative_prompt]
+        check_lengths(self.pipeline, [*prompts, *away], self.info.name)
+
     def tokens(self, prompts: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the tokens of prompts, cut and padded as the pipeline does."""
+        """Return the tokens of prompts, padded as the pipeline does; `check_prompts` goes first."""
         tokenizer = self.pipeline.tokenizer
         found = tokenizer(
             [*prompts],
@@ -113,9 +126,11 @@ class DiffusersGenerator:
         Raises
         ------
         ModelError
-            When the pipeline fails or cannot be controlled, or memory does not hold the batch.
+            When the pipeline fails, cannot be controlled or would cut a text, or memory does not
+            hold the batch.
         """
         self.check_control()
+        self.check_prompts(prompts, sampling)
         unet, scheduler = self.pipeline.unet, self.pipeline.scheduler
         own = dict(unet.attn_processors)
         scheduler.set_timesteps(sampling.steps)

@@ -40,6 +40,7 @@ def generated(asked: Asked, draws: Draws, model: Any, store: Path, settings: Set
     models = _loaded(model, settings)
     for one in models if draws.shared is not None else ():
         check_control(one)
+    _check_lengths(asked, models[0], settings)
     info = models[0].info
     facts = key_facts(asked, draws, info.key, settings.sampling, settings.part)
     key = key_of(facts)
@@ -62,6 +63,13 @@ def generated(asked: Asked, draws: Draws, model: Any, store: Path, settings: Set
     return Generated(
         folder, table, pictures_of(folder, paths), asdict(info), input_of(folder, paths), computed
     )
+
+
+def _check_lengths(asked: Asked, model: Any, settings: Settings) -> None:
+    """Refuse texts that the model would cut, before any image is made; some models take all."""
+    if hasattr(model, "check_prompts"):
+        texts = [prompt for group in asked.groups for prompt in group.prompts]
+        model.check_prompts(texts, settings.sampling)
 
 
 def _counted(table: pa.Table, paths: Sequence[Path]) -> dict[str, Any]:

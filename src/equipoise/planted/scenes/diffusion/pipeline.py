@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import MissingExtraError
+from equipoise.models.diffusers_texts import check_lengths
 from equipoise.planted.scenes.diffusion.networks import build_scheduler, load_text
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -81,9 +82,15 @@ def generate(
     Returns
     -------
     ndarray of uint8, shape (n, IMAGE_SIZE, IMAGE_SIZE, 3)
+
+    Raises
+    ------
+    ModelError
+        For the first prompt that is longer than the pipeline reads.
     """
     import torch
 
+    check_lengths(pipeline, prompts, "the small Stable Diffusion of the scenes")
     made = []
     for start in range(0, len(prompts), _AT_ONCE):
         part = list(prompts[start : start + _AT_ONCE])
