@@ -121,6 +121,19 @@ def test_ids_are_the_same_whatever_else_is_asked_for() -> None:
             "the combination [] is not of different types of attributes; expected some of 'gender'",
         ),
         (
+            {"attributes": {"hue": ["red"]}},
+            "the combination ['hue'] has one value of each (hue: 'red'), so that every set would "
+            "be one caption; expected two values or more of one of them",
+        ),
+        (
+            {
+                "attributes": {"hue": ["red"], "frame": ["round", "square"]},
+                "combinations": [("frame", "hue"), ("hue",)],
+            },
+            "the combination ['hue'] has one value of each (hue: 'red'), so that every set would "
+            "be one caption; expected two values or more of one of them",
+        ),
+        (
             {"template": "{prefix} {subject}"},
             "the template '{prefix} {subject}' has prefix, subject in braces; expected prefix, "
             "attributes, subject, each once",

@@ -81,8 +81,8 @@ def caption_sets(
     Raises
     ------
     InputError
-        When a list is empty or repeats a word, a combination names no type of attribute, or two
-        sets would have one id.
+        When a list is empty or repeats a word, a combination names no type of attribute or gives
+        sets of one caption, or two sets would have one id.
 
     References
     ----------
@@ -90,6 +90,7 @@ def caption_sets(
     """
     varied = _combinations(combinations, attributes)
     _check_words(subjects, attributes, prefixes)
+    _check_several(varied, attributes)
     _check_template(template)
     rows: list[dict[str, str]] = []
     seen: dict[str, tuple[str, str]] = {}
@@ -171,6 +172,18 @@ def _combinations(
                 f"some of {', '.join(map(repr, attributes)) or 'none, since none are given'}"
             )
     return varied
+
+
+def _check_several(
+    varied: Sequence[Sequence[str]], attributes: Mapping[str, Sequence[str]]
+) -> None:
+    for types in varied:
+        if all(len(attributes[one]) == 1 for one in types):
+            values = ", ".join(f"{one}: {attributes[one][0]!r}" for one in types)
+            raise InputError(
+                f"the combination {list(types)} has one value of each ({values}), so that every "
+                "set would be one caption; expected two values or more of one of them"
+            )
 
 
 def _check_words(
