@@ -272,6 +272,16 @@ def test_a_factory_chooses_its_backend_itself() -> None:
         ("own_models:", r"^'own_models:' names no factory\."),
         ("absent_module:make", r"^There is no module absent_module\. To do: install it, or add "),
         ("own_models:none", r"^own_models:none failed: AttributeError: .*'none'"),
+        (
+            "os:getcwd",
+            r"^os:getcwd cannot be called with device and dtype by name \(got an unexpected "
+            r"keyword argument 'device'\)\. To do: name a function such as def make\(\*, device, "
+            r"dtype\) that returns the model\.$",
+        ),
+        (
+            "os:sep",
+            r"^os:sep is a str, which cannot be called\. To do: name a function such as def make\(",
+        ),
         ("own_models:fails", r"^own_models:fails failed: KeyError: 'weights'$"),
         (
             "own_models:lacks",

@@ -1,6 +1,7 @@
 """The prefix ``python:``: models that the user's own code makes."""
 
 import importlib
+import inspect
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +57,7 @@ def made(target: str, options: Options) -> Any:
     Raises
     ------
     ModelError
-        If there is no such factory, or it fails.
+        If there is no such factory, it cannot be called with a device and a dtype, or it fails.
     """
     if options.backend != "auto":
         raise ModelError(
@@ -67,9 +68,9 @@ def made(target: str, options: Options) -> Any:
     if not colon or not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
     try:
-        return getattr(importlib.import_module(module), name)(
-            device=options.device, dtype=options.dtype
-        )
+        factory = getattr(importlib.import_module(module), name)
+        _check_call(factory, target)
+        return factory(device=options.device, dtype=options.dtype)
     except EquipoiseError:
         raise
     except ModuleNotFoundError as error:
@@ -80,6 +81,24 @@ def made(target: str, options: Options) -> Any:
         ) from error
     except Exception as error:
         raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
+
+
+def _check_call(factory: Any, target: str) -> None:
+    """Refuse what cannot be called with a device and a dtype by name, before it is called."""
+    what = f"is a {type(factory).__name__}, which cannot be called"
+    if callable(factory):
+        try:
+            inspect.signature(factory).bind(device="cpu", dtype="auto")
+        except ValueError:  # one of C that does not say what it takes
+            return
+        except TypeError as error:
+            what = f"cannot be called with device and dtype by name ({error})"
+        else:
+            return
+    raise ModelError(
+        f"{target} {what}. To do: name a function such as def make(*, device, dtype) that returns "
+        "the model."
+    )
 
 
 def _checked(found: Any, target: str, options: Options) -> Any:
