@@ -35,7 +35,8 @@ def test_two_classes_by_hand() -> None:
     assert shares(found, "raw_share") == pytest.approx({"a": 0.6, "b": 0.4})
     assert found.value == pytest.approx(1 / 7)
     assert found.metric == "share_mad"
-    assert found.n == {"images": 100, "labelled": 200}
+    assert found.n == {"images": 100}
+    assert found.params["labelled_images"] == 200
     assert math.isnan(found.interval().low)
 
 
@@ -329,3 +330,11 @@ def test_permutation_gives_p_and_no_interval() -> None:
     assert found.p_value is not None
     assert math.isnan(found.interval().low)
     assert found.method == "none: use Bootstrap()"
+
+
+def test_what_a_p_value_was_held_against_is_told_as_draws_and_not_as_a_permutation() -> None:
+    found = corrected_shares({"a": 60, "b": 40}, TWO, resampling=Bootstrap(replicates=50))
+    said = "draws of images and labelled images; share of draws as far out"
+    for one in (found, share_gap(found), mean_share_mad({"one": found})):
+        assert one.null.endswith(said)
+        assert "permutation" not in one.null

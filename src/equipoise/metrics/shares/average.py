@@ -11,7 +11,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.drawn import Shares, mad, method_of
+from equipoise.metrics.shares.drawn import Shares, held_by, mad, method_of
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 
@@ -86,4 +86,4 @@ def _held(null: Floats, value: float, first: Shares) -> Against:
     finest = 0.0 if resampling is None or isinstance(resampling, Exact) else resampling.resolution
     text = f"true shares are equal in every set; {len(null)} draws of images and labelled images"
     tested = p_value(null, value, "higher", resolution=finest)
-    return Against(band(null, method=text), tested.value, f"{text}; {tested.method}")
+    return Against(band(null, method=text), tested.value, held_by(text, tested))

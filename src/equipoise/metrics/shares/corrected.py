@@ -21,6 +21,7 @@ from equipoise.metrics.shares.drawn import (
     TRANSPORT,
     Shares,
     drawn_shares,
+    held_by,
     mad,
     method_of,
 )
@@ -202,12 +203,12 @@ def _estimate(
         finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
         tested = p_value(drawn, value, "higher", resolution=finest)
         text = f"true shares are equal; {len(drawn)} draws of images and labelled images"
-        chance, p, null = band(drawn, method=text), tested.value, f"{text}; {tested.method}"
+        chance, p, null = band(drawn, method=text), tested.value, held_by(text, tested)
     used = int(table.said.sum())
     return Estimate(
         metric="share_mad",
         value=value,
-        n={"images": used, "labelled": 0 if table.exact else int(table.confusion.labelled.sum())},
+        n={"images": used},
         method=method_of(found),
         reference=REFERENCE,
         params=_params(table, said, method, aside, limit),
@@ -230,6 +231,7 @@ def _params(
     if not table.exact:
         about |= {
             "solved_by": method,
+            "labelled_images": int(table.confusion.labelled.sum()),
             "condition_number": round(table.confusion.condition, 6),
             "max_condition": limit,
             "transport": TRANSPORT,

@@ -12,6 +12,7 @@ from equipoise.core.estimate import no_ends
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.shares.classified import Classified
+from equipoise.stats.chance import PValue
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -76,6 +77,12 @@ def null_draws(resampling: Resampling) -> int:
         return 1000
     least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
     return max(least, min(math.ceil(1.0 / resampling.resolution), MOST_DRAWS))
+
+
+def held_by(text: str, tested: PValue) -> str:
+    """Say what a p-value was held against: nothing was permuted, images were drawn."""
+    how = "share of draws as far out" if tested.method == "permutation" else tested.method
+    return f"{text}; {how}"
 
 
 def method_of(found: Shares) -> str:

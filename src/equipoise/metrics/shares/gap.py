@@ -15,7 +15,7 @@ from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.drawn import Shares, method_of, null_draws
+from equipoise.metrics.shares.drawn import Shares, held_by, method_of, null_draws
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 
@@ -135,7 +135,7 @@ def _held(
     what = "equal" if isinstance(outside, str) else "those from outside"
     text = f"true shares are {what}; {len(null)} draws of images and labelled images"
     tested = p_value(null, value, harm, resolution=finest)
-    return Against(band(null, method=text), tested.value, f"{text}; {tested.method}")
+    return Against(band(null, method=text), tested.value, held_by(text, tested))
 
 
 def _part(
