@@ -50,6 +50,7 @@ def result_of(
     counts: Mapping[str, Any],
     seed: int,
     seconds: float,
+    notes: tuple[str, ...] = (),
 ) -> AuditResult:
     """Return findings, tables and the record of a run."""
     from equipoise.audits.provenance import machine, versions
@@ -67,6 +68,6 @@ def result_of(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(seconds, 3),
         machine=machine(),
-        notes=notes_of(assessment),
+        notes=(*notes_of(assessment), *notes),
     )
     return AuditResult(findings_of(assessment), manifest, tables_of(assessment))

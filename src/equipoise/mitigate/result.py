@@ -26,7 +26,12 @@ ROWS = pa.schema(
     [(name, pa.string()) for name in _TEXTS]
     + [("n", pa.int64())]
     + [(name, pa.float64()) for name in _NUMBERS]
-    + [("test", pa.string()), ("lowered", pa.bool_()), ("reaches", pa.bool_())]
+    + [
+        ("test", pa.string()),
+        ("share_reason", pa.string()),
+        ("lowered", pa.bool_()),
+        ("reaches", pa.bool_()),
+    ]
 )
 RECIPES = pa.schema(
     [(name, pa.string()) for name in ("recipe", "conclusion", "sentence", "model")]
@@ -169,10 +174,10 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
     )
     return (
         *((unsure,) if tested and least > ALPHA else ()),
-        f"Disparities are those of withheld subjects: {how}. Every recipe that was tried is shown; "
-        f"none was chosen by its numbers here.{floor}",
+        f"Disparities are those of withheld subjects: {how}. Every recipe of this run is "
+        f"shown.{floor}",
         "A recipe transfers where every disparity fell at least halfway to the floor "
-        f"(q < {ALPHA}, signs of the differences exchanged over subjects) and accuracy fell by "
-        f"{100 * MARGIN:.0f} points at most. To lower a disparity that is measured is not to "
-        "remove it everywhere: audit the new model on data of your own.",
+        f"(q < {ALPHA}, signs of the differences exchanged over subjects) and accuracy and "
+        f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
+        "measured is not to remove it everywhere: audit the new model on data of your own.",
     )
