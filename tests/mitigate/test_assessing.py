@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,22 @@ def test_a_recall_that_falls_is_a_price_too(bias: Row) -> None:
         "accuracy changed by +1.0 points; at worst, recall by −90.0 points, its interval reaches "
         "−95.0 points; more than 2 points were lost in text recall at 1 on scenes"
     )
+
+
+def test_a_disparity_at_the_floor_is_neither_halfway_nor_short_of_it() -> None:
+    reason = "the number before is not clear of the floor"
+    at_floor = replace(HALF, about="frame", before=0.11, after=0.05, share_reason=reason)
+    assert not at_floor.reaches
+    (outcome,) = outcomes([HALF, at_floor, price("accuracy", 0.0, -0.01)])
+    assert outcome.transfers
+    assert outcome.sentence.startswith(
+        "1 of 1 disparities of withheld subjects fell at least halfway; 1 could not, not being "
+        "clear of the floor before; "
+    )
+    (outcome,) = outcomes([at_floor, price("accuracy", 0.0, -0.01)])
+    assert outcome.conclusion == "cannot be told"
+    (row, _) = assessed(found(0.8, 0.9), {"a": found(0.5, 0.9)}, found(0.9, 0.9))
+    assert row.share_reason == reason
 
 
 def test_an_interval_beyond_the_margin_is_told() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from equipoise.mitigate.pairing import paired
+from equipoise.mitigate.pairing import Share, paired, share_of_way
 
 
 def mean(values: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -54,7 +54,35 @@ def test_p_values_of_no_effect_are_uniform_enough() -> None:
     assert np.mean(np.array(found) <= 0.05) <= 0.1
 
 
+def share(before: np.ndarray, after: np.ndarray, floor: np.ndarray) -> Share:
+    return share_of_way(before, after, floor, seed=0, name="subjects")
+
+
 def test_share_of_the_way() -> None:
-    found = paired(np.full(9, 0.8), np.full(9, 0.5), seed=0, name="subjects")
-    assert found.share_of_way(0.2) == pytest.approx((0.5, 0.5, 0.5))
-    assert math.isnan(found.share_of_way(0.9)[0])
+    found = share(np.full(9, 0.8), np.full(9, 0.5), np.full(9, 0.2))
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+    assert found.reason == ""
+
+
+def test_the_floor_is_resampled_with_its_subjects() -> None:
+    rng = np.random.default_rng(3)
+    floor = rng.uniform(0, 0.6, size=20)
+    found = share(floor + 0.4, floor + 0.1, floor)
+    assert (found.value, found.low, found.high) == pytest.approx((0.75, 0.75, 0.75))
+
+
+@pytest.mark.parametrize("before", [0.190, 0.186, 0.1])
+def test_no_share_of_a_way_that_is_not_clear_of_nothing(before: float) -> None:
+    floor = np.random.default_rng(3).normal(0.186, 0.1, size=24)
+    found = share(np.full(24, before), np.full(24, 0.1), floor)
+    assert math.isnan(found.value)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert found.reason == "the number before is not clear of the floor"
+
+
+def test_no_share_of_one_subject() -> None:
+    nan = np.array([0.2, math.nan])
+    found = share(np.array([0.8, 0.8]), np.array([0.5, 0.5]), nan)
+    assert math.isnan(found.value)
+    assert found.reason == "fewer than two subjects have all three numbers"

@@ -75,6 +75,15 @@ def test_without_a_floor_the_way_ends_at_nothing() -> None:
     assert chart.data["rows"][0]["lowered"] == pytest.approx(0.375)
 
 
+def test_what_is_not_estimable_is_not_drawn() -> None:
+    nothing = {"share": math.nan, "share_low": math.nan, "share_high": math.nan}
+    section = mitigation.price(
+        result([row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]])
+    )
+    assert section is not None
+    assert not [block for block in section.blocks if isinstance(block, Grid)]
+
+
 def test_the_page_escapes_names_and_keeps_its_words() -> None:
     page = render(result(ROWS))
     assert "&lt;b&gt;ensemble" in page

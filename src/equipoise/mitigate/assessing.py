@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from equipoise.mitigate.measuring import ACCURACY, Measured
-from equipoise.mitigate.pairing import Paired, paired
+from equipoise.mitigate.pairing import Paired, Share, paired, share_of_way
 from equipoise.stats.multiplicity import benjamini_hochberg
 
 HALFWAY = 0.5
@@ -17,6 +17,8 @@ MARGIN = 0.02
 """Most that accuracy or a recall may fall."""
 
 ALPHA = 0.05
+
+_NO_FLOOR = Share(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Row:
         The same number of a model without the bias, where one was given; NaN without.
     share, share_low, share_high : float
         How much of the way to the floor was gone.
+    share_reason : str
+        Why that is not estimable, where there is a floor and it is not.
     """
 
     recipe: str
@@ -57,6 +61,7 @@ class Row:
     share: float = math.nan
     share_low: float = math.nan
     share_high: float = math.nan
+    share_reason: str = ""
 
     @property
     def lowered(self) -> bool:
@@ -65,13 +70,20 @@ class Row:
 
     @property
     def reaches(self) -> bool:
-        """Whether a bias fell at least halfway to the floor; to nothing, where there is none."""
+        """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
+
+        Of a bias that is not clear of the floor no half can be told.
+        """
+        if self.share_reason:
+            return False
         floor = 0.0 if math.isnan(self.floor) else self.floor
         return self.lowered and self.before - self.after >= HALFWAY * (self.before - floor)
 
     @property
     def open(self) -> bool:
         """Whether a bias was not seen to fall, and its interval reaches halfway to the floor."""
+        if self.share_reason:
+            return False
         floor = 0.0 if math.isnan(self.floor) else self.floor
         halfway = HALFWAY * (self.before - floor)
         return self.role == "bias" and not self.lowered and self.low <= -halfway < 0
@@ -96,7 +108,7 @@ class Outcome:
         "transfers", "transfers in part", "does not transfer", "costs too much": a bias fell, and
         accuracy or a recall by more than the margin; "price not measured": halfway, without a set
         to measure accuracy on; or "cannot be told": nothing was seen to fall, and an interval
-        leaves open that it fell halfway.
+        leaves open that it fell halfway, or no bias is clear of the floor.
     sentence : str
     """
 
@@ -146,12 +158,17 @@ def _biases(
 ) -> list[Row]:
     rows = []
     for (measure, about), values in after.bias.items():
-        pair = _pair(before.bias[measure, about], values, seed, "subjects")
-        least = math.nan
+        own = before.bias[measure, about]
+        pair = _pair(own, values, seed, "subjects")
+        least, share = math.nan, _NO_FLOOR
         if floor is not None:
-            kept = [floor.bias[measure, about][name] for name in values]
-            least = sum(kept) / len(kept)
-        share = pair.share_of_way(least)
+            units = sorted(values)
+            at_floor = [floor.bias[measure, about][name] for name in units]
+            least = sum(at_floor) / len(at_floor)
+            share = share_of_way(
+                [own[name] for name in units], [values[name] for name in units], at_floor,
+                seed=seed, name="subjects",
+            )  # fmt: skip
         rows.append(_row(recipe, "bias", measure, about, pair, least, share))
     return rows
 
@@ -159,7 +176,6 @@ def _biases(
 def _utilities(
     recipe: str, before: Measured, after: Measured, floor: Measured | None, seed: int
 ) -> list[Row]:
-    nothing = (math.nan,) * 3
     rows = []
     for (measure, about), values in after.utility.items():
         if not values:
@@ -169,7 +185,7 @@ def _utilities(
         if floor is not None:
             kept = [floor.utility[measure, about][name] for name in values]
             other = sum(kept) / len(kept)
-        rows.append(_row(recipe, "utility", measure, about, pair, other, nothing))
+        rows.append(_row(recipe, "utility", measure, about, pair, other, _NO_FLOOR))
     return rows
 
 
@@ -185,11 +201,12 @@ def _row(
     about: str,
     pair: Paired,
     floor: float,
-    share: tuple[float, float, float],
+    share: Share,
 ) -> Row:
     return Row(
         recipe, role, measure, about, pair.n, pair.before, pair.after, pair.difference, pair.low,
-        pair.high, pair.p_value, math.nan, pair.test, floor, *share,
+        pair.high, pair.p_value, math.nan, pair.test, floor, share.value,
+        share.low, share.high, share.reason,
     )  # fmt: skip
 
 
@@ -202,16 +219,18 @@ def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
 
 
 def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
-    biases = [row for row in rows if row.role == "bias"]
+    every = [row for row in rows if row.role == "bias"]
+    # A disparity that is not clear of the floor leaves nothing to lower halfway.
+    biases = [row for row in every if not row.share_reason]
     utilities = [row for row in rows if row.role == "utility"]
     reached, lowered = sum(row.reaches for row in biases), sum(row.lowered for row in biases)
-    raised = [row for row in biases if row.difference > 0 and row.q_value < ALPHA]
+    raised = [row for row in every if row.difference > 0 and row.q_value < ALPHA]
     unsure = [row for row in biases if row.open]
     halfway = reached == len(biases)
     conclusion = (
         "costs too much" if lowered and any(row.dear for row in utilities)
         else "transfers in part" if lowered and not halfway
-        else "cannot be told" if unsure
+        else "cannot be told" if unsure or not biases
         else "does not transfer" if not lowered
         else "transfers" if any(row.measure == ACCURACY for row in utilities)
         else "price not measured"
@@ -221,6 +240,8 @@ def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
         said.append(f"{lowered - reached} fell by less")
     if unsure:
         said.append(f"of {len(unsure)} these {unsure[0].n} subjects cannot tell")
+    if len(every) > len(biases):
+        said.append(f"{len(every) - len(biases)} could not, not being clear of the floor before")
     if raised:
         said.append(f"{len(raised)} rose")
     return Outcome(

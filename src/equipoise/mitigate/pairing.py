@@ -34,8 +34,6 @@ class Paired:
     p_value : float
         Two-sided, of differences whose signs are exchangeable; NaN with fewer than two units.
     test : str
-    replicates : ndarray, shape (REPLICATES, 2)
-        Means before and after of resampled units.
     """
 
     n: int
@@ -46,18 +44,71 @@ class Paired:
     high: float
     p_value: float
     test: str
-    replicates: Floats
 
-    def share_of_way(self, floor: float) -> tuple[float, float, float]:
-        """Return how much of the way to a floor was gone, with its 95 % interval; NaN: none."""
-        way = self.before - floor
-        if not way > 0:
-            return math.nan, math.nan, math.nan
-        ways = self.replicates[:, 0] - floor
-        gone = self.replicates[:, 0] - self.replicates[:, 1]
-        shares = gone[ways > 0] / ways[ways > 0]
-        low, high = np.percentile(shares, [2.5, 97.5])
-        return (self.before - self.after) / way, float(low), float(high)
+
+@dataclass(frozen=True)
+class Share:
+    """How much of the way to a floor was gone.
+
+    Attributes
+    ----------
+    value, low, high : float
+        With its 95 % interval; NaN: not estimable.
+    reason : str
+        Why it is not estimable; empty where it is.
+    """
+
+    value: float
+    low: float
+    high: float
+    reason: str = ""
+
+
+def share_of_way(
+    before: npt.ArrayLike, after: npt.ArrayLike, floor: npt.ArrayLike, *, seed: int, name: str
+) -> Share:
+    """Return how much of the way to a floor was gone, units resampled with all three numbers.
+
+    Parameters
+    ----------
+    before, after, floor : array-like of float, shape (units,)
+        Units in which one is NaN are left out.
+    seed : int
+    name : str
+        As of `paired`.
+
+    Returns
+    -------
+    Share
+        Not estimable with fewer than two units, and where the number before is not clear of the
+        floor: its excess over it is not above 0, or the 95 % interval of that is not.
+    """
+    units = np.stack([np.asarray(x, np.float64) for x in (before, after, floor)], axis=1)
+    units = units[~np.isnan(units).any(axis=1)]
+    if len(units) < 2:
+        return _no_share("fewer than two subjects have all three numbers")
+    means = units.mean(axis=0)
+    drawn = _resampled(units, seed, name)
+    ways = drawn[:, 0] - drawn[:, 2]
+    way = float(means[0] - means[2])
+    if not (way > _TIE and np.percentile(ways, 2.5) > _TIE):
+        return _no_share("the number before is not clear of the floor")
+    # Fewer than 2.5 % of the draws have no way at all; a share of it would have no sign.
+    real = ways > _TIE
+    shares = (drawn[real, 0] - drawn[real, 1]) / ways[real]
+    low, high = np.percentile(shares, [2.5, 97.5])
+    return Share(float(means[0] - means[1]) / way, float(low), float(high))
+
+
+def _no_share(reason: str) -> Share:
+    return Share(math.nan, math.nan, math.nan, reason)
+
+
+def _resampled(units: Floats, seed: int, name: str) -> Floats:
+    """Return means over resampled units, shape (REPLICATES, columns)."""
+    n = len(units)
+    draw = stream(seed, "mitigate", "paired", name, n)
+    return np.asarray(draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n)
 
 
 def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str) -> Paired:
@@ -75,11 +126,8 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
     pair = pair[~np.isnan(pair).any(axis=1)]
     n = len(pair)
     if n == 0:
-        gone = np.full((REPLICATES, 2), math.nan)
-        return Paired(0, *(math.nan,) * 6, "none: no unit has both numbers", gone)
-    draw = stream(seed, "mitigate", "paired", name, n)
-    rows = draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES)
-    replicates = (rows @ pair) / n
+        return Paired(0, *(math.nan,) * 6, "none: no unit has both numbers")
+    replicates = _resampled(pair, seed, name)
     low, high = np.percentile(replicates[:, 1] - replicates[:, 0], [2.5, 97.5])
     means = pair.mean(axis=0)
     p_value, test = _sign_flips(pair[:, 1] - pair[:, 0], seed, name)
@@ -92,7 +140,6 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
         float(high),
         p_value,
         test,
-        replicates,
     )
 
 

@@ -30,7 +30,8 @@ def price(result: AuditResult) -> Section | None:
         "the floor, where a model without the bias was given, else at 0. Up: change in zero-shot "
         "accuracy, in points. The dashed lines are halfway, and two points lost; a recipe that "
         "transfers has all its marks right of the one and above the other. Lines: 95 % intervals, "
-        "over subjects and over images."
+        "over subjects and over images. A disparity that is not clear of the floor before has no "
+        "mark: no share of the way can be told of it."
     )
     plots = _plots(found)
     blocks: list[Block] = [outcome]
@@ -58,7 +59,7 @@ def _plots(found: Sequence[Row]) -> tuple[Chart, ...]:
 
 def _mark(row: Row, accuracy: Row) -> dict[str, Any]:
     share, low, high = row["share"], row["share_low"], row["share_high"]
-    if math.isnan(share) and row["before"] > 0:
+    if math.isnan(share) and math.isnan(row["floor"]) and row["before"] > 0:
         share, low, high = (
             -row[name] / row["before"] for name in ("difference", "high", "low")
         )  # fmt: skip
