@@ -258,4 +258,8 @@ def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
     assert [row["sets_after"] for row in stages] == [29, 29]
     assert shares(result, "image made")["red"] == pytest.approx(1 / 30)
     assert result.tables["failures"].num_rows
+    note = "1 images are taken as not made (unreadable: no vector of the image); each takes its set"
+    assert any(one.startswith(note) for one in result.manifest.notes)
+    reasons = {row["reason"] for row in result.tables["filter_images"].to_pylist()}
+    assert "unreadable: no vector of the image" in reasons
     np.testing.assert_equal(len([*(tmp_path / "evidence" / "sets").iterdir()]), 1)

@@ -159,6 +159,12 @@ def _notes(config: Config, data: GenerationData) -> Iterator[str]:
     for name in ("similarity", "content", "attributes"):
         if getattr(config.filters, name) is None:
             yield f"No filter of {name}: filters.{name} is not given, so nothing is rejected by it."
+    lost = filtered.candidates.columns["reason"][filtered.candidates.state == "unreadable"]
+    for why in sorted({*lost.tolist()}):
+        yield (
+            f"{int((lost == why).sum())} images are taken as not made (unreadable: {why}); each "
+            "takes its set along."
+        )
     if filtered.candidates.left_out:
         yield f"{filtered.candidates.left_out} images are of no set, or have no attributes."
     if not filtered.kept.any():

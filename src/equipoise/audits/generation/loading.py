@@ -152,7 +152,7 @@ def load(config: Config, *, base: Path) -> GenerationData:
     counts = {
         "images": {
             "rows": table.num_rows,
-            "states": _counted(candidates),
+            "states": _counted(read.candidates),
             "of no set, or without attributes": candidates.left_out,
         },
         **read.counts,
@@ -177,8 +177,10 @@ def _stages(read: _Read) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learn
         said = read.scores(content.scores, "content, images")
     if shown is not None:
         looks = seen if shown.images is None else read.images(shown.images, "attributes, images")
-    for present in (one[-1] for one in (seen, said, looks) if one is not None):
-        read.candidates = read.candidates.without(~present, "unreadable")
+    lacks = ("no vector of the image", "no content score", "no vector to see attributes by")
+    for one, why in zip((seen, said, looks), lacks, strict=True):
+        if one is not None:
+            read.candidates = read.candidates.without(~one[-1], "unreadable", why)
     _check_failures(read)
     stages: list[Stage] = []
     learned: dict[tuple[str, str], Learned] = {}

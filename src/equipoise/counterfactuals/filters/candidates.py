@@ -94,11 +94,12 @@ class Candidates:
         """Add rows up by candidate, shape (candidates,)."""
         return np.asarray(np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64))
 
-    def without(self, rows: Bools, state: str) -> Candidates:
+    def without(self, rows: Bools, state: str, reason: str = "") -> Candidates:
         """Return the candidates with another state of some images: those that cannot be read."""
-        changed = self.state.copy()
+        changed, why = self.state.copy(), self.columns["reason"].copy()
         changed[rows & self.made] = state
-        return replace(self, state=changed)
+        why[rows & self.made] = reason
+        return replace(self, state=changed, columns={**self.columns, "reason": why})
 
 
 def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "") -> Candidates:
