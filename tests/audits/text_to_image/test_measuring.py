@@ -117,6 +117,7 @@ def test_a_plan_makes_no_image(tmp_path: Path) -> None:
     assert painter.made == 0
     made = [run["items"] for run in planned.runs if run["model"] == "painter"]
     assert made == [36, 120, 36, 120]
+    assert [row["there"] for row in planned.audit.images] == ["to be made"] * 2
     assert planned.audit.prompts[-1] == {"set": "targets", "prompts": 3}
     assert planned.audit.tests == 2 * (3 + 3)
     assert not any(tmp_path.iterdir())

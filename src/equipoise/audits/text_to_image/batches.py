@@ -17,6 +17,9 @@ SCHEMA = pa.schema(
 )
 """What is known of each image that was asked for."""
 
+PLANNED = b"equipoise: planned"
+"""Marks the table of images that are yet to be made, in a plan."""
+
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"
 
 

@@ -13,7 +13,7 @@ from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.associating import associations
-from equipoise.audits.text_to_image.batches import IMAGE
+from equipoise.audits.text_to_image.batches import IMAGE, PLANNED
 from equipoise.audits.text_to_image.designs import ALL, Design, designs
 from equipoise.audits.text_to_image.loading import TextToImageData
 from equipoise.audits.text_to_image.sharing import Asked, questions, shares
@@ -62,7 +62,8 @@ class Plan:
     Attributes
     ----------
     images : list of dict
-        Per generator and strength of guidance: images asked for, and those that are there.
+        Per generator and strength of guidance: images asked for, and those that are there;
+        "to be made" where a model makes them (the runs say how many its store has).
     prompts : list of dict
         Per set of attributes, and for all targets: prompts.
     shares : list of dict
@@ -88,7 +89,7 @@ def plan(config: Config, data: TextToImageData) -> Plan:
     scores = 2 * len(every) * len(config.pairs) * (targets + attributes)
     seconds = draws * (scores * _SECONDS_PER_SCORE + len(asked) * targets * _SECONDS_PER_SHARE)
     return Plan(
-        images=[*_planned(data)],
+        images=[*_planned(config, data)],
         prompts=[
             *({"set": n, "prompts": len(t)} for n, t in config.prompts.attribute_texts.items()),
             {"set": "targets", "prompts": targets},
@@ -107,14 +108,16 @@ def plan(config: Config, data: TextToImageData) -> Plan:
     )  # fmt: skip
 
 
-def _planned(data: TextToImageData) -> Iterator[dict[str, Any]]:
+def _planned(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:
     for name, made in data.made.items():
+        given = config.generators[name].images
+        marks = getattr(getattr(given and given.table, "schema", None), "metadata", None) or {}
         for guidance in made.guidances:
             here = slice(None) if guidance is None else made.guidance == guidance
             states = made.state[here]
             yield {
                 "generator": name, "guidance": guidance, "asked": len(states),
-                "there": int((states == IMAGE).sum()),
+                "there": "to be made" if PLANNED in marks else int((states == IMAGE).sum()),
             }  # fmt: skip
 
 

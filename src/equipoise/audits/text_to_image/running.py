@@ -13,7 +13,7 @@ from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.running.config import AS_IT_IS
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.audits.running.runner import Ran
-from equipoise.audits.text_to_image.batches import SCHEMA, Batch
+from equipoise.audits.text_to_image.batches import PLANNED, SCHEMA, Batch
 from equipoise.audits.text_to_image.config import ModelConfig
 from equipoise.audits.text_to_image.config_generators import GeneratorConfig, MadeConfig
 from equipoise.audits.text_to_image.config_shares import LabelledConfig, SaidConfig, SharesConfig
@@ -74,9 +74,12 @@ def _tabled(config: Config, made: Sequence[Batch]) -> dict[str, GeneratorConfig]
         if given.images is not None:
             found[name] = given
             continue
-        table = pa.concat_tables([one.table for one in made if one.generator == name])
+        own = [one for one in made if one.generator == name]
+        planned = {PLANNED: b"yes"} if any(one.pending for one in own) else None
+        texts = pa.schema([(field, pa.string()) for field in SCHEMA.names])
+        table = pa.concat_tables([one.table for one in own]).cast(texts)
         images = MadeConfig(
-            table=table.cast(pa.schema([(field, pa.string()) for field in SCHEMA.names])),
+            table=table.replace_schema_metadata(planned),
             state="state",
             seed="seed",
             guidance="guidance",
