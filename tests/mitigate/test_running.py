@@ -159,10 +159,14 @@ def first(**values: str) -> Any:
     [
         ("sets.csv", first(subject="solid square"), "has images of 'solid .* expected one subject"),
         ("sets.csv", first(caption=""), "column 'caption', row 1: a cell is missing"),
+        ("sets.csv", first(hue="nan"), "sets.csv, column 'hue', row 1: a cell is missing"),
+        ("sets.csv", first(frame=" NaN "), "sets.csv, column 'frame', row 1: a cell is missing"),
+        ("sets.csv", lambda rows: [row | {"set": row["image_id"]} for row in rows],
+         "column 'set': each of 144 sets has one image, so that nothing can be compared in a set"),
         ("prompts.csv", lambda rows: rows[3:], "1 subjects of the images have no prompt, such as"),
         ("prompts.csv", first(prompt=""), "row 1: a cell is missing"),
     ],
-)
+)  # fmt: skip
 def test_tables_that_do_not_fit(project: Path, name: str, change: Any, message: str) -> None:
     changed(project, name, change)
     with pytest.raises(DataError, match=message):

@@ -97,7 +97,7 @@ def _sets(config: SetsConfig, base: Path, inputs: dict[str, Any]) -> ImageSets:
     table = listed(config, columns, base, what="images")
     inputs |= table.items.inputs
     try:
-        return ImageSets(
+        images = ImageSets(
             table.images,
             table.columns[config.subject],
             table.columns[config.set],
@@ -106,6 +106,15 @@ def _sets(config: SetsConfig, base: Path, inputs: dict[str, Any]) -> ImageSets:
         )
     except InputError as error:
         raise DataError(str(error), file=table.items.name, column=config.set) from error
+    if all(len(rows) == 1 for rows in images.by_set().values()):
+        raise DataError(
+            f"each of {len(images)} sets has one image, so that nothing can be compared in a set",
+            file=table.items.name,
+            column=config.set,
+            expected="images of one set that differ in their attributes",
+            fix="give the counterfactuals of one another the same value",
+        )
+    return images
 
 
 def _texts(

@@ -100,7 +100,7 @@ def listed(config: ImagesConfig, columns: Sequence[str], base: Path, *, what: st
     wanted = tuple(dict.fromkeys((config.path, *columns)))
     items = load_items(ItemSource(table, config.id, wanted), what=what)
     for name in wanted:
-        gone = np.flatnonzero([value is None for value in items.columns[name]])
+        gone = np.flatnonzero([_missing(value) for value in items.columns[name]])
         if len(gone):
             raise DataError(
                 "a cell is missing",
@@ -119,6 +119,11 @@ def listed(config: ImagesConfig, columns: Sequence[str], base: Path, *, what: st
         column=config.path,
     )
     return Listed(Decoded(pictures), {name: items.columns[name][order] for name in columns}, items)
+
+
+def _missing(value: str | None) -> bool:
+    """Whether a cell holds nothing, or what a table of numbers writes for nothing."""
+    return value is None or value.strip().lower() in ("", "nan")
 
 
 def _beside(table: Any, base: Path) -> Path:
