@@ -10,6 +10,7 @@ import pytest
 
 from equipoise.audits import compare, parse_config, run
 from equipoise.audits.auditing import load
+from equipoise.audits.comparison.subjects import CHANGES_SCHEMA
 from equipoise.audits.demonstrating import _PLANTED
 from equipoise.audits.demonstrating_scenes import PLANTED
 from equipoise.audits.running.failed import FAILURES
@@ -43,7 +44,12 @@ def tables() -> dict[str, pa.Table]:
     )
     data = load(config)
     found = dict(run(config, data=data).tables) | dict(compare({"": (config, data)}).tables)
-    planted = {"planted": _PLANTED, "planted_scenes": PLANTED, "failures": FAILURES}
+    planted = {
+        "planted": _PLANTED,
+        "planted_scenes": PLANTED,
+        "failures": FAILURES,
+        "changes": CHANGES_SCHEMA,
+    }
     return found | {name: schema.empty_table() for name, schema in planted.items()}
 
 

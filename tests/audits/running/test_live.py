@@ -2,10 +2,10 @@
 
 import gc
 import json
-import os
 import shutil
 import signal
-import time
+import subprocess
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from equipoise import audits
 from equipoise.audits.running.config import RunConfig
 from equipoise.audits.running.live import located_model, options_of
 from equipoise.cli.app import run
-from equipoise.cli.terminal import Steps, rate
+from equipoise.cli.terminal import rate
 from equipoise.core import RunError
 from equipoise.evidence import Extraction, RunOptions, extraction
 from equipoise.models import runtimes
@@ -51,30 +51,41 @@ def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world: P
     assert any(step.startswith("m, queries: ") for step, _, _ in told)
 
 
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+from equipoise.cli.app import run
+from equipoise.cli.terminal import Steps
+
+world, number, stopped = Path(sys.argv[1]), int(sys.argv[2]), []
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def stop(_, step, done=0, total=None):
+    if step.startswith("m, images") and done >= 24 and total == 96 and not stopped:
+        stopped.append(done)
+        # Told from where the model runs; parts are written beside it.
+        while not [*world.rglob("part-0*.parquet")]:
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+Steps.__call__ = stop
+sys.exit(run(sys.argv[3:]))
+"""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_says_that_it_goes_on_and_does(
-    number: signal.Signals,
-    code: int,
-    world: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals, code: int, world: Path
 ) -> None:
     path = written(world, retrieval() | {"extraction": {"part": 8}})
     arguments = ["audit", str(path), "--out", str(world / "run")]
-    stopped: list[int] = []
-
-    def stop(_: Steps, step: str, done: int = 0, total: int | None = None) -> None:
-        if step.startswith("m, images") and done >= 24 and total == 96 and not stopped:
-            stopped.append(done)
-            # Told from where the model runs; parts are written beside it.
-            while not [*world.rglob("part-0*.parquet")]:
-                time.sleep(0.01)
-            os.kill(os.getpid(), number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Steps, "__call__", stop)
-        assert run(arguments) == code
-    assert capsys.readouterr().err.endswith(
+    # In a process of its own, as a user's: what other tests loaded has handlers of its own.
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, str(world), str(int(number)), *arguments],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert done.stderr.endswith(
         f"interrupted; what the model said so far is kept in {world / 'evidence'}, and the same "
         "command goes on from there\n"
     )

@@ -244,7 +244,7 @@ def _direction(one: Pairing, mean: float) -> str:
 CHANGES = ("went", "came", "stayed", "never there")
 """What becomes of a disparity from the first model to the second."""
 
-_SCHEMA = pa.schema(
+CHANGES_SCHEMA = pa.schema(
     [
         (name, pa.string())
         for name in ("model_a", "model_b", "metric", "groups", "version", "subject")
@@ -255,7 +255,7 @@ _SCHEMA = pa.schema(
 
 
 def _changes(pairings: Sequence[Pairing]) -> pa.Table:
-    return pa.Table.from_pylist([row for one in pairings for row in _rows(one)], _SCHEMA)
+    return pa.Table.from_pylist([row for one in pairings for row in _rows(one)], CHANGES_SCHEMA)
 
 
 def _rows(one: Pairing) -> Iterator[dict[str, object]]:
