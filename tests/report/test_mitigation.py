@@ -2,15 +2,18 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest
-from equipoise.report.blocks import Chart, Grid, Table
+from equipoise.report.blocks import Chart, Grid, Table, Words
 from equipoise.report.page import render
 from equipoise.report.sections import mitigation
+from equipoise.report.sections.summary import summary
 from equipoise.report.voices.mitigation import name_of_measure
+from report.synthetic import finding
 
 
 def row(recipe: str, role: str, measure: str, about: str, **values: float) -> dict[str, object]:
@@ -82,6 +85,14 @@ def test_what_is_not_estimable_is_not_drawn() -> None:
     )
     assert section is not None
     assert not [block for block in section.blocks if isinstance(block, Grid)]
+
+
+def test_in_short_tells_the_numbers_of_each_recipe() -> None:
+    short = summary(replace(result(ROWS), findings=(finding(model="<b>ensemble"),)))
+    assert short is not None
+    (words,) = short.blocks
+    assert isinstance(words, Words)
+    assert words.items == ("<b>ensemble transfers: 1 of 1 fell.",)
 
 
 def test_the_page_escapes_names_and_keeps_its_words() -> None:

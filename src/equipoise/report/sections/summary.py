@@ -24,7 +24,8 @@ def summary(result: AuditResult) -> Section | None:
     models = list(dict.fromkeys(finding.model for finding in result.findings))
     if not models:
         return None
-    said = [f"{one['recipe']} {one['conclusion']}." for one in rows(result, "mitigation_recipes")]
+    recipes = rows(result, "mitigation_recipes")
+    said = [f"{one['recipe']} {one['conclusion']}: {one['sentence']}." for one in recipes]
     if said:
         return Section("summary", "In short", (Words(tuple(said), "list"),))
     ordered = ranked(result.findings)
