@@ -71,12 +71,12 @@ def _unet(down: str, up: str, mid: str) -> Any:
 
 
 def _stable_diffusion(
-    folder: Path, unet: Any, *, scheduler: Any = None, checker: Any = None
+    folder: Path, unet: Any, *, scheduler: Any = None, checker: Any = None, length: int = 24
 ) -> Path:
     from diffusers import PNDMScheduler, StableDiffusionPipeline
     from transformers import CLIPImageProcessorPil
 
-    tokenizer = _tokenizer()
+    tokenizer = _tokenizer(length)
     size = {"height": 32, "width": 32}
     extractor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=size)
     StableDiffusionPipeline(
@@ -99,10 +99,10 @@ def _stable_diffusion(
     return folder
 
 
-def stable_diffusion(folder: Path, *, checker: Any = None) -> Path:
-    """As Stable Diffusion 1.x: its parts, its scheduler."""
+def stable_diffusion(folder: Path, *, checker: Any = None, length: int = 24) -> Path:
+    """As Stable Diffusion 1.x: its parts, its scheduler; it reads texts of so many tokens."""
     unet = _unet("CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn")
-    return _stable_diffusion(folder, unet, checker=checker)
+    return _stable_diffusion(folder, unet, checker=checker, length=length)
 
 
 def without_cross_attention(folder: Path) -> Path:

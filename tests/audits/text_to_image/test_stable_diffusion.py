@@ -1,16 +1,16 @@
-"""The example for Stable Diffusion 1.5, run with the small pipeline and CLIP of the scenes."""
+"""The example for Stable Diffusion 1.5, run with a tiny pipeline of its form."""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
+from diffusion_checkpoints import stable_diffusion
 from equipoise import audits
 from equipoise.audits.text_to_image.config import Config
 from equipoise.planted.scenes.embed import load_clip
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "stable_diffusion" / "audit.yaml"
-PLANTED = "python:equipoise.planted.scenes.diffusion:load_generator"
 
 
 def test_the_example_asks_the_prompts_of_its_source() -> None:
@@ -36,7 +36,9 @@ def test_the_example_is_planned_without_its_models(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_the_example_runs_with_the_small_pipeline(tmp_path: Path) -> None:
     values = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
-    values["generators"]["stable_diffusion_1_5"] |= {"model": PLANTED, "steps": 2}
+    # The planted pipeline reads 16 tokens of its own words; Stable Diffusion reads 77.
+    tiny = stable_diffusion(tmp_path / "tiny", length=77)
+    values["generators"]["stable_diffusion_1_5"] |= {"model": f"diffusers:{tiny}", "steps": 2}
     values["prompts"]["images"] = {"attributes": 1, "targets": 1}
     values["models"] = {"large_14": {"model": load_clip("biased")}}
     values["resampling"]["replicates"] = 20
