@@ -36,6 +36,14 @@ def test_drawn_flips_agree_with_all_of_them_and_repeat() -> None:
     assert drawn == sign_flips(array, permutations=200_000, seed=1)
 
 
+def test_pairs_that_are_alike_change_nothing() -> None:
+    array = np.random.default_rng(5).normal(0.5, 1.0, 9)
+    assert sign_flips(np.insert(array, [0, 4, 9], 0.0)) == sign_flips(array)
+    many = np.append(array, np.zeros(5000))
+    assert sign_flips(many) == sign_flips(array)
+    assert sign_flips(np.zeros(5000)).value == 1.0
+
+
 def test_it_is_quiet_under_the_null() -> None:
     random = np.random.default_rng(0)
     p = [sign_flips(random.standard_t(3, 12)).value for _ in range(400)]

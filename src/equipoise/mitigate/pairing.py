@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.stats.sign_flips import sign_flips
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
 
-REPLICATES, FLIPS = 2000, 99_999
-_EXACT = 14
-_PART = 2000
+REPLICATES, FLIPS = 2000, 100_000
 _TIE = 1e-12
 
 
@@ -120,7 +118,7 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
         Units in which either is NaN are left out.
     seed : int
     name : str
-        Of what the units are: the same draws are used wherever it is the same.
+        Of what the units are: the same units are drawn wherever it is the same.
     """
     pair = np.stack([np.asarray(before, np.float64), np.asarray(after, np.float64)], axis=1)
     pair = pair[~np.isnan(pair).any(axis=1)]
@@ -130,7 +128,7 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
     replicates = _resampled(pair, seed, name)
     low, high = np.percentile(replicates[:, 1] - replicates[:, 0], [2.5, 97.5])
     means = pair.mean(axis=0)
-    p_value, test = _sign_flips(pair[:, 1] - pair[:, 0], seed, name)
+    p_value, test = _sign_flips(pair[:, 1] - pair[:, 0], seed)
     return Paired(
         n,
         float(means[0]),
@@ -143,22 +141,10 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
     )
 
 
-def _sign_flips(differences: Floats, seed: int, name: str) -> tuple[float, str]:
+def _sign_flips(differences: Floats, seed: int) -> tuple[float, str]:
     """Return p of the mean where each difference may have had the other sign."""
-    n = len(differences)
-    if n < 2:
+    if len(differences) < 2:
         return math.nan, "none: fewer than two units"
-    observed = abs(differences.sum())
-    least = observed - _TIE * max(np.abs(differences).sum(), 1.0)
-    if n <= _EXACT:
-        signs = np.array([*product((-1.0, 1.0), repeat=n)])
-        count = int((np.abs(signs @ differences) >= least).sum())
-        return count / len(signs), f"all {len(signs)} signs of the differences"
-    draw = stream(seed, "mitigate", "signs", name, n)
-    count = 0
-    moved = differences[differences != 0]
-    for start in range(0, FLIPS, _PART):
-        some = min(_PART, FLIPS - start)
-        signs = 2.0 * draw.integers(0, 2, size=(some, len(moved))) - 1.0
-        count += int((np.abs(signs @ moved) >= least).sum())
-    return (1 + count) / (1 + FLIPS), f"{FLIPS} draws of the signs of the differences"
+    found = sign_flips(differences, permutations=FLIPS, seed=seed)
+    signs = "all" if found.method == "exact" else f"{FLIPS} draws of the"
+    return found.value, f"{signs} signs of the differences"

@@ -14,7 +14,7 @@ from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
 
-# Pairs whose signs are all enumerated: 65,536 of them.
+# Differences whose signs are all enumerated: 65,536 of them.
 _EVERY = 16
 _AT_ONCE = 1 << 20
 
@@ -31,11 +31,11 @@ def sign_flips(
     Parameters
     ----------
     differences : array-like, shape (n,)
-        One per pair, finite. Pairs must be independent.
+        One per pair, finite; one of 0 is the same with either sign. Pairs must be independent.
     harm : "higher", "lower" or "either"
         Which direction counts as more extreme; of "either" the smaller p-value is doubled.
     permutations : int
-        Flips drawn; up to 16 pairs all are enumerated, and p is exact.
+        Flips drawn; up to 16 differences other than 0 all are enumerated, and p is exact.
     seed : int
 
     Raises
@@ -52,6 +52,7 @@ def sign_flips(
         raise InputError("differences must be finite numbers in one dimension, one for each pair")
     if not len(array):
         return PValue(np.nan, "no p-value: no pairs")
+    array = array[array != 0.0]
     scale = float(np.abs(array).sum())
     if len(array) <= _EVERY:
         signs = np.array([*product((1.0, -1.0), repeat=len(array))])
