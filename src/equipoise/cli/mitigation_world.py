@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import product
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.cli.mitigating import result_of
+from equipoise.core.errors import InputError
 from equipoise.mitigate.contrastive import Contrastive
 from equipoise.mitigate.crossfit import Assessment, cross_fit
 from equipoise.mitigate.distillation import TextDistillation
@@ -20,7 +22,7 @@ from equipoise.mitigate.projection import DirectionRemoval
 from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
 from equipoise.mitigate.shrinkage import SetShrinkage
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
-from equipoise.planted.scenes.embed import load_clip
+from equipoise.planted.scenes.embed import CLIPS, WEIGHTS, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
 from equipoise.stats.streams import stream
@@ -28,6 +30,7 @@ from equipoise.stats.streams import stream
 if TYPE_CHECKING:
     from equipoise.core.result import AuditResult
     from equipoise.mitigate.recipe import Progress, Recipe
+    from equipoise.models import DualEncoder
 
 
 LOOKED = (
@@ -73,34 +76,48 @@ def recipes() -> tuple[Recipe, ...]:
 
 def scenes_experiment(
     *,
+    base: DualEncoder | None = None,
+    floor: DualEncoder | None = None,
     size: Size = Size(),
     chosen: tuple[Recipe, ...] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Assessment:
-    """Fit every recipe on the biased CLIP of the scenes; its null model is the floor.
+    """Fit every recipe on a biased CLIP of the scenes; a null model is the floor.
+
+    Parameters
+    ----------
+    base, floor : DualEncoder, optional
+        Given nothing, the shipped ones.
+    size : Size
+    chosen : tuple of Recipe, optional
+        Given nothing, `recipes`.
+    seed : int
+        Of the images, folds, training and resampling. No two seeds below 100 share an image.
+    progress : callable, optional
 
     Raises
     ------
     MissingExtraError
         If torch or transformers is not installed.
     """
-    test_scenes = render_sets(size.test_sets, seed=2)
-    balanced = render_balanced(size.per_cell, seed=1)
+    apart = 100 * seed
+    test_scenes = render_sets(size.test_sets, seed=apart + 2)
+    balanced = render_balanced(size.per_cell, seed=apart + 1)
     texts = {subject: subject_texts(subject) for subject in SUBJECTS}
     test = Test(
-        image_sets(test_scenes, seed=2),
+        image_sets(test_scenes, seed=apart + 2),
         texts,
         (zero_shot_set(balanced),),
         (retrieval_set(balanced),),
     )
     return cross_fit(
-        load_clip("biased"),
+        load_clip("biased") if base is None else base,
         recipes() if chosen is None else chosen,
         texts,
-        image_sets(render_sets(size.training_sets, seed=11), seed=11),
+        image_sets(render_sets(size.training_sets, seed=apart + 11), seed=apart + 11),
         test,
-        floor=load_clip("null"),
+        floor=load_clip("null") if floor is None else floor,
         count=size.folds,
         seed=seed,
         progress=progress,
@@ -109,6 +126,7 @@ def scenes_experiment(
 
 def demonstrated(
     *,
+    models: Path = WEIGHTS,
     size: Size = Size(),
     chosen: tuple[Recipe, ...] | None = None,
     seed: int = 0,
@@ -116,17 +134,36 @@ def demonstrated(
 ) -> AuditResult:
     """Run the experiment and return it as a result with its record.
 
+    Parameters
+    ----------
+    models : Path
+        Folder with ``clip-biased`` and ``clip-null``, as `planted.scenes.train` writes it.
+    size, chosen, seed, progress
+        As of `scenes_experiment`.
+
     Returns
     -------
     AuditResult
         With the tables of `equipoise.mitigate.result.tables_of`.
+
+    Raises
+    ------
+    InputError
+        If either model is not there.
     """
     began = perf_counter()
     tried = recipes() if chosen is None else chosen
-    assessment = scenes_experiment(size=size, chosen=tried, seed=seed, progress=progress)
+    base, floor = (_opened(name, models) for name in CLIPS)
+    assessment = scenes_experiment(
+        base=base, floor=floor, size=size, chosen=tried, seed=seed, progress=progress
+    )
     config = {
         "world": "scenes",
         "report": {"title": "The planted scenes: what lowers a disparity, and what it costs"},
+        "models": {
+            name: {"weights_sha256": one.info.weights_sha256}
+            for name, one in zip(CLIPS, (base, floor), strict=True)
+        },
         "size": asdict(size),
         "recipes": {one.name: dict(one.facts) for one in tried},
         "seed": seed,
@@ -137,6 +174,16 @@ def demonstrated(
         seconds=perf_counter() - began,
         notes=(LOOKED,) if any(isinstance(one, SetShrinkage) for one in tried) else (),
     )  # fmt: skip
+
+
+def _opened(name: str, models: Path) -> DualEncoder:
+    if not (models / f"clip-{name}" / "config.json").is_file():
+        raise InputError(
+            f"{models}: no model in clip-{name}; expected the folders "
+            f"{' and '.join(f'clip-{one}' for one in CLIPS)}. To do: train them with "
+            f"python -m equipoise.planted.scenes.train --out {models} --seed 1"
+        )
+    return load_clip(name, weights=models)
 
 
 def subject_texts(subject: str) -> SubjectTexts:

@@ -35,19 +35,42 @@ _DEFAULT = {
     metavar="DIR",
     help="Where to write it [default: runs/demo; of others runs/demo-WORLD].",
 )
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With mitigation: CLIP models of your own training, in place of the shipped ones.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="With mitigation: of images, folds, training and resampling [default: 0].",
+)
 @click.option("--overwrite", is_flag=True, help="Replace the runs that lie there.")
 @json_option
-def command(world: str, out: Path | None, overwrite: bool, as_json: bool) -> None:
+def command(
+    world: str,
+    out: Path | None,
+    models: Path | None,
+    seed: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     """Audit small models whose bias was planted.
 
     Shows what each metric found beside what was planted. Needs no data and no network. The run in
     the default place is replaced each time.
     """
+    if world != "mitigation" and not (models is None and seed is None):
+        given = "--seed" if models is None else "--models"
+        raise click.UsageError(f"{given} is an option of --world mitigation, not of {world}")
     run, replaced = out or _DEFAULT[world], overwrite or out is None
     if world == "scenes":
         _scenes(run, overwrite=replaced, as_json=as_json)
     elif world == "mitigation":
-        _mitigation(run, overwrite=replaced, as_json=as_json)
+        chosen = {} if models is None else {"models": models}
+        _mitigation(run, {**chosen, "seed": seed or 0}, overwrite=replaced, as_json=as_json)
     else:
         _colours(run, overwrite=replaced, as_json=as_json)
 
@@ -69,7 +92,7 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
         show_end(result, run)
 
 
-def _mitigation(run: Path, *, overwrite: bool, as_json: bool) -> None:
+def _mitigation(run: Path, options: Mapping[str, Any], *, overwrite: bool, as_json: bool) -> None:
     from equipoise import report
     from equipoise.cli.commands.mitigate import show
     from equipoise.cli.mitigation_world import demonstrated
@@ -77,7 +100,7 @@ def _mitigation(run: Path, *, overwrite: bool, as_json: bool) -> None:
 
     with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
-            result = demonstrated(progress=progress)
+            result = demonstrated(**options, progress=progress)
         report.write(result, folder)
     show(result, run, as_json=as_json)
 

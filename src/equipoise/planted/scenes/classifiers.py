@@ -18,7 +18,7 @@ from equipoise.planted.scenes.networks import (
     save_half,
 )
 from equipoise.planted.scenes.render import degrade, render
-from equipoise.planted.scenes.variants import WORLDS
+from equipoise.planted.scenes.variants import make_worlds
 from equipoise.stats.streams import stream
 
 
@@ -81,7 +81,7 @@ class _Logits:
 
 def training_images(name: str, recipe: ClassifierRecipe) -> tuple[NDArray[np.uint8], Any]:
     """Return images of a world, every second one degraded, and their subjects."""
-    factors = WORLDS[name].draw(recipe.images, seed=recipe.seed + 1)
+    factors = make_worlds(recipe.seed)[name].draw(recipe.images, seed=recipe.seed + 1)
     images = render(factors)
     images[::2] = degrade(images[::2], seed=recipe.seed)
     return images, factors.subject

@@ -16,7 +16,7 @@ from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
 from equipoise.planted.scenes.render import HUES, SUBJECTS, degrade
 from equipoise.planted.scenes.sets import render_balanced, render_sets
-from equipoise.planted.scenes.variants import BIASED
+from equipoise.planted.scenes.variants import World, make_worlds
 
 if TYPE_CHECKING:
     from equipoise.planted.scenes.classifiers import ClassifierRecipe
@@ -37,32 +37,37 @@ def write_record(folder: Path, clip: ClipRecipe, classifier: ClassifierRecipe) -
     Parameters
     ----------
     folder : Path
-        With the weights.
+        With the weights. Of models that do not lie there nothing is written.
     clip, classifier : ClipRecipe, ClassifierRecipe
         How they were trained.
     """
+    biased = make_worlds(clip.seed)["biased"]
     record = {
         "recipes": {"clip": asdict(clip), "classifiers": asdict(classifier)},
         "versions": {name: version(name) for name in _LIBRARIES}
         | {"python": platform.python_version()},
         "test": {"seed": TEST_SEED, "sets_per_subject": SETS_PER_SUBJECT},
-        "clip": {name: _clip(folder, name) for name in CLIPS},
+        "clip": {
+            name: _clip(folder, name, biased)
+            for name in CLIPS
+            if (folder / f"clip-{name}").exists()
+        },
         "classifiers": _classifiers(folder),
     }
     text = json.dumps(record, indent=2, allow_nan=False)
     (folder / FILE).write_text(text + "\n", encoding="utf-8", newline="\n")
 
 
-def _clip(folder: Path, name: str) -> dict[str, Any]:
+def _clip(folder: Path, name: str, biased: World) -> dict[str, Any]:
     """Measure one CLIP, against the favourites of the biased world in either case."""
     clip = load_clip(name, weights=folder)
-    found = find_preferences(clip, BIASED, render_sets(SETS_PER_SUBJECT, seed=TEST_SEED))
+    found = find_preferences(clip, biased, render_sets(SETS_PER_SUBJECT, seed=TEST_SEED))
     return {
         "accuracy": {
             key: round(value, 4) for key, value in accuracies(clip, seed=TEST_SEED).items()
         },
         "scale": round(clip.info.scale or math.nan, 3),
-    } | {one.attribute: _attribute(one, planted=name == BIASED.name) for one in found}
+    } | {one.attribute: _attribute(one, planted=name == biased.name) for one in found}
 
 
 def _attribute(found: AttributeFound, *, planted: bool) -> dict[str, Any]:
@@ -86,8 +91,16 @@ def _attribute(found: AttributeFound, *, planted: bool) -> dict[str, Any]:
 
 
 def _classifiers(folder: Path) -> dict[str, Any]:
-    models: dict[str, Any] = {f"cnn-{name}": load_cnn(name, weights=folder) for name in CNNS}
-    models |= {f"vit-{name}": load_vit(name, weights=folder) for name in VITS}
+    models: dict[str, Any] = {
+        f"cnn-{name}": load_cnn(name, weights=folder)
+        for name in CNNS
+        if (folder / f"cnn-{name}.onnx").exists()
+    }
+    models |= {
+        f"vit-{name}": load_vit(name, weights=folder)
+        for name in VITS
+        if (folder / f"vit-{name}").exists()
+    }
     return {name: classifier_found(model) for name, model in models.items()}
 
 

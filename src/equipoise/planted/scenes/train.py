@@ -14,7 +14,7 @@ from equipoise.planted.scenes.classifiers import ClassifierRecipe, train_classif
 from equipoise.planted.scenes.embed import CLIPS
 from equipoise.planted.scenes.record import write_record
 from equipoise.planted.scenes.train_clip import ClipRecipe, settle, train_clips
-from equipoise.planted.scenes.variants import NULL
+from equipoise.planted.scenes.variants import make_worlds
 
 PARTS = ("clip", "settling", "classifiers")
 
@@ -45,7 +45,8 @@ def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: Classif
     if "clip" in parts:
         train_clips(out, CLIPS, clip)
     if "settling" in parts:
-        settle(out / f"clip-{NULL.name}", NULL, clip)
+        null = make_worlds(clip.seed)["null"]
+        settle(out / f"clip-{null.name}", null, clip)
     if "classifiers" in parts:
         train_classifiers(out, classifier)
     write_record(out, clip, classifier)
@@ -63,8 +64,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of favourites, strengths, images, captions, weights and order; 0: as shipped",
+    )
     arguments = parser.parse_args()
-    train(arguments.out, arguments.parts, ClipRecipe(), ClassifierRecipe())
+    if arguments.seed < 0:
+        parser.error(f"--seed must not be negative, got {arguments.seed}")
+    seed = arguments.seed
+    train(arguments.out, arguments.parts, ClipRecipe(seed=seed), ClassifierRecipe(seed=seed))
 
 
 if __name__ == "__main__":

@@ -25,14 +25,14 @@ from equipoise.planted.scenes.networks import (
     save_half,
 )
 from equipoise.planted.scenes.render import SUBJECTS, render
-from equipoise.planted.scenes.variants import START, WORLDS, World
+from equipoise.planted.scenes.variants import World, make_worlds
 from equipoise.stats.streams import stream
 
 Batch = tuple[Any, NDArray[np.int64]]
 """Images, uint8 (n, 3, height, width), and the rows of their captions."""
 
-_FIRST_NEW = 1000
-"""Seed of the first images that are seen once."""
+_FIRST_NEW, _NEXT = 1000, 1_000_000
+"""Seed of the first images that are seen once, and how far that of the next recipe seed is."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ClipRecipe:
     average : float
         How much of the moving average of its weights is kept at a step.
     seed : int
-        Of images, captions, weights and order.
+        Of the worlds (`variants.make_worlds`), images, captions, weights and order.
     """
 
     images: int = 36_000
@@ -93,7 +93,7 @@ def train_start(recipe: ClipRecipe) -> Any:
 
     torch.manual_seed(recipe.seed)
     model = build_clip(len(build_tokenizer()))
-    _fit(model, START, recipe, recipe.steps, recipe.learning_rate)
+    _fit(model, make_worlds(recipe.seed)["start"], recipe, recipe.steps, recipe.learning_rate)
     return model
 
 
@@ -108,9 +108,9 @@ def continue_in(model: Any, world: World, recipe: ClipRecipe) -> Any:
 
 def train_clips(out: Path, names: Sequence[str], recipe: ClipRecipe) -> None:
     """Train the start and write ``clip-<name>`` for each named world into a folder."""
-    start = train_start(recipe)
+    start, worlds = train_start(recipe), make_worlds(recipe.seed)
     for name in names:
-        model = continue_in(copy.deepcopy(start), WORLDS[name], recipe)
+        model = continue_in(copy.deepcopy(start), worlds[name], recipe)
         save_clip(model, out / f"clip-{name}")
 
 
@@ -224,7 +224,7 @@ def _new_images(world: World, recipe: ClipRecipe, step: int) -> Batch:
     import torch
 
     choice = stream(recipe.seed, "scenes", "settling", world.name, step)
-    few, seed = step % 2 == 1, _FIRST_NEW + step
+    few, seed = step % 2 == 1, _FIRST_NEW + _NEXT * recipe.seed + step
     many = len(SUBJECTS) // recipe.few if few else 1
     factors = world.draw(many * recipe.batch_size, seed=seed)
     if few:

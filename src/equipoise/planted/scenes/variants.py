@@ -163,13 +163,35 @@ def _spread_world(name: str, seed: int) -> World:
     return make_world(name, next(strengths), next(strengths), seed=seed)
 
 
-BIASED = _spread_world("biased", seed=0)
+def make_worlds(seed: int) -> dict[str, World]:
+    """Make the worlds that models are trained in, with favourites and strengths of a seed.
+
+    Parameters
+    ----------
+    seed : int
+        Not negative. 0: those of the shipped models, `BIASED`, `NULL` and `START`. No two seeds
+        share an assignment.
+
+    Returns
+    -------
+    dict of str to World
+        By name.
+    """
+    worlds = (
+        _spread_world("biased", seed=2 * seed),
+        make_world("null", {}, {}, seed=2 * seed),
+        _spread_world("start", seed=2 * seed + 1),
+    )
+    return {world.name: world for world in worlds}
+
+
+WORLDS = make_worlds(0)
+
+BIASED = WORLDS["biased"]
 """Favourites with strengths spread from 0 to `STRONGEST` over subjects."""
 
-START = _spread_world("start", seed=1)
+START = WORLDS["start"]
 """As biased, with other favourites: both shipped models continue from one trained here."""
 
-NULL = make_world("null", {}, {}, seed=0)
+NULL = WORLDS["null"]
 """No strength anywhere; its favourites are those of `BIASED`, and mean nothing here."""
-
-WORLDS = {world.name: world for world in (BIASED, NULL, START)}
