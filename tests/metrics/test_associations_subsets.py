@@ -137,6 +137,23 @@ def test_drawn_p_values_are_near_the_exact_one() -> None:
     assert exact.text == "200 random partitions for the chance level"
 
 
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 2), (4, 4), (3, 4), (4, 2)])
+def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> None:
+    values = np.sort(np.random.default_rng(n).normal(size=n + m))
+    found = exchange(values[:n, None], values[n:, None], Exact(), 0, "x")
+    expected = [
+        values[list(some)].mean() - np.delete(values, some).mean()
+        for some in combinations(range(n + m), n)
+    ]
+    np.testing.assert_allclose(found.null[:, 0], expected, atol=1e-12)
+    assert found.mirrored == (n == m)
+    assert not found.mirrored or (found.null == -found.null[::-1]).all()
+    chance = found.chance(2.0, "twice")
+    assert (chance.low, chance.high) == pytest.approx(
+        tuple(np.quantile(2.0 * np.array(expected), (0.025, 0.975), method="inverted_cdf"))
+    )
+
+
 def test_exact_refuses_too_many_partitions() -> None:
     first, second = columns(30, 30, 1)
     with pytest.raises(InputError, match="30 and 30 members, more than 200000; use Permutation()"):

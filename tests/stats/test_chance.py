@@ -6,6 +6,7 @@ from scipy import stats
 
 from equipoise.core.errors import InputError
 from equipoise.stats import band, chi2_mean, p_value, tail
+from equipoise.stats.chance import mirrored_band
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
@@ -22,6 +23,27 @@ def test_band_of_enumerated_draws() -> None:
     assert (found.mean, found.low, found.high) == (pytest.approx(1.12), 1.0, 2.0)
     assert band([3.0, 1.0], weights=[0.03, 0.97]).high == 3.0
     assert band([-np.inf, 1.0, 1.0, 1.0]).mean == -np.inf
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
+def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half: list[int]) -> None:
+    every = band([*half, *(-one for one in half)], method="all")
+    found = mirrored_band(half, method="all")
+    assert (found.low, found.high, found.method) == (every.low, every.high, "all")
+    assert found.mean == 0.0
+    assert every.mean == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_band_without_draws_is_no_band() -> None:
+    found = mirrored_band([], method="none")
+    assert np.isnan([found.mean, found.low, found.high]).all()
+
+
+def test_one_weight_for_all_is_many_equal_ones() -> None:
+    draws, weights = [3.0, 1.0, 2.0, np.nan], [1.0, 1.0, 1.0, 1.0]
+    assert p_value(draws, 2.0, weights=1.0) == p_value(draws, 2.0, weights=weights)
+    assert p_value(draws, 2.0, weights=1.0).method == "exact"
+    assert band(draws, weights=1.0) == band(draws, weights=weights)
 
 
 def test_p_counts_the_observed_value_once() -> None:

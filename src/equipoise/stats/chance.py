@@ -20,6 +20,11 @@ _TIE = 1e-12
 _ENOUGH = 10
 _FEWEST = 100
 _TAIL_SHARE = 0.15
+_SIGNS: dict[Harm, tuple[float, ...]] = {
+    "higher": (1.0,),
+    "lower": (-1.0,),
+    "either": (1.0, -1.0),
+}
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,10 @@ class PValue:
 
 
 def band(
-    null_draws: npt.ArrayLike, *, method: str = "", weights: npt.ArrayLike | None = None
+    null_draws: npt.ArrayLike,
+    *,
+    method: str = "",
+    weights: npt.ArrayLike | None = None,
 ) -> Chance:
     """Return the chance level: mean and 95 % band of a statistic under its null.
 
@@ -41,8 +49,9 @@ def band(
         The statistic on rearranged data; NaN where it could not be computed: ignored.
     method : str
         How the draws were made.
-    weights : array-like, shape (m,), optional
-        Probabilities of the draws where all rearrangements were enumerated.
+    weights : array-like, shape (m,), or float, optional
+        Probabilities of the draws where all rearrangements were enumerated; a number where they
+        are all alike.
 
     Returns
     -------
@@ -70,6 +79,35 @@ def band(
     return Chance(float((draws * share).sum()), float(low), float(high), method)
 
 
+def mirrored_band(half: npt.ArrayLike, *, method: str = "") -> Chance:
+    """Return the chance level where the other half of the draws is minus the ones given.
+
+    As where two sets of equal size exchange members: the mean is 0.
+
+    Parameters
+    ----------
+    half : array-like, shape (m,)
+        Finite numbers.
+    method : str
+        How the draws were made.
+
+    Returns
+    -------
+    Chance
+        NaN throughout without draws.
+    """
+    sizes = np.abs(np.asarray(half, np.float64))
+    many = len(sizes)
+    if not many:
+        return Chance(np.nan, np.nan, np.nan, method)
+    low, high = _edges_of(2 * many)
+    # All draws in order would be minus their sizes, falling, and their sizes, rising.
+    # One place at a time, which vector units find; mostly it is the same one.
+    places = many - 1 - low, high - many
+    ends = {place: float(np.partition(sizes, place)[place]) for place in {*places}}
+    return Chance(0.0, 0.0 - ends[places[0]], ends[places[1]], method)
+
+
 def p_value(
     null_draws: npt.ArrayLike,
     observed: float,
@@ -92,8 +130,9 @@ def p_value(
     observed : float
     harm : "higher", "lower" or "either"
         Which direction counts as more extreme.
-    weights : array-like, shape (m,), optional
-        Probabilities of all rearrangements, when they were enumerated.
+    weights : array-like, shape (m,), or float, optional
+        Probabilities of all rearrangements, when they were enumerated; a number where they are
+        all alike.
     resolution : float
         The finest p-value that matters. Where sampled draws are too few for it and hardly any
         is as extreme as the observed value, the p-value comes from `tail`; 0: never.
@@ -112,11 +151,12 @@ def p_value(
     draws, mass = _draws(null_draws, weights)
     if np.isnan(observed) or not len(draws):
         return PValue(np.nan, "no p-value: nothing to compare")
-    signs = {"higher": (1.0,), "lower": (-1.0,), "either": (1.0, -1.0)}[harm]
+    signs = _SIGNS[harm]
     if scale is None:
         finite = np.abs(np.append(draws, observed))
         scale = float(finite[np.isfinite(finite)].max(initial=0.0))
-    beyond = [sign * draws >= sign * observed - _TIE * scale for sign in signs]
+    tie = _TIE * scale
+    beyond = [draws >= observed - tie if sign > 0.0 else draws <= observed + tie for sign in signs]
     extreme = min(
         float(np.count_nonzero(one) if mass is None else mass[one].sum()) for one in beyond
     )
@@ -231,7 +271,7 @@ def _draws(
     if draws.ndim != 1:
         raise InputError(f"null_draws: shape {draws.shape}; expected one number per draw, (m,)")
     known = ~np.isnan(draws)
-    if weights is None:
+    if weights is None or isinstance(weights, float):
         return (draws if known.all() else draws[known]), None
     mass = np.asarray(weights, np.float64)
     if mass.shape != draws.shape:

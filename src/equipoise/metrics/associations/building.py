@@ -18,7 +18,6 @@ from equipoise.metrics.associations.resampling import replicate_blocks, resample
 from equipoise.metrics.associations.space import Sets, Similarity, dropped_of, shared_members
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import NO_INTERVAL
-from equipoise.stats.chance import band
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -72,10 +71,8 @@ def against(
     if tested is None or np.isnan(value):
         return NOTHING
     text = f"{null}; {tested.text}"
-    # Of partitions that are enumerated, each counts once, as one that is drawn does.
-    chance = band(tested.null[:, 0] * factor, method=text)
     p = tested.p_value(harm)
-    return Against(chance, p.value, f"{text}; {p.method}")
+    return Against(tested.chance(factor, text), p.value, f"{text}; {p.method}")
 
 
 def number(  # noqa: PLR0913 - one keyword for each column

@@ -229,7 +229,7 @@ def _held(tested: Exchanged | None, null: Floats | None, value: float, harm: Any
     if tested is None or null is None:
         return NOTHING
     text = f"the members of a and b are exchangeable; {tested.text}"
-    weights = np.ones(len(null)) if tested.enumerated else None
+    weights = 1.0 if tested.enumerated else None
     found = tested.p_value_of(null, float(value), harm)
     chance = band(null, method=text, weights=weights)
     return Against(chance, found.value, f"{text}; {found.method}")

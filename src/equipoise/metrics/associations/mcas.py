@@ -79,7 +79,7 @@ class Components:
         if null is None or self.p_value is None or np.isnan(observed):
             return NOTHING
         found = self.p_value(null, observed, harm)
-        weights = np.ones(len(null)) if self.enumerated else None
+        weights = 1.0 if self.enumerated else None
         chance = band(null, method=self.null_text, weights=weights)
         return Against(chance, found.value, f"{self.null_text}; {found.method}")
 

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
+from equipoise.core.estimate import Chance, Harm
 from equipoise.metrics.associations.subsets import (
     MOST_HALVED,
     all_sums,
     count_at_least,
     random_sums,
 )
-from equipoise.stats.chance import PValue, p_value
+from equipoise.stats.chance import PValue, band, mirrored_band, p_value
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.shuffling import add_exchanged, keys
@@ -65,6 +65,9 @@ class Exchanged:
         Whole numbers, size of the first set and its sum, where p can be counted exactly.
     resolution : float
         The finest p-value that matters; 0 where draws are not approximated.
+    mirrored : bool
+        Whether each row of `null` from the last is minus that from the first: sets of equal
+        sizes, of which every partition has its mirror image.
     """
 
     observed: Floats
@@ -75,6 +78,7 @@ class Exchanged:
     scale: float
     halves: tuple[Whole, int, int] | None = None
     resolution: float = 0.0
+    mirrored: bool = False
 
     def scaled(self, factor: float, shift: float) -> Exchanged:
         """Return the same exchange of factor * difference + shift, factor > 0."""
@@ -83,7 +87,16 @@ class Exchanged:
             observed=self.observed * factor + shift,
             null=self.null * factor + shift,
             scale=self.scale * factor,
+            mirrored=self.mirrored and shift == 0.0,
         )
+
+    def chance(self, factor: float, method: str) -> Chance:
+        """Return the chance level of a multiple of the single number (k = 1)."""
+        # Of partitions that are enumerated, each counts once, as one that is drawn does.
+        draws = self.null[:, 0]
+        if self.mirrored:
+            return mirrored_band(draws[: len(draws) // 2] * factor, method=method)
+        return band(draws * factor, method=method)
 
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
@@ -104,7 +117,7 @@ class Exchanged:
 
     def p_value_of(self, null: Floats, observed: float, harm: Harm) -> PValue:
         """Return the p-value of a number computed from each row of `null`."""
-        weights = np.ones(len(null)) if self.enumerated else None
+        weights = 1.0 if self.enumerated else None
         return p_value(
             null, observed, harm, weights=weights, resolution=self.resolution, scale=self.scale
         )
@@ -146,7 +159,13 @@ def exchange(
     limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
     ordered = whole[np.lexsort(whole.T[::-1])]
     halves = None
-    if partitions <= limit:
+    enumerated = partitions <= limit
+    mirrored = enumerated and sizes[0] == sizes[1]
+    if mirrored:
+        # In lexicographic order the complement of the first subset is the last, and so on.
+        sums = ordered[0] + all_sums(ordered[1:], sizes[0] - 1)
+        text = f"all {partitions} partitions enumerated"
+    elif enumerated:
         sums = all_sums(ordered, sizes[0])
         text = f"all {partitions} partitions enumerated"
     else:
@@ -162,9 +181,10 @@ def exchange(
         sums = _drawn(ordered, sizes, draws, seed, name)
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
     observed, null, scale = _of_sums(whole, sums, sizes, bits)
+    if mirrored:
+        null = np.concatenate([null, -null[::-1]])
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
-    enumerated = partitions <= limit
-    return Exchanged(observed, null, enumerated, partitions, text, scale, halves, finest)
+    return Exchanged(observed, null, enumerated, partitions, text, scale, halves, finest, mirrored)
 
 
 def permutations(members: int, resampling: Resampling) -> int:
@@ -200,10 +220,11 @@ def _of_sums(
     steps = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
 
     def difference(first: Whole) -> Floats:
-        low, high = first.astype(np.float64), (total - first).astype(np.float64)
-        low /= sizes[0]
-        high /= sizes[1]
-        low -= high
+        if sizes[0] == sizes[1]:
+            low: Floats = (first + first - total) / sizes[0]
+        else:
+            low = first / sizes[0]
+            low -= (total - first) / sizes[1]
         low *= steps[0]
         low *= steps[1]
         return low

@@ -64,7 +64,7 @@ def favourite_gap(
     constant = len(set(table.own.tolist())) == 1
     p = None
     if null is not None:
-        weights = np.ones(len(null)) if exact else None
+        weights = 1.0 if exact else None
         resolution = 0.0 if exact else getattr(resampling, "resolution", 0.0)
         p = p_value(null, value, weights=weights, resolution=resolution)
     orders = 0 if null is None else len(null)
