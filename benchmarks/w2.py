@@ -1,8 +1,9 @@
 """W2: WEAT's effect size, its p-value from random partitions, and its exact p-value.
 
-Peers, written from their formulas: wefe's loop over pairs of words (`WEAT._calc_s` and
-`_calc_effect_size`); iEAT's loop over random partitions (`p_val_permutation_test`, with >= for its
->); itertools.combinations for exact p-values; and numpy without a loop, which is quicker.
+Peers, written after what they do: wefe's loop over pairs of words (`WEAT._calc_s` and
+`_calc_effect_size`); iEAT's loop over random partitions (`weat.test.Test.p`, which numbers the
+targets anew for each, shuffles, and sums the first half); itertools.combinations for exact
+p-values; and numpy without a loop, which is quicker.
 """
 
 from __future__ import annotations
@@ -84,12 +85,19 @@ def matrix(x: Array, y: Array, a: Array, b: Array) -> float:
 def ieat(four: Four, draws: int) -> float:
     """P-value from a loop that shuffles indices and sums the first half."""
     s, n = scores(*four), len(four[0])
-    observed, above, order = s[:n].sum(), 1, np.arange(2 * n)
-    rng = np.random.default_rng(0)
-    for _ in range(draws):
-        rng.shuffle(order)
-        above += int(s[order[:n]].sum() >= observed)
-    return above / (draws + 1)
+    observed = s[np.arange(n)].sum()
+    above, every = 1, 1
+    np.random.seed(0)  # noqa: NPY002 - what iEAT draws from
+    for _ in range(draws - 1):
+        order = np.arange(2 * n)
+        np.random.shuffle(order)  # noqa: NPY002
+        half = order[:n]
+        assert 2 * len(half) == len(order)  # noqa: S101 - it checks this each time
+        found = s[half].sum()
+        if found > observed or found == observed:
+            above += 1
+        every += 1
+    return above / every
 
 
 def permuted(four: Four, draws: int) -> float:
