@@ -80,7 +80,7 @@ def test_networks_by_name_start_from_their_seed(name: str) -> None:
         ),
         ("torchvision:nothing", ModelError, "^torchvision has no network called 'nothing'"),
         ("timm:nothing", ModelError, "^timm has no network called 'nothing'"),
-        ("vit", ModelError, "^vit: images of 41 pixels; expected a multiple of 5"),
+        ("vit", ModelError, "^vit: images of 41 pixels; expected a multiple of 8 or of 5"),
     ],
 )
 def test_networks_that_are_not_there(name: str, error: type[Exception], message: str) -> None:

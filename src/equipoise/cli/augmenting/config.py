@@ -90,6 +90,8 @@ class AugmentConfig(Section):
     faces : FacesConfig
     size : int
         Side to which the images are scaled, in pixels.
+    max_failures : float
+        Share of a set's images that may be missing or damaged; more stop the run.
     networks : list of str
         cnn, vit, torchvision:NAME, timm:NAME.
     repeats : int
@@ -98,7 +100,7 @@ class AugmentConfig(Section):
     schedules : mapping of str to ScheduleConfig
         Of single networks.
     store : path
-        Where the state of each training is kept.
+        Where decoded images and the state of each training are kept.
     seed : int
     replicates : int
         Of the bootstrap.
@@ -113,6 +115,7 @@ class AugmentConfig(Section):
     group: Name
     faces: FacesConfig
     size: Annotated[int, Field(ge=16, le=512)] = 64
+    max_failures: Annotated[float, Field(ge=0, le=1)] = 0.05
     networks: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = ("cnn", "vit")
     repeats: Annotated[int, Field(ge=1)] = 3
     schedule: ScheduleConfig = ScheduleConfig()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.cli.augmenting.config import SIDES, AugmentConfig, SetConfig
-from equipoise.core.errors import DataError, InputError
+from equipoise.audits.kinds import Progress
+from equipoise.cli.augmenting.config import SIDES, AugmentConfig, FacesConfig, SetConfig
+from equipoise.cli.augmenting.decoding import Decoded, Detector, Failed, decoded_once
+from equipoise.core.errors import DataError, InputError, MissingExtraError
 from equipoise.data import Items, ItemSource, load_items
-from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table
+from equipoise.evidence import Decoding, Pictures, pictures_of_table
 from equipoise.mitigate.augmentation import (
     CascadeDetector,
     Faces,
@@ -23,7 +28,7 @@ from equipoise.mitigate.augmentation import (
     regions_of_columns,
 )
 
-Image = NDArray[np.uint8]
+_LISTED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +38,10 @@ class Read:
     Attributes
     ----------
     faces : Faces
+        In the order of the ids.
     inputs : mapping
     counts : mapping
-        Rows, and those left out by reason; failures by group.
+        Rows, and those left out by reason; failures by group, and the first of them.
     notes : tuple of str
     """
 
@@ -45,53 +51,152 @@ class Read:
     notes: tuple[str, ...]
 
 
-def read_set(name: str, given: SetConfig, config: AugmentConfig, base: Path) -> Read:
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """Rows of a table that have all that is needed, in the order of their ids."""
+
+    items: Items
+    rows: NDArray[np.int64]
+    pictures: Pictures
+    labels: NDArray[np.object_]
+    groups: NDArray[np.object_]
+    without: int
+
+    def where(self, failed: Failed) -> str:
+        return f"row {self.rows[failed.place] + 1}, {self.pictures.where(failed.place)}"
+
+
+def read_set(
+    name: str, given: SetConfig, config: AugmentConfig, base: Path, told: Progress | None = None
+) -> Read:
     """Read one of the three sets.
+
+    Its images are decoded once: what is needed of them is kept in the store, by the content of
+    their files.
 
     Raises
     ------
     DataError
-        When its table cannot be used, a box is none, or no image is left.
+        When its table cannot be used, more images fail than `max_failures` allows, or a box is
+        none.
+    ModelError
+        When the detector cannot be used.
     """
-    table = base / given.table if isinstance(given.table, Path) else given.table
+    detector = _detector(config.faces, base)
+    table = _listed(name, given, config, base)
+    kept = base / config.store / "augmentation" / "images" / _name(name, table.items, config, base)
+    decoded, failed = decoded_once(
+        table.pictures, config.size, detector, kept, told, step=f"reading {name} images"
+    )
+    _refuse_too_many(table, failed, config)
+    lost = {one.place for one in failed}
+    used = np.array([place for place in range(len(table.rows)) if place not in lost], np.int64)
+    regions = _regions(decoded, table.items, table.rows[used], config.faces)
+    faces = Faces(
+        decoded.pixels, table.labels[used], table.groups[used],
+        _scaled(regions, decoded.shapes, config.size),
+    )  # fmt: skip
+    by_group = dict(sorted(Counter(str(table.groups[one.place]) for one in failed).items()))
+    counts = {
+        **table.items.counts, "without a label, group or path": table.without,
+        "cannot be used, by group": by_group,
+        "cannot be used": {table.where(one): one.reason for one in failed[:_LISTED]},
+    }  # fmt: skip
+    return Read(faces, table.items.inputs, counts, (*_notes(name, faces, table, failed, by_group),))
+
+
+def _listed(name: str, given: SetConfig, config: AugmentConfig, base: Path) -> _Listed:
+    source = base / given.table if isinstance(given.table, Path) else given.table
     boxes = tuple(config.faces.columns[side] for side in SIDES) if config.faces.columns else ()
     columns = (config.path, config.label, config.group, *boxes)
-    items = load_items(ItemSource(table, config.id, columns), what=f"{name} images")
+    items = load_items(ItemSource(source, config.id, columns), what=f"{name} images")
     label, group = items.columns[config.label], items.columns[config.group]
     paths = items.columns[config.path]
     complete = np.array([None not in row for row in zip(label, group, paths, strict=True)])
     kept = np.flatnonzero(complete)
+    if not len(kept):
+        raise DataError("no row has a label, a group and a path", file=items.name)
     pictures = pictures_of_table(
         items.ids[kept].tolist(), paths[kept].tolist(), root=base / given.root, name=items.name,
         column=config.path,
     )  # fmt: skip
-    decoded = _decoded(items, kept, pictures)
-    lost = Counter(str(group[kept[place]]) for place, one in enumerate(decoded) if one is None)
-    rows = np.array([row for row, one in zip(kept, decoded, strict=True) if one is not None], int)
-    images = [one for one in decoded if one is not None]
-    if not images:
-        raise DataError("no image can be used", file=items.name, fix="see the paths of the images")
-    regions = _regions(images, items, rows, config, base)
-    scaled, boxed = _scaled(images, regions, config.size)
-    faces = Faces(np.stack(scaled), _texts(label[rows]), _texts(group[rows]), boxed)
+    places = {one: row for row, one in zip(kept.tolist(), items.ids[kept].tolist(), strict=True)}
+    rows = np.array([places[one] for one in pictures.ids.tolist()], np.int64)
     without = int((~complete).sum())
-    counts = {
-        **items.counts, "without a label, group or path": without, "not readable": dict(lost)
-    }  # fmt: skip
-    return Read(faces, items.inputs, counts, (*_notes(name, faces, without, lost),))
+    return _Listed(items, rows, pictures, _texts(label[rows]), _texts(group[rows]), without)
 
 
 def _texts(values: NDArray[Any]) -> NDArray[np.object_]:
     return np.array([str(value) for value in values], dtype=object)
 
 
-def _notes(name: str, faces: Faces, without: int, lost: Counter[str]) -> list[str]:
+def _detector(faces: FacesConfig, base: Path) -> Detector | None:
+    if faces.detector is None:
+        return None
+    found = CascadeDetector() if faces.model is None else YuNetDetector(base / faces.model)
+    # A detector that is missing is told before images are read.
+    found([])
+    return found
+
+
+def _name(name: str, items: Items, config: AugmentConfig, base: Path) -> str:
+    """Name the file of decoded images by what decides them beside their content."""
+    faces = config.faces
+    facts: dict[str, Any] = {
+        "size": config.size, "decoding": Decoding().facts, "pillow": _pillow(),
+        "tables": sorted(str(about["sha256"]) for about in items.inputs.values()),
+    }  # fmt: skip
+    if faces.detector is not None:
+        import cv2
+
+        facts |= {"detector": faces.detector, "opencv": cv2.__version__}
+    if faces.model is not None:
+        facts["model"] = sha256((base / faces.model).read_bytes()).hexdigest()
+    return f"{name}-{sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]}.npz"
+
+
+def _pillow() -> str:
+    try:
+        from PIL import __version__
+    except ImportError as error:
+        raise MissingExtraError("pillow", "images") from error
+    return __version__
+
+
+def _refuse_too_many(table: _Listed, failed: Sequence[Failed], config: AugmentConfig) -> None:
+    n = len(table.rows)
+    allowed = math.floor(config.max_failures * n + 1e-9)
+    if len(failed) <= allowed and len(failed) < n:
+        return
+    first = min(failed, key=lambda one: int(table.rows[one.place]))
+    fix = (
+        "see whether the files lie there: paths start from the folder that the configuration gives "
+        "as 'root'"
+        if len(failed) == n
+        else "repair them, take their rows out, or raise max_failures to do without them"
+    )
+    raise DataError(
+        f"{len(failed)} of {n} images cannot be used, and max_failures allows {allowed}; the first "
+        f"is {table.where(first)}: {first.reason}",
+        file=table.items.name,
+        fix=fix,
+    )
+
+
+def _notes(
+    name: str, faces: Faces, table: _Listed, failed: Sequence[Failed], by_group: Mapping[str, int]
+) -> list[str]:
     notes = []
-    if without:
-        notes.append(f"{name}: {without} rows have no label, group or path, and are not used.")
-    if lost:
-        told = ", ".join(f"{group} {many}" for group, many in sorted(lost.items()))
-        notes.append(f"{name}: {sum(lost.values())} images cannot be read ({told}).")
+    if table.without:
+        notes.append(
+            f"{name}: {table.without} rows have no label, group or path, and are not used."
+        )
+    if failed:
+        told = ", ".join(f"{group} {many}" for group, many in by_group.items())
+        notes.append(
+            f"{name}: {len(failed)} of {len(table.rows)} images cannot be used ({told}), such as "
+            f"{table.where(failed[0])}: {failed[0].reason}."
+        )
     missing = faces.regions.missing(faces.groups)
     if any(count for count, _ in missing.values()):
         told = ", ".join(f"{group} {count} of {of}" for group, (count, of) in missing.items())
@@ -99,30 +204,16 @@ def _notes(name: str, faces: Faces, without: int, lost: Counter[str]) -> list[st
     return notes
 
 
-def _decoded(items: Items, kept: NDArray[np.int64], pictures: Pictures) -> list[Image | None]:
-    """Return the images in the order of the table; None where one cannot be read."""
-    places = {name: place for place, name in enumerate(pictures.ids.tolist())}
-    found: list[Image | None] = []
-    for name in items.ids[kept].tolist():
-        try:
-            found.append(decode(pictures.read(places[name])))
-        except (ImageError, OSError):
-            found.append(None)
-    return found
-
-
 def _regions(
-    images: list[Image], items: Items, rows: NDArray[np.int64], config: AugmentConfig, base: Path
+    decoded: Decoded, items: Items, rows: NDArray[np.int64], faces: FacesConfig
 ) -> Regions:
-    if config.faces.columns is not None:
-        ends = {side: _numbers(items, config.faces.columns[side], rows) for side in SIDES}
-        try:
-            return regions_of_columns(ends, [image.shape[:2] for image in images])
-        except InputError as error:
-            raise DataError(str(error), file=items.name) from None
-    if config.faces.model is not None:
-        return YuNetDetector(base / config.faces.model)(images)
-    return CascadeDetector()(images)
+    if faces.columns is None:
+        return Regions(decoded.boxes, np.asarray(decoded.boxes.any(axis=1)))
+    ends = {side: _numbers(items, faces.columns[side], rows) for side in SIDES}
+    try:
+        return regions_of_columns(ends, decoded.shapes.tolist(), rows=(rows + 1).tolist())
+    except InputError as error:
+        raise DataError(str(error), file=items.name) from None
 
 
 def _numbers(items: Items, column: str, rows: NDArray[np.int64]) -> list[float | None]:
@@ -139,19 +230,11 @@ def _numbers(items: Items, column: str, rows: NDArray[np.int64]) -> list[float |
     return found
 
 
-def _scaled(images: list[Image], regions: Regions, size: int) -> tuple[list[Image], Regions]:
-    """Scale images to squares, and boxes with them."""
-    from PIL import Image as Pillow
-
-    made, boxes = [], regions.boxes.copy()
-    found = regions.found.copy()
-    for place, image in enumerate(images):
-        height, width = image.shape[:2]
-        picture = Pillow.fromarray(image).resize((size, size), Pillow.Resampling.BILINEAR)
-        made.append(np.asarray(picture))
-        share = size / np.array([width, height, width, height])
-        boxes[place] = np.clip(np.rint(boxes[place] * share), 0, size)
-        # A face of less than two pixels is none at this size.
-        found[place] &= bool((boxes[place, 2:] - boxes[place, :2]).min() >= 2)
+def _scaled(regions: Regions, shapes: NDArray[np.int64], size: int) -> Regions:
+    """Scale boxes as their images were."""
+    share = size / np.tile(shapes[:, ::-1], (1, 2))
+    boxes = np.clip(np.rint(regions.boxes * share), 0, size).astype(np.int64)
+    # A face of less than two pixels is none at this size.
+    found = regions.found & ((boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= 2)
     boxes[~found] = 0
-    return made, Regions(boxes, found)
+    return Regions(boxes, found)

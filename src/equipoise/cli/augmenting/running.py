@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from equipoise import __version__
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.audits.provenance import machine, versions
 from equipoise.cli.augmenting.config import AugmentConfig
 from equipoise.cli.augmenting.reading import read_set
+from equipoise.core.errors import MissingExtraError
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.mitigate.augmentation import Faces, Regions, Schedule, augmentation_experiment
 from equipoise.mitigate.augmentation.experiment import Experiment
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
+from equipoise.mitigate.augmentation.networks import check_networks
 from equipoise.stats.resampling import Bootstrap
 
 _NOTES = (
@@ -30,23 +33,43 @@ _NOTES = (
 _BIASED, _EVEN = (0.01, 0.01, 0.99, 0.99), (0.5, 0.5, 0.5, 0.5)
 
 
-def run_configured(config: AugmentConfig, base: Path, progress: Progress | None) -> AuditResult:
-    """Run the experiment that a configuration describes."""
+def run_configured(
+    config: AugmentConfig,
+    base: Path,
+    progress: Progress | None,
+    tell: Callable[[str], None] | None = None,
+) -> AuditResult:
+    """Run the experiment that a configuration describes.
+
+    Parameters
+    ----------
+    config : AugmentConfig
+    base : Path
+        What relative paths are relative to.
+    progress : callable, optional
+    tell : callable, optional
+        Told what is wrong with the images, before anything is trained.
+    """
     began = perf_counter()
+    check_networks(config.networks, config.size)
     given = config.images
     sets = {
-        name: read_set(name, one, config, base)
+        name: read_set(name, one, config, base, progress)
         for name, one in (
             ("biased", given.biased), ("balanced", given.balanced), ("test", given.test),
         )
     }  # fmt: skip
+    if tell is not None:
+        for text in (note for one in sets.values() for note in one.notes):
+            tell(text)
+    states = _key(sets["biased"].faces, sets["balanced"].faces, config.seed)
     resolved = config.model_dump(mode="json")
     inputs = {key: about for one in sets.values() for key, about in one.inputs.items()}
     done = augmentation_experiment(
         sets["biased"].faces,
         sets["balanced"].faces,
         sets["test"].faces,
-        base / config.store / "augmentation" / _key(resolved, inputs),
+        base / config.store / "augmentation" / states,
         networks=config.networks,
         repeats=config.repeats,
         schedule=config.schedule.schedule,
@@ -61,12 +84,18 @@ def run_configured(config: AugmentConfig, base: Path, progress: Progress | None)
     return _result(done, manifest, config.threshold, config.alpha, config.replicates)
 
 
-def _key(resolved: Mapping[str, Any], inputs: Mapping[str, Mapping[str, Any]]) -> str:
-    """Name the folder of the states by what decides them; the networks and repeats do not."""
-    apart = ("networks", "repeats", "schedules", "schedule", "threshold", "alpha", "replicates")
-    facts = {name: value for name, value in resolved.items() if name not in apart}
-    digests = sorted(str(about["sha256"]) for about in inputs.values())
-    return sha256(json.dumps([facts, digests], sort_keys=True).encode()).hexdigest()[:16]
+def _key(biased: Faces, balanced: Faces, seed: int) -> str:
+    """Name the folder of the states by what is trained on, and by what trains."""
+    try:
+        from torch import __version__ as torch_version
+    except ImportError as error:
+        raise MissingExtraError("torch", "hf") from error
+    digest = sha256(json.dumps([seed, __version__, str(torch_version)]).encode())
+    for faces in (biased, balanced):
+        digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
+        for values in (np.asarray(faces.images), faces.regions.boxes, faces.regions.found):
+            digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()[:16]
 
 
 def run_drawn(
@@ -87,7 +116,7 @@ def run_drawn(
         biased,
         balanced,
         test,
-        folder,
+        folder / _key(biased, balanced, seed),
         networks=networks,
         repeats=repeats,
         schedule=Schedule(epochs=8, learning_rate=2e-3),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
+from equipoise.cli.terminal import Steps, json_option, note, say, say_json, say_table
 
 if TYPE_CHECKING:
     from equipoise.core import AuditResult
@@ -72,7 +72,7 @@ def command(
     with new_run(target, overwrite=overwrite or (out is None and config is None)) as folder:
         with Steps() as progress:
             if config is None:
-                kept = target.with_name(f"{target.name}-trained") / f"{images}"
+                kept = target.with_name(f"{target.name}-trained")
                 result = run_drawn(
                     kept, images=images, repeats=repeats, networks=_names(networks), seed=0,
                     progress=progress,
@@ -92,7 +92,7 @@ def _configured(config: Path, progress: Steps) -> AuditResult:
     from equipoise.cli.augmenting.config import load_augment_config
     from equipoise.cli.augmenting.running import run_configured
 
-    return run_configured(load_augment_config(config), config.parent, progress)
+    return run_configured(load_augment_config(config), config.parent, progress, note)
 
 
 def _names(given: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
 from equipoise.mitigate.augmentation.datasets import Faces, MixedFaces, NoisyFaces, PlainFaces
 from equipoise.mitigate.augmentation.mixing import cover_region
+from equipoise.mitigate.augmentation.networks import check_networks
 from equipoise.mitigate.augmentation.training import Job, Said, Schedule, say, train
 from equipoise.stats.resampling import Bootstrap, Resampling
 
@@ -114,6 +116,7 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     Mandal 2024, chapter 10.
     """
     classes, groups = _checked(biased, balanced, test, networks, repeats)
+    check_networks(networks, np.asarray(test.images[0]).shape[0])
     places = {name: place for place, name in enumerate(classes)}
     truth = np.array([places[str(label)] for label in test.labels], dtype=np.int64)
     covered = _covered(test)
@@ -128,8 +131,7 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
                 progress("training", number * repeats + run, len(todo) * repeats)
             data = _arm(arm, biased, balanced, seed + run)
             job = Job(name, classes, seed + run, plan)
-            state = folder / f"{name.replace(':', '-')}-{arm.replace(' ', '-')}-{run}.pt"
-            module = train(job, data, state)
+            module = train(job, data, folder / _state(job, arm, run))
             whole = say(module, [*test.images])
             runs.append(whole.codes)
             if run == 0:
@@ -177,6 +179,12 @@ def _arm(arm: str, biased: Faces, balanced: Faces, seed: int) -> PlainFaces:
     if arm == "uniform noise":
         return NoisyFaces(biased, seed=seed)
     return PlainFaces(balanced if arm == "balanced" else biased)
+
+
+def _state(job: Job, arm: str, run: int) -> str:
+    """Name the file of a training's state: another schedule has another, and begins anew."""
+    words = "-".join((job.name, arm, str(run))).replace(":", "-").replace(" ", "-")
+    return f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"
 
 
 def _covered(test: Faces) -> list[NDArray[np.uint8]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 
 SMALL = ("cnn", "vit")
-_PATCH, _WIDTH, _DEPTH, _HEADS = 5, 64, 3, 4
+_WIDTH, _DEPTH, _HEADS = 64, 3, 4
+_ACROSS, _PATCH = 8, 5
+"""Patches of a ViT beside one another, and their side where these do not divide an image."""
 
 
 def network(name: str, classes: int, size: int, *, seed: int) -> Any:
@@ -48,12 +51,26 @@ def network(name: str, classes: int, size: int, *, seed: int) -> Any:
         torch.set_rng_state(before)
 
 
+def check_networks(names: Sequence[str], size: int) -> None:
+    """Make each network once, so that one that cannot be is told before another is trained.
+
+    Raises
+    ------
+    MissingExtraError, InputError, ModelError
+        As `network`.
+    """
+    for name in names:
+        network(name, 2, size, seed=0)
+
+
 def _built(name: str, classes: int, size: int) -> Any:
     if name == "cnn":
         return _cnn(classes)
     if name == "vit":
-        if size % _PATCH:
-            raise ModelError(f"vit: images of {size} pixels; expected a multiple of {_PATCH}")
+        if size % _ACROSS and size % _PATCH:
+            raise ModelError(
+                f"vit: images of {size} pixels; expected a multiple of {_ACROSS} or of {_PATCH}"
+            )
         return _vit(classes, size)
     library, _, rest = name.partition(":")
     if library == "torchvision" and rest:
@@ -86,7 +103,7 @@ def _vit(classes: int, size: int) -> Any:
         num_attention_heads=_HEADS,
         intermediate_size=2 * _WIDTH,
         image_size=size,
-        patch_size=_PATCH,
+        patch_size=_PATCH if size % _ACROSS else size // _ACROSS,
         num_labels=classes,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,

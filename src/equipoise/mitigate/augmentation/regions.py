@@ -71,7 +71,10 @@ class Regions:
 
 
 def regions_of_columns(
-    columns: Mapping[str, Sequence[float | None]], sizes: Sequence[tuple[int, int]]
+    columns: Mapping[str, Sequence[float | None]],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    rows: Sequence[int] | None = None,
 ) -> Regions:
     """Take faces from the columns of a table.
 
@@ -82,6 +85,8 @@ def regions_of_columns(
         where an image has no face.
     sizes : sequence of (int, int)
         Height and width of each image; what reaches beyond is cut.
+    rows : sequence of int, optional
+        Row of each image in its table, for messages; 1 to n unless given.
 
     Raises
     ------
@@ -97,11 +102,14 @@ def regions_of_columns(
     ).T
     if len(ends) != len(sizes):
         raise InputError(f"{len(ends)} boxes for {len(sizes)} images; expected one for each")
+    numbers = range(1, len(ends) + 1) if rows is None else rows
     known = ~np.isnan(ends)
     found = known.all(axis=1)
     partly = np.flatnonzero(known.any(axis=1) & ~found)
     if len(partly):
-        raise InputError(f"row {partly[0] + 1}: a box with some of its ends only; expected four")
+        raise InputError(
+            f"row {numbers[partly[0]]}: a box with some of its ends only; expected four"
+        )
     boxes = np.zeros((len(ends), 4), dtype=np.int64)
     boxes[found] = np.rint(ends[found]).astype(np.int64)
     limits = np.array([(width, height, width, height) for height, width in sizes], dtype=np.int64)
@@ -110,7 +118,7 @@ def regions_of_columns(
     if len(empty):
         box = [columns[side][int(empty[0])] for side in _SIDES]
         raise InputError(
-            f"row {empty[0] + 1}: the box {box} holds fewer than 2 × 2 pixels of its image; "
+            f"row {numbers[empty[0]]}: the box {box} holds fewer than 2 × 2 pixels of its image; "
             "expected left < right and top < bottom within the image"
         )
     return Regions(boxes, found)

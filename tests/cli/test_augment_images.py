@@ -1,0 +1,268 @@
+"""Images of `equipoise augment`: decoded once; what cannot be used is told before training."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from equipoise.cli.augmenting import decoding, running
+from equipoise.cli.augmenting.config import AugmentConfig, load_augment_config
+from equipoise.cli.augmenting.reading import Read, read_set
+from equipoise.core.errors import DataError, ModelError
+from equipoise.mitigate.augmentation import Regions
+from equipoise.planted.faces import draw_faces
+
+Command = Callable[..., tuple[int, str, str]]
+
+CONFIG = """
+images:
+  biased: {table: biased.csv, root: photos}
+  balanced: {table: balanced.csv, root: photos}
+  test: {table: test.csv, root: photos}
+path: file
+label: tool
+group: hair
+faces: {columns: {left: left, top: top, right: right, bottom: bottom}}
+size: 40
+networks: [cnn]
+repeats: 1
+schedule: {epochs: 1, batch: 16}
+replicates: 100
+"""
+SHARES = {"biased": (0.0, 0.25, 1.0, 1.0), "balanced": (0.5,) * 4, "test": (0.5,) * 4}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "photos").mkdir()
+    for seed, (name, shares) in enumerate(SHARES.items()):
+        drawn = draw_faces(32, long_hair=shares, seed=seed)
+        rows = []
+        for place, image in enumerate(drawn.images):
+            file = f"{name}-{place:02d}.png"
+            picture = Image.fromarray(np.asarray(image)).resize((80, 60))
+            picture.save(tmp_path / "photos" / file)
+            left, top, right, bottom = drawn.boxes[place].tolist()
+            box = [2 * left, 1.5 * top, 2 * right, 1.5 * bottom]
+            rows.append([f"i{place:02d}", file, drawn.labels[place], drawn.groups[place], *box])
+        write(tmp_path / f"{name}.csv", rows)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def write(path: Path, rows: Sequence[Sequence[Any]]) -> None:
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["image_id", "file", "tool", "hair", "left", "top", "right", "bottom"])
+        table.writerows(rows)
+
+
+def configured(project: Path) -> AugmentConfig:
+    return load_augment_config(project / "config.yaml")
+
+
+def read(project: Path, name: str = "biased") -> Read:
+    config = configured(project)
+    return read_set(name, getattr(config.images, name), config, project)
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return what is decoded, as it is."""
+    seen: list[bytes] = []
+    own = decoding.decode
+
+    def decode(data: bytes) -> Any:
+        seen.append(data)
+        return own(data)
+
+    monkeypatch.setattr(decoding, "decode", decode)
+    return seen
+
+
+def same(one: Read, other: Read) -> bool:
+    first, second = one.faces, other.faces
+    return all(
+        np.array_equal(a, b)
+        for a, b in (
+            (first.images, second.images), (first.labels, second.labels),
+            (first.groups, second.groups), (first.regions.boxes, second.regions.boxes),
+            (first.regions.found, second.regions.found),
+        )
+    )  # fmt: skip
+
+
+def test_an_image_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
+    first = read(project)
+    assert len(decoded) == 32
+    assert same(first, read(project))
+    assert len(decoded) == 32
+    # Another file under the same name is another image.
+    Image.new("RGB", (20, 20), "red").save(project / "photos" / "biased-07.png")
+    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    changed = read(project)
+    assert len(decoded) == 33
+    assert changed.faces.images[7].tolist() == [[[255, 0, 0]] * 40] * 40
+    others = [place for place in range(32) if place != 7]
+    np.testing.assert_array_equal(changed.faces.images[others], first.faces.images[others])
+    # Rows in another order are the same set; their table is another file.
+    write(project / "biased.csv", table[::-1])
+    assert same(changed, read(project))
+
+
+def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
+    found = read(project).faces
+    drawn = draw_faces(32, long_hair=SHARES["biased"], seed=0)
+    np.testing.assert_array_equal(found.regions.boxes, drawn.boxes)
+    with Image.open(project / "photos" / "biased-03.png") as picture:
+        own = np.asarray(picture.resize((40, 40), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(found.images[3], own)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", None])
+def test_a_damaged_store_is_as_none(
+    project: Path, decoded: list[bytes], content: bytes | None
+) -> None:
+    first = read(project)
+    (kept,) = (project / "evidence" / "augmentation" / "images").iterdir()
+    if content is None:
+        np.savez(kept, digests=np.zeros((1, 32), np.uint8), pixels=np.zeros(3),
+                 shapes=np.zeros(3), boxes=np.zeros(3))  # fmt: skip
+    else:
+        kept.write_bytes(content)
+    assert same(first, read(project))
+    assert len(decoded) == 64
+
+
+def test_faces_are_sought_in_new_images_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def detector(images: Sequence[Any]) -> Regions:
+        asked.append(len(images))
+        boxes = np.tile(np.array([8, 6, 40, 54]), (len(images), 1))
+        found = np.array([image.shape == (60, 80, 3) for image in images], bool)
+        return Regions(boxes * found[:, None], found)
+
+    monkeypatch.setattr("equipoise.cli.augmenting.reading.CascadeDetector", lambda: detector)
+    before, _, after = CONFIG.partition("faces: {columns")
+    rest = after.partition("\n")[2]
+    (project / "config.yaml").write_text(f"{before}faces: {{detector: cascade}}\n{rest}")
+    Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
+    first = read(project)
+    assert first.faces.regions.boxes[0].tolist() == [4, 4, 20, 36]
+    assert first.faces.regions.found.tolist() == [True, False, *[True] * 30]
+    assert same(first, read(project))
+    assert asked == [0, 32, 0]  # with none, whether the detector can be used
+
+
+def test_a_detector_without_its_file_is_told_before_images_are_read(
+    project: Path, decoded: list[bytes]
+) -> None:
+    before, _, after = CONFIG.partition("faces: {columns")
+    rest = after.partition("\n")[2]
+    faces = "faces: {detector: yunet, model: yunet.onnx}"
+    (project / "config.yaml").write_text(f"{before}{faces}\n{rest}")
+    with pytest.raises(ModelError, match=r"yunet.onnx: no such file; expected the ONNX file of"):
+        read(project)
+    assert not decoded
+
+
+def test_few_failures_are_counted_and_told_before_training(
+    project: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "photos" / "biased-05.png").write_bytes(b"no picture")
+
+    def trained(*_: Any, **__: Any) -> Any:
+        raise DataError("training began")
+
+    monkeypatch.setattr(running, "augmentation_experiment", trained)
+    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert code == 2
+    told, ended = err.splitlines()
+    assert told == (
+        f"biased: 1 of 32 images cannot be used (long hair 1), such as row 6, "
+        f"{project / 'photos' / 'biased-05.png'}: it is no picture of a known format (JPEG, MPO, "
+        "PNG, GIF, WEBP, BMP, DIB, TIFF, PPM, JPEG2000, AVIF)."
+    )
+    assert ended.startswith("error: training began")
+    counts = read(project).counts
+    assert counts["cannot be used, by group"] == {"long hair": 1}
+    (where,) = counts["cannot be used"]
+    assert where == f"row 6, {project / 'photos' / 'biased-05.png'}"
+
+
+def test_many_failures_end_it_before_training(
+    project: Path, command: Command, decoded: list[bytes]
+) -> None:
+    (project / "photos" / "test-09.png").write_bytes(b"")
+    (project / "photos" / "test-02.png").unlink()
+    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, _, err = command(*call)
+    assert (code, err) == (
+        2,
+        f"error: {project / 'test.csv'}: 2 of 32 images cannot be used, and max_failures allows 1; "
+        f"the first is row 3, {project / 'photos' / 'test-02.png'}: No such file or directory. "
+        "To do: repair them, take their rows out, or raise max_failures to do without them.\n",
+    )
+    assert not (project / "run").exists()
+    assert not [*(project / "evidence").rglob("*.pt")]
+    # What was decoded on the way is not decoded again.
+    before = len(decoded)
+    (project / "config.yaml").write_text(f"{CONFIG}\nmax_failures: 0.1\n")
+    assert command(*call)[0] == 0
+    assert decoded[before:] == [b""]
+
+
+def test_a_root_without_the_files_is_told(project: Path) -> None:
+    (project / "config.yaml").write_text(CONFIG.replace("root: photos", "root: photographs"))
+    with pytest.raises(DataError, match=r"32 of 32 images cannot be used.*as 'root'\.?$"):
+        read(project)
+    (project / "config.yaml").write_text(
+        CONFIG.replace("root: photos", "root: photographs") + "max_failures: 1.0\n"
+    )
+    with pytest.raises(DataError, match="32 of 32 images cannot be used, and max_failures allows"):
+        read(project)
+
+
+def test_the_row_of_a_box_is_that_of_the_table(project: Path) -> None:
+    (project / "photos" / "biased-02.png").unlink()
+    rows = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    rows[20][4:] = ["1", "1", "1", "1"]
+    rows[4][3] = ""
+    write(project / "biased.csv", rows)
+    with pytest.raises(DataError, match=r"biased.csv: row 21: the box .* holds fewer than 2 × 2"):
+        read(project)
+
+
+def test_states_are_of_the_images_and_the_schedule(project: Path, command: Command) -> None:
+    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"), "--overwrite")
+    assert command(*call)[0] == 0
+    states = {*(project / "evidence").rglob("*.pt")}
+    assert len(states) == 4
+    Image.new("RGB", (20, 20), "red").save(project / "photos" / "biased-07.png")
+    assert command(*call)[0] == 0  # the box of row 8 is cut, and holds enough
+    more = {*(project / "evidence").rglob("*.pt")}
+    assert len(more) == 8
+    (project / "config.yaml").write_text(CONFIG.replace("epochs: 1", "epochs: 2"))
+    assert command(*call)[0] == 0
+    assert len({*(project / "evidence").rglob("*.pt")}) == 12
+
+
+def test_a_network_that_cannot_take_the_size_is_told_before_images_are_read(
+    project: Path, command: Command, decoded: list[bytes]
+) -> None:
+    changed = CONFIG.replace("size: 40", "size: 41").replace("[cnn]", "[cnn, vit]")
+    (project / "config.yaml").write_text(changed)
+    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert (code, err) == (
+        2, "error: vit: images of 41 pixels; expected a multiple of 8 or of 5\n"
+    )  # fmt: skip
+    assert not decoded
