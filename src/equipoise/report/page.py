@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import models_of
 from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
-from equipoise.report.comparison import compares, models_of
+from equipoise.report.comparison import compares
 from equipoise.report.text import listed, visible
 from equipoise.report.voices import voices
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
-from equipoise.report.comparison import compares, models_of, over_subjects
+from equipoise.report.comparison import compares, over_subjects
 from equipoise.report.sections.tables import distinct, panels, rows
 from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import voice
@@ -24,11 +25,6 @@ def asked(result: AuditResult) -> Section:
     if sizes:
         blocks.append(Fold(f"Sizes of {plural(len(sizes), 'group')}", (_sizes_table(sizes),)))
     return Section("asked", "What was asked, and of what data", tuple(blocks))
-
-
-def groups_of(result: AuditResult) -> list[str]:
-    """Return the group attributes in order of first appearance in the findings."""
-    return list(dict.fromkeys(f.groups for f in result.findings if f.groups))
 
 
 def _data(result: AuditResult) -> Mapping[str, Any]:
@@ -48,8 +44,7 @@ def _question(result: AuditResult) -> str:
     if compares(result):
         return _question_between(models, groups, target)
     task = f" when the answer asked for is {target}" if target else ""
-    verb = "Does" if len(models) == 1 else "Do"
-    return f"{verb} {listed(models)} treat images of different {listed(groups)} alike{task}?"
+    return f"{doing('Do', models)} treat images of different {listed(groups)} alike{task}?"
 
 
 def _question_between(models: Sequence[str], groups: Sequence[str], target: object) -> str:

@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
     regions = list(dict.fromkeys(finding.subject for finding in result.findings))
-    verb = "Does" if len(models) == 1 else "Do"
     return (
-        f"{verb} {listed(models)} look as much at the {listed(regions)} in images of every group "
-        f"of {listed(groups)}?"
+        f"{doing('Do', models_of(result))} look as much at the {listed(regions)} in images of "
+        f"every group of {listed(groups_of(result))}?"
     )
 
 

@@ -7,18 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings if finding.groups))
-    verb = "Does" if len(models) == 1 else "Do"
     return (
-        f"{verb} {listed(models)} answer as often, and with the same words, whatever the "
-        f"{listed(groups)}?"
+        f"{doing('Do', models_of(result))} answer as often, and with the same words, whatever the "
+        f"{listed(groups_of(result))}?"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed
 from equipoise.report.voices import Voice
@@ -106,18 +107,16 @@ _MODALITIES = (
 
 
 def _question(result: AuditResult) -> str:
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    verb = "Does" if len(models) == 1 else "Do"
+    asking = doing("Do", models_of(result))
     asked = _measures(result)
     pairs = {tuple(one["attributes"]) for one in asked if one["metric"] not in _OF_IMAGES}
     if pairs:
         sides = " or of ".join(f"{first} and {second}" for first, second in sorted(pairs))
         return (
-            f"{verb} {listed(models)} place what people do and words for it closer to one of "
-            f"{sides} than to the other?"
+            f"{asking} place what people do and words for it closer to one of {sides} than to the "
+            "other?"
         )
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
-    return f"{verb} {listed(models)} place images of different {listed(groups)} alike to words?"
+    return f"{asking} place images of different {listed(groups_of(result))} alike to words?"
 
 
 def _measures(result: AuditResult) -> list[Mapping[str, Any]]:

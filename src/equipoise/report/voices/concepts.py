@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import Voice
@@ -21,12 +22,9 @@ _NAMES = {
 
 
 def _question(result: AuditResult) -> str:
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
-    verb = "Does" if len(models) == 1 else "Do"
     asked = (
-        f"{verb} {listed(models)} recognise {plural(len(_concepts(result)), 'concept')} equally "
-        f"well in images of different {listed(groups)}"
+        f"{doing('Do', models_of(result))} recognise {plural(len(_concepts(result)), 'concept')} "
+        f"equally well in images of different {listed(groups_of(result))}"
     )
     versions = len(_rows(result, "versions")) - 1
     return (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice, retrieval
@@ -14,12 +15,9 @@ from equipoise.report.voices import Voice, retrieval
 
 def _question(result: AuditResult) -> str:
     crossed = sorted({f.groups for f in result.findings}, key=lambda one: -one.count(" × "))
-    # What people say of images is of no model.
-    models = list(dict.fromkeys(f.model for f in result.findings if f.model))
-    verb = "does" if len(models) == 1 else "do"
     return (
-        f"Among images that differ in {crossed[0]} alone, whom {verb} {listed(models)} show first "
-        "for a prompt that names no attribute?"
+        f"Among images that differ in {crossed[0]} alone, whom {doing('do', models_of(result))} "
+        "show first for a prompt that names no attribute?"
     )
 
 

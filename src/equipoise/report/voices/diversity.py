@@ -6,14 +6,15 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import groups_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
-    return f"Are image sets that differ in {listed(groups)} equally diverse, and do they lie apart?"
+    groups = listed(groups_of(result))
+    return f"Are image sets that differ in {groups} equally diverse, and do they lie apart?"
 
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:

@@ -17,6 +17,8 @@ def _question(result: AuditResult) -> str:
     groups = dict.fromkeys(
         finding.groups for finding in result.findings if finding.metric == "rejection_gap"
     )
+    if not groups:
+        return "How many of the generated sets are kept?"
     return (
         f"Do filters of generated sets reject images of groups of {listed([*groups])} equally "
         "often?"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, models_of
 from equipoise.report.blocks import Section
-from equipoise.report.text import listed
 from equipoise.report.voices import Voice
 
 _NAMES = {
@@ -25,11 +25,9 @@ def name_of_measure(measure: str) -> str:
 
 
 def _question(result: AuditResult) -> str:
-    recipes = list(dict.fromkeys(finding.model for finding in result.findings))
-    verb = "Does" if len(recipes) == 1 else "Do"
     return (
-        f"{verb} {listed(recipes)} lower the disparities of subjects not learned from, and at what "
-        "price?"
+        f"{doing('Do', models_of(result))} lower the disparities of subjects not learned from, and "
+        "at what price?"
     )
 
 

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, source
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    verb = "does" if len(models) == 1 else "do"
-    return f"Of images that differ in {listed(groups)}, whom {verb} {listed(models)} show first?"
+    groups, asking = listed(groups_of(result)), doing("do", models_of(result))
+    return f"Of images that differ in {groups}, whom {asking} show first?"
 
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:

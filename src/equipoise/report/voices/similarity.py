@@ -6,18 +6,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, number, source
 from equipoise.report.voices import Voice
 
 
 def _question(result: AuditResult) -> str:
-    groups = list(dict.fromkeys(finding.groups for finding in result.findings))
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    verb = "Does" if len(models) == 1 else "Do"
     return (
-        f"{verb} {listed(models)} find images that differ in {listed(groups)} equally similar to "
-        "a concept?"
+        f"{doing('Do', models_of(result))} find images that differ in {listed(groups_of(result))} "
+        "equally similar to a concept?"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from equipoise.core import AuditResult
+from equipoise.report.asking import groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed
 from equipoise.report.voices import Voice
@@ -35,35 +36,26 @@ _FRAMES = {
     ),
 }
 _TAKEN = ("diffusion_bias", "bias_amplification", "xmcas", "association_score", "score_summary")
+_AGAINST = " against "
+_STATES = {"image": "made"}
 
 
 def _question(result: AuditResult) -> str:
-    models = list(dict.fromkeys(finding.model for finding in result.findings))
-    verb = "Does" if len(models) == 1 else "Do"
-    pairs = [one for one in _groups(result) if " against " in one]
-    asked = [one for one in _groups(result) if " against " not in one]
-    if asked:
-        lean = f", and lean to none of {listed(pairs)}" if pairs else ""
-        return (
-            f"{verb} images that {listed(models)} made of neutral prompts show all alike in "
-            f"{listed(asked)}{lean}?"
-        )
-    return f"{verb} images that {listed(models)} made of neutral prompts lean to {listed(pairs)}?"
-
-
-def _groups(result: AuditResult) -> list[str]:
-    return list(dict.fromkeys(finding.groups for finding in result.findings))
+    painters = listed(models_of(result))
+    pairs = [one for one in groups_of(result) if _AGAINST in one]
+    shown = [one for one in groups_of(result) if _AGAINST not in one]
+    asked = [f"show groups of {listed(shown)} equally often"] if shown else []
+    if pairs:
+        sides = [f"to {one.replace(_AGAINST, ' as to ')}" for one in pairs]
+        asked.append(f"lean as much {listed(sides)}")
+    return f"Do images that {painters} made of neutral prompts {', and '.join(asked)}?"
 
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     resolved, counts = result.manifest.resolved, result.manifest.counts
     made = resolved.get("generators", {})
     states = {name: counts.get(name, {}) for name in (made if isinstance(made, Mapping) else ())}
-    images = "; ".join(
-        f"{name}: {', '.join(f'{count(n)} {state}' for state, n in sorted(one.items()))}"
-        for name, one in states.items()
-        if one
-    )
+    images = "; ".join(f"{name}: {_became(one)}" for name, one in states.items() if one)
     models = resolved.get("models", {})
     looked = listed([*models]) if isinstance(models, Mapping) else ""
     labelled = [
@@ -76,6 +68,10 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Looked at by", looked),
         ("Corrected by labelled images", listed(labelled)),
     )
+
+
+def _became(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{count(n)} {_STATES.get(one, one)}" for one, n in sorted(states.items()))
 
 
 def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
