@@ -12,7 +12,6 @@ from PIL import Image
 from equipoise.cli.app import run as command
 from equipoise.cli.mitigating import load_config
 from equipoise.core.errors import ConfigError, DataError, RunError
-from equipoise.mitigate import running
 from equipoise.mitigate.loading import load
 from equipoise.models import load_model
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -171,13 +170,6 @@ def test_tables_that_do_not_fit(project: Path, name: str, change: Any, message: 
     changed(project, name, change)
     with pytest.raises(DataError, match=message):
         load(load_config(project / "c.yaml"), base=project)
-
-
-def test_an_image_that_is_none_is_named(project: Path) -> None:
-    (project / "broken.png").write_bytes(b"no image")
-    changed(project, "sets.csv", first(path=str(project / "broken.png")))
-    with pytest.raises(DataError, match=r"broken.png: an image cannot be decoded: .* To do: repa"):
-        running.run(load_config(project / "c.yaml"), base=project)
 
 
 def test_what_lies_in_the_output_stays(project: Path) -> None:

@@ -14,7 +14,7 @@ from equipoise.data import read_table
 from equipoise.evidence import prompts
 from equipoise.mitigate.config import Config, SetsConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
-from equipoise.mitigate.pictures import listed
+from equipoise.mitigate.pictures import Decoded, listed
 from equipoise.mitigate.recipe import refuse_occupied
 from equipoise.mitigate.record import RECORD
 from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
@@ -36,6 +36,8 @@ class Loaded:
     pairs : Pairs or None
     test : Test
         All data sets that the price is measured on; `images` of all subjects.
+    tables : tuple of Decoded
+        The images of every table, for `check_images`.
     inputs, counts : mapping
         For the manifest.
     """
@@ -45,6 +47,7 @@ class Loaded:
     split: Split
     pairs: Pairs | None
     test: Test
+    tables: tuple[Decoded, ...] = ()
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -89,7 +92,9 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         "pairs": 0 if pairs is None else len(pairs),
     }
     test = Test(images, texts, zero_shot, tuple(retrieval))
-    return Loaded(images, texts, split, pairs, test, inputs, counts)
+    shown = (images, *zero_shot, *retrieval, *(() if pairs is None else (pairs,)))
+    tables = tuple(one.images for one in shown)
+    return Loaded(images, texts, split, pairs, test, tables, inputs, counts)
 
 
 def _sets(config: SetsConfig, base: Path, inputs: dict[str, Any]) -> ImageSets:

@@ -1,20 +1,27 @@
-"""Images of tables, read and decoded when they are asked for."""
+"""Images of tables: all checked once, then read and decoded when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core.errors import DataError
 from equipoise.data import Items, ItemSource, load_items
-from equipoise.evidence import ImageError, Pictures, decode, pictures_of_table
+from equipoise.evidence import Decoding, ImageError, Pictures, decode, pictures_of_table
+from equipoise.evidence.decoding import pixels, quiet
 
 if TYPE_CHECKING:
     from equipoise.mitigate.config import ImagesConfig
+    from equipoise.mitigate.recipe import Progress
+
+_LISTED, _AT_ONCE = 5, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +31,15 @@ class Decoded:
     Attributes
     ----------
     pictures : Pictures
+    rows : ndarray of int64, shape (n,)
+        Row of each in its table, from 1.
+    column : str
+        Of the paths.
     """
 
     pictures: Pictures
+    rows: npt.NDArray[np.int64]
+    column: str
 
     def __len__(self) -> int:
         return len(self.pictures)
@@ -37,11 +50,7 @@ class Decoded:
         try:
             return decode(self.content(place))
         except ImageError as error:
-            raise DataError(
-                f"an image cannot be decoded: {error}",
-                file=self.pictures.where(place),
-                fix="repair it, or take its row out of the table",
-            ) from error
+            raise self.refused(place, f"cannot be decoded: {error.reason}") from error
 
     def content(self, place: int) -> bytes:
         """Return the bytes of an image's file.
@@ -54,11 +63,80 @@ class Decoded:
         try:
             return self.pictures.read(place)
         except OSError as error:
-            raise DataError(
-                f"an image cannot be read: {error.strerror or error}",
-                file=self.pictures.where(place),
-                fix="put it there, or take its row out of the table",
-            ) from error
+            raise self.refused(place, f"cannot be read: {_trouble(error)}") from error
+
+    def refused(self, place: int, why: str) -> DataError:
+        """Return the error that names an image and its row."""
+        return DataError(
+            f"the image {self.pictures.where(place)} {why}",
+            file=self.pictures.name,
+            column=self.column,
+            row=int(self.rows[place]),
+            fix="repair it, or take its row out of the table",
+        )
+
+
+def check_images(tables: Sequence[Decoded], progress: Progress | None = None) -> None:
+    """Read and decode every image once, a file of several tables once for all of them.
+
+    Parameters
+    ----------
+    tables : sequence of Decoded
+    progress : callable, optional
+
+    Raises
+    ------
+    DataError
+        When one cannot be read or decoded. It names the first row of the first such table, and
+        says how many more there are.
+    """
+    files = {
+        table.pictures.where(place): (table.pictures, place)
+        for table in tables
+        for place in range(len(table))
+    }
+    names, why = [*files], dict[str, str]()
+    # Filters of warnings belong to the whole process; Pillow decodes without Python's lock.
+    with quiet(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for start in range(0, len(names), _AT_ONCE):
+            if progress is not None:
+                progress("checking images", start, len(names))
+            some = names[start : start + _AT_ONCE]
+            for name, reason in zip(
+                some, pool.map(_wrong, map(files.__getitem__, some)), strict=True
+            ):
+                if reason is not None:
+                    why[name] = reason
+    for table in tables:
+        _refuse(table, why)
+
+
+def _wrong(picture: tuple[Pictures, int]) -> str | None:
+    pictures, place = picture
+    try:
+        pixels(pictures.read(place), Decoding())
+    except OSError as error:
+        return f"cannot be read: {_trouble(error)}"
+    except ImageError as error:
+        return f"cannot be decoded: {error.reason}"
+    return None
+
+
+def _trouble(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _refuse(table: Decoded, why: Mapping[str, str]) -> None:
+    lost = [place for place in range(len(table)) if table.pictures.where(place) in why]
+    if not lost:
+        return
+    lost.sort(key=lambda place: int(table.rows[place]))
+    told = why[table.pictures.where(lost[0])]
+    if len(lost) > 1:
+        rows = ", ".join(str(table.rows[place]) for place in lost[1 : 1 + _LISTED])
+        rest = f"{rows}, …" if len(lost) > 1 + _LISTED else rows
+        told = f"{told}; so it is with {len(lost) - 1} more of {len(table)} images (rows {rest})"
+    raise table.refused(lost[0], told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +196,8 @@ def listed(config: ImagesConfig, columns: Sequence[str], base: Path, *, what: st
         name=items.name,
         column=config.path,
     )
-    return Listed(Decoded(pictures), {name: items.columns[name][order] for name in columns}, items)
+    images = Decoded(pictures, order.astype(np.int64) + 1, config.path)
+    return Listed(images, {name: items.columns[name][order] for name in columns}, items)
 
 
 def _missing(value: str | None) -> bool:

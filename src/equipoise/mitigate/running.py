@@ -13,6 +13,7 @@ from equipoise.mitigate.config import Config
 from equipoise.mitigate.crossfit import Assessment, training_of
 from equipoise.mitigate.loading import Loaded, load
 from equipoise.mitigate.measuring import Measured, RetrievalSet, Test, ZeroShotSet, measured
+from equipoise.mitigate.pictures import check_images
 from equipoise.mitigate.recipe import Progress, Recipe, Training
 
 if TYPE_CHECKING:
@@ -39,12 +40,15 @@ def run(
 
     Raises
     ------
+    DataError
+        When an image cannot be read or decoded; all are tried before a model is loaded.
     ModelError
         When the model is no dual encoder, or cannot be trained.
     RunError
         When something lies where a model is to be.
     """
     data = load(config, base=base) if loaded is None else loaded
+    check_images(data.tables, progress)
     encoder = _opened(config, config.model, base)
     learned = training_of(
         data.texts, data.images, data.split.training, pairs=data.pairs,

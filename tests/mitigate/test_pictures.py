@@ -1,0 +1,164 @@
+"""Images of a mitigation: those that cannot be used are told before a model is loaded."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from equipoise.cli.app import run as command
+from equipoise.cli.mitigating import load_config
+from equipoise.core.errors import DataError
+from equipoise.evidence import decoding
+from equipoise.mitigate import pictures, running
+from equipoise.mitigate.loading import load
+from equipoise.mitigate.pictures import Decoded, check_images
+
+CONFIG = """
+model: "open_clip:no-model/tag"
+images: {table: sets.csv, root: photos, attributes: [hue]}
+prompts: {table: prompts.csv}
+recipes: {ensemble: {recipe: prompt_ensemble}}
+zero_shot:
+  named: {table: sets.csv, root: photos, label: subject, templates: ["a {}"]}
+retrieval:
+  said: {table: pairs.csv}
+pairs: {table: pairs.csv}
+withheld: 0.5
+output: mitigated
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Two subjects in two sets each of two images, listed from the last id to the first."""
+    (tmp_path / "photos").mkdir()
+    rows = []
+    for number in reversed(range(8)):
+        Image.new("RGB", (9, 7), (20 * number, 0, 0)).save(tmp_path / "photos" / f"{number}.png")
+        subject, hue = "ab"[number // 4], ("red", "blue")[number % 2]
+        rows.append(
+            {"image_id": f"i{number}", "path": f"{number}.png", "subject": subject,
+             "set": f"s{number // 2}", "caption": f"a {hue} {subject}", "hue": hue}
+        )  # fmt: skip
+    write(tmp_path / "sets.csv", rows)
+    write(tmp_path / "prompts.csv", [{"subject": one, "prompt": f"a {one}"} for one in "ab"])
+    pairs = [{"image_id": "p", "path": "photos/0.png", "caption": "a red a"}]
+    write(tmp_path / "pairs.csv", pairs)
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def tables(project: Path) -> tuple[Decoded, ...]:
+    return load(load_config(project / "c.yaml"), base=project).tables
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return what is decoded, as it is."""
+    seen: list[bytes] = []
+    own = decoding.pixels
+
+    def noted(data: bytes, how: Any) -> Any:
+        seen.append(data)
+        return own(data, how)
+
+    monkeypatch.setattr(pictures, "pixels", noted)
+    return seen
+
+
+def test_every_file_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
+    found = tables(project)
+    assert [len(one) for one in found] == [8, 8, 1, 1]
+    told: list[tuple[str, int, int | None]] = []
+    check_images(found, lambda *step: told.append(step))
+    # The table of sets is read twice, and one of its files stands in that of pairs.
+    assert sorted(decoded) == sorted(path.read_bytes() for path in (project / "photos").iterdir())
+    assert told == [("checking images", 0, 8)]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "cannot be decoded: the file is empty"),
+        (b"no image", "cannot be decoded: it is no picture of a known format (JPEG, MPO, PNG, "
+         "GIF, WEBP, BMP, DIB, TIFF, PPM, JPEG2000, AVIF)"),
+    ],
+)  # fmt: skip
+def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
+    project: Path, content: bytes | None, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = project / "photos" / "5.png"
+    broken.unlink()
+    if content is not None:
+        broken.write_bytes(content)
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert capsys.readouterr().err == (
+        f"error: {project / 'sets.csv'}, column 'path', row 3: the image {broken} {why}. To do: "
+        "repair it, or take its row out of the table.\n"
+    )
+    assert not (project / "mitigated").exists()
+
+
+def test_without_one_the_model_is_what_is_missing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert capsys.readouterr().err.startswith("error: open_clip has no architecture 'no-model'.")
+
+
+def test_a_cut_image_is_told(project: Path) -> None:
+    random = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    Image.fromarray(random).save(project / "photos" / "2.png")
+    whole = (project / "photos" / "2.png").read_bytes()
+    (project / "photos" / "2.png").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"sets.csv, column 'path', row 6: the image .*2.png cannot "
+                       r"be decoded: it is damaged: OSError: image file is truncated"):  # fmt: skip
+        running.run(load_config(project / "c.yaml"), base=project)
+
+
+def test_several_are_counted_with_their_rows(project: Path) -> None:
+    for number in (7, 4, 3, 2, 1, 0):
+        (project / "photos" / f"{number}.png").write_bytes(b"")
+    with pytest.raises(DataError) as raised:
+        check_images(tables(project))
+    assert str(raised.value) == (
+        f"{project / 'sets.csv'}, column 'path', row 1: the image {project / 'photos' / '7.png'} "
+        "cannot be decoded: the file is empty; so it is with 5 more of 8 images (rows 4, 5, 6, 7, "
+        "8). To do: repair it, or take its row out of the table."
+    )
+    (project / "photos" / "6.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"with 6 more of 8 images \(rows 2, 4, 5, 6, 7, …\)"):
+        check_images(tables(project))
+
+
+def test_an_image_of_another_table_is_named_with_it(project: Path) -> None:
+    write(project / "pairs.csv", [{"image_id": "p", "path": "gone.png", "caption": "a red a"}])
+    with pytest.raises(DataError, match=r"pairs.csv, column 'path', row 1: the image .*gone.png "):
+        check_images(tables(project))
+
+
+def test_one_that_goes_later_is_told_with_its_row(project: Path) -> None:
+    images, folder = tables(project)[0], project / "photos"
+    (folder / "0.png").unlink()
+    (folder / "1.png").write_bytes(b"")
+    for place, row, why in (
+        (0, 8, "cannot be read: No such file or directory"),
+        (1, 7, "cannot be decoded: the file is empty"),
+    ):
+        with pytest.raises(DataError) as raised:
+            images[place]
+        assert str(raised.value) == (
+            f"{project / 'sets.csv'}, column 'path', row {row}: the image {folder / f'{place}.png'}"
+            f" {why}. To do: repair it, or take its row out of the table."
+        )
