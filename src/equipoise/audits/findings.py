@@ -11,6 +11,7 @@ from equipoise.audits.config_sections import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
+from equipoise.core.wording import number, percent
 from equipoise.metrics.associations.predicted import is_spread
 from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
@@ -136,7 +137,7 @@ def without_verdict(draft: Draft, why: str) -> Draft:
 
 
 def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
-    """Say in words which group has the lowest and which the highest value."""
+    """Say in words which group has the lowest and which the highest value, and these."""
     known = [one for one in by_group if not math.isnan(one.value) and not one.note]
     if len(known) < 2:
         return ""
@@ -144,7 +145,20 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     high = max(known, key=lambda one: one.value)
     what = _BEHIND.get(metric, metric.replace("_", " "))
     of = f" of {subject}" if subject else ""
-    return f"{what}{of}: lowest for {_quoted(low.group)}, highest for {_quoted(high.group)}"
+    return f"{what}{of}: {lowest_and_highest(low, high, shares=_is_share(what))}"
+
+
+def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
+    """Name two groups with their values, shares in per cent."""
+    ends = (("lowest", low), ("highest", high))
+    said = [
+        (how, one.group, percent(one.value) if shares else number(one.value)) for how, one in ends
+    ]
+    return ", ".join(f"{how} for {_quoted(group)} ({value})" for how, group, value in said)
+
+
+def _is_share(what: str) -> bool:
+    return what in _SHARES or "share" in what.split() or what.endswith(" rate")
 
 
 def _quoted(group: str) -> str:
@@ -152,6 +166,7 @@ def _quoted(group: str) -> str:
     return f"“{group}”" if "," in group else group
 
 
+_SHARES = frozenset({"accuracy", "precision", "negative predictive value"})
 _BEHIND = {
     "worst_group_accuracy": "accuracy",
     "accuracy_gap": "accuracy",

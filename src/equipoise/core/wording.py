@@ -1,8 +1,11 @@
-"""Words that messages, notes and reports share: counts of images, long texts cut short."""
+"""Words that messages, notes and reports share: numbers, counts, long texts cut short."""
 
 from __future__ import annotations
 
+import math
+
 _MOST = 60
+_ROUNDING = 1e-12
 
 
 def shortened(text: str, most: int = _MOST) -> str:
@@ -20,3 +23,24 @@ def images(n: int, many: str, one: str) -> str:
         What is said of several, or none; and of one: "have no age", "has no age".
     """
     return f"1 image {one}" if n == 1 else f"{n} images {many}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number for a table: fixed decimals, "–" where there is none.
+
+    Magnitudes that would round to 0 keep their first significant digit, but for those that are
+    the rounding of sums. 0 has no sign.
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if abs(value) <= _ROUNDING:
+        return f"{0.0:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return (text if float(text) else f"{value:.1g}").replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """Return a share in [0, 1] as a percentage with one decimal."""
+    return f"{round(100 * share, 1) + 0.0:.1f}\u00a0%".replace("-", "−")

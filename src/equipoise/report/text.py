@@ -7,6 +7,20 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from equipoise.core.wording import number, percent
+
+__all__ = [
+    "count",
+    "interval",
+    "listed",
+    "number",
+    "p_value",
+    "percent",
+    "plural",
+    "source",
+    "visible",
+]
+
 _JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
@@ -27,35 +41,11 @@ def _shown(character: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-_ROUNDING = 1e-12
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a number for a table: fixed decimals, "–" where there is none.
-
-    Magnitudes that would round to 0 keep their first significant digit, but for those that are
-    the rounding of sums. 0 has no sign.
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if abs(value) <= _ROUNDING:
-        return f"{0.0:.{digits}f}"
-    text = f"{value:.{digits}f}"
-    return (text if float(text) else f"{value:.1g}").replace("-", "−")
-
-
 def count(value: float | None) -> str:
     """Return a whole number with thin spaces between thousands."""
     if value is None or math.isnan(value):
         return "–"
     return f"{int(value):,}".replace(",", "\u202f").replace("-", "−")
-
-
-def percent(share: float) -> str:
-    """Return a share in [0, 1] as a percentage with one decimal."""
-    return f"{round(100 * share, 1) + 0.0:.1f}\u00a0%"
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:

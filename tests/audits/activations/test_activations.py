@@ -70,7 +70,9 @@ def test_a_model_that_looks_at_one_groups_region_is_found() -> None:
     assert (gap.metric, gap.subject, gap.groups) == ("activation_share_gap", "face", "gender")
     assert gap.verdict is Verdict.DISPARITY
     assert gap.family is Family.LEAF
-    assert gap.direction == "share of the map: lowest for woman, highest for man"
+    assert gap.direction == (
+        "share of the map: lowest for woman (14.5\u00a0%), highest for man (34.8\u00a0%)"
+    )
     assert {one.group: one.n for one in gap.by_group} == {"man": 40, "woman": 40}
     assert share.family is Family.DESCRIPTIVE
     assert share.verdict is Verdict.NONE

@@ -53,7 +53,9 @@ def test_what_is_planted_is_found_and_nothing_else(result: AuditResult) -> None:
         ("caption similarity", "gender"), ("pair similarity", "gender"), ("race shown", "race"),
     }  # fmt: skip
     worst = next(f for f in result.findings if (f.subject, f.groups) == ("race shown", "race"))
-    assert worst.direction == ("share rejected: lowest for “White”, highest for “Middle Eastern”")
+    assert worst.direction == (
+        "share rejected: lowest for White (4.4\u00a0%), highest for Middle Eastern (42.6\u00a0%)"
+    )
 
 
 def test_a_check_counts_once_in_a_family(result: AuditResult) -> None:

@@ -240,7 +240,9 @@ def test_ndkl_says_whom_the_order_shows_first() -> None:
         models={"m": {"scores": {"file": scores}}}, queries=None, ranking={"prefixes": 71},
     )  # fmt: skip
     finding = by_metric(result)["ndkl", ""]
-    assert finding.direction.endswith("lowest for man, highest for woman")
+    assert finding.direction.endswith(
+        "lowest for man (12.0\u00a0%), highest for woman (88.0\u00a0%)"
+    )
     shares = {one.group: one.value for one in finding.by_group}
     places = np.arange(1, 72)
     women = np.cumsum([name == "woman" for name in order[:71]]) / places
@@ -385,8 +387,8 @@ def test_the_example_finds_what_its_script_plants() -> None:
     }
     shown = {name for name, f in found.items() if f.verdict == Verdict.DISPARITY}
     assert shown == {"ceo", "engineer", "nurse"}
-    assert found["ceo"].direction.endswith("highest for man")
-    assert found["nurse"].direction.endswith("highest for woman")
+    assert found["ceo"].direction.endswith("highest for man (83.3\u00a0%)")
+    assert found["nurse"].direction.endswith("highest for woman (83.3\u00a0%)")
 
 
 def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def test_shares_are_those_of_the_images(painted: tuple[AuditResult, Path]) -> No
     fire, flag = (of(result, "share_mad", name) for name in ("fire", "flag"))
     assert fire.verdict == Verdict.DISPARITY
     assert flag.verdict != Verdict.DISPARITY
-    assert fire.direction == "share of fire: lowest for blue, highest for red"
+    assert fire.direction == (
+        "share of fire: lowest for blue (10.0\u00a0%), highest for red (90.0\u00a0%)"
+    )
     mean = of(result, "share_mad", "")
     every = [of(result, "share_mad", name).value for name in REDNESS]
     assert mean.value == pytest.approx(np.mean(every))

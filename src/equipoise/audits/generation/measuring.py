@@ -11,7 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.drawing import resampling_of
-from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
+from equipoise.audits.findings import (
+    Draft,
+    Place,
+    lowest_and_highest,
+    parts,
+    whole,
+    without_verdict,
+)
 from equipoise.audits.generation.designs import FEWEST_SETS, Design, Objects
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
@@ -116,7 +123,7 @@ def _who(by_group: Sequence[GroupValue]) -> str:
     high, low = (choose(known, key=lambda one: one.value) for choose in (max, min))
     if high.value == low.value:
         return ""
-    return f"share rejected: lowest for “{low.group}”, highest for “{high.group}”"
+    return f"share rejected: {lowest_and_highest(low, high, shares=True)}"
 
 
 def kept_share(config: Config, data: GenerationData) -> Iterator[Draft]:
