@@ -1,4 +1,4 @@
-"""The table `group_sizes`, which every audit has: each group with its size, compared or not."""
+"""Sizes of groups: the table `group_sizes` of every audit, those of a plan, and too small ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 
 Row = dict[str, Any]
@@ -63,6 +64,41 @@ def listed(groups: Groups) -> str:
     sized = [*zip(groups.names, groups.counts.tolist(), strict=True)]
     shown = ", ".join(f"{name}: {n}" for name, n in sized[:_LISTED])
     return shown + (", …" if len(sized) > _LISTED else "") if sized else "none has any"
+
+
+def planned(groups: Groups, of: str) -> list[Row]:
+    """Return each group's row in a plan, with how many it has of "images" or "rows"."""
+    return [
+        {"groups": groups.name, "group": name, of: n, "compared": bool(usable)}
+        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+    ]
+
+
+def check_two(groups: Groups, which: str, what: str, *, file: str, others: str = "groups") -> None:
+    """Refuse groups of which fewer than two can be compared.
+
+    Parameters
+    ----------
+    groups : Groups
+    which, what : str
+        Words of the error: "groups race: fewer than two", "images that can be ranked".
+    file : str
+        Where the groups are from.
+    others : str
+        What else could be chosen.
+
+    Raises
+    ------
+    DataError
+        When fewer than two are large enough.
+    """
+    if groups.usable.sum() < 2:
+        raise DataError(
+            f"{which} have {groups.min_size} {what} ({listed(groups)})",
+            file=file,
+            expected="at least two groups of that size",
+            fix=f"choose other {others}, or lower data.min_group_size",
+        )
 
 
 def table(rows: Iterable[Row]) -> pa.Table:

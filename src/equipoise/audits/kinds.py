@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -79,6 +79,19 @@ class Measured:
     drafts: tuple[Draft, ...]
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+class Found(Protocol):
+    """What one design of a kind gave: its own type, with the findings that it drafted."""
+
+    @property
+    def drafts(self) -> tuple[Draft, ...]:
+        """Findings before correction and verdicts."""
+
+
+def drafts_of(measured: Iterable[Found]) -> tuple[Draft, ...]:
+    """Return the drafts of all that was measured, in its order."""
+    return tuple(draft for found in measured for draft in found.drafts)
 
 
 class Kind(Protocol):

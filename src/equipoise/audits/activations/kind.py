@@ -16,10 +16,15 @@ from equipoise.audits.activations.measuring import (
     measure_design,
     tables_of,
 )
-from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import listed
-from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
-from equipoise.core.errors import DataError
+from equipoise.audits.group_sizes import check_two
+from equipoise.audits.kinds import (
+    PERCEIVED,
+    Measured,
+    Progress,
+    drafts_of,
+    estimated_seconds,
+    told,
+)
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config
@@ -48,13 +53,11 @@ def measure(config: Config, data: ActivationData, progress: Progress | None) -> 
     """
     every = [*designs(config, data)]
     _check(every, data)
-    drafts: list[Draft] = []
-    measured: list[MeasuredDesign] = []
-    for design in told(every, progress, "measuring"):
-        found = measure_design(design, config, len(every))
-        drafts += found.drafts
-        measured.append(found)
-    return Measured(tuple(drafts), tables_of(measured, config), tuple(_notes(measured, data)))
+    measured = [
+        measure_design(design, config, len(every)) for design in told(every, progress, "measuring")
+    ]
+    notes = tuple(_notes(measured, data))
+    return Measured(drafts_of(measured), tables_of(measured, config), notes)
 
 
 @dataclass(frozen=True)
@@ -115,15 +118,9 @@ def _seconds(design: Design, config: Config) -> float:
 
 def _check(every: list[Design], data: ActivationData) -> None:
     for design in every:
-        if int(design.groups.usable.sum()) < 2:
-            raise DataError(
-                f"{design.model}, {design.region}: fewer than two groups of {design.groups.name} "
-                f"have {design.groups.min_size} images with a region and a map "
-                f"({listed(design.groups)})",
-                file=data.images.name,
-                expected="at least two groups of that size",
-                fix="choose other groups, or lower data.min_group_size",
-            )
+        which = f"{design.model}, {design.region}: fewer than two groups of {design.groups.name}"
+        what = "images with a region and a map"
+        check_two(design.groups, which, what, file=data.images.name)
 
 
 def _notes(measured: list[MeasuredDesign], data: ActivationData) -> Iterator[str]:

@@ -23,9 +23,8 @@ from equipoise.audits.answers.outside import Related, lost_answers, related
 from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import listed
+from equipoise.audits.group_sizes import check_two, planned
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
-from equipoise.core.errors import DataError
 from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
@@ -111,13 +110,7 @@ def plan(config: Config, data: AnswersData) -> Plan:
     return Plan(
         rows=len(data.rows.ids),
         models=[_model(one, config) for one in leading if one.groups == every[0].groups],
-        groups=[
-            {"groups": name, "group": group, "rows": n, "compared": bool(usable)}
-            for name, groups in by_groups.items()
-            for group, n, usable in zip(
-                groups.names, groups.counts.tolist(), groups.usable, strict=True
-            )
-        ],
+        groups=[row for groups in by_groups.values() for row in planned(groups, "rows")],
         detectable=[_detectable(one, config, tests) for one in leading],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(one, config) for one in every)),
@@ -161,14 +154,8 @@ def _check(every: Sequence[AnswersDesign], data: AnswersData) -> None:
     """Refuse groups of which fewer than two can be compared."""
     for one in every:
         groups = one.design.groups
-        if groups.usable.sum() < 2:
-            raise DataError(
-                f"groups {groups.name}: fewer than two groups have {groups.min_size} rows "
-                f"({listed(groups)})",
-                file=next(iter(data.rows.inputs)),
-                expected="at least two groups of that size",
-                fix="choose other groups, or lower data.min_group_size",
-            )
+        which = f"groups {groups.name}: fewer than two groups"
+        check_two(groups, which, "rows", file=next(iter(data.rows.inputs)))
 
 
 _SAID = {

@@ -14,9 +14,8 @@ from equipoise.audits.concepts.hits import hits_of
 from equipoise.audits.concepts.measuring import measure_designs
 from equipoise.audits.concepts.notes import notes_of
 from equipoise.audits.concepts.tables import tables_of
-from equipoise.audits.group_sizes import listed
+from equipoise.audits.group_sizes import check_two
 from equipoise.audits.kinds import Measured, Progress
-from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
@@ -63,13 +62,8 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
 def _check(every: Sequence[Design], data: ConceptData) -> None:
     """Refuse a baseline in which fewer than two groups can be compared."""
     for design in every:
-        groups = design.groups
-        if design.version.changed or groups.usable.sum() >= 2:
+        if design.version.changed:
             continue
-        raise DataError(
-            f"groups {design.name}: fewer than two groups have {groups.min_size} rows "
-            f"({listed(groups)})",
-            file=data.rows.items.name,
-            expected="at least two groups of that size",
-            fix="choose other groups or terms, or lower data.min_group_size",
-        )
+        which = f"groups {design.name}: fewer than two groups"
+        file = data.rows.items.name
+        check_two(design.groups, which, "rows", file=file, others="groups or terms")

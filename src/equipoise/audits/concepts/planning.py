@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from equipoise.audits.concepts.designs import Design, designs, metrics_of
 from equipoise.audits.concepts.measuring import tests_of
+from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
 from equipoise.stats.power import minimum_difference
 
@@ -77,7 +78,7 @@ def plan(config: Config, data: ConceptData) -> Plan:
             }
             for name, one in data.models.items()
         ],
-        groups=[row for one in baseline for row in _groups(one)],
+        groups=[row for one in baseline for row in planned(one.groups, "rows")],
         versions=[_version(one, positives[id(one)]) for one in first],
         detectable=[_detectable(config, one, positives[id(one)], max(tests)) for one in baseline],
         tests=max(tests),
@@ -92,14 +93,6 @@ def _positives(data: ConceptData, design: Design) -> npt.NDArray[np.int64]:
     codes, width = design.groups.codes, len(design.groups)
     inside = codes >= 0
     return np.stack([np.bincount(codes[inside & column], minlength=width) for column in labels.T])
-
-
-def _groups(design: Design) -> list[Row]:
-    groups = design.groups
-    return [
-        {"groups": design.name, "group": name, "rows": n, "compared": bool(usable)}
-        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
-    ]
 
 
 def _version(design: Design, positives: npt.NDArray[np.int64]) -> Row:

@@ -12,7 +12,7 @@ from equipoise.audits.counterfactuals.complete import sets_of
 from equipoise.audits.counterfactuals.quality import measure_quality, tests_of
 from equipoise.audits.counterfactuals.quality_tables import quality_tables
 from equipoise.audits.counterfactuals.tables import tables_of
-from equipoise.audits.kinds import Measured, Progress
+from equipoise.audits.kinds import Measured, Progress, drafts_of
 from equipoise.audits.retrieval import kind as retrieval
 from equipoise.audits.retrieval.designs import designs
 
@@ -38,10 +38,9 @@ def measure(config: Config, data: CounterfactualData, progress: Progress | None)
     """
     measured = retrieval.measured_designs(config, data, progress)
     quality = measure_quality(config, data, tests_of(config))
-    drafts = tuple(draft for one in measured for draft in one.drafts)
     notes = (*retrieval.notes(measured, data, config), *_notes(config, data))
     tables = {**tables_of(measured), **quality_tables(quality)}
-    return Measured((*drafts, *quality.drafts), tables, notes)
+    return Measured((*drafts_of(measured), *quality.drafts), tables, notes)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from equipoise.audits.diversity import loading
 from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.diversity.loading import DiversityData, Part, parts
-from equipoise.audits.diversity.measuring import MeasuredPart, measure_part, tests_of
+from equipoise.audits.diversity.measuring import measure_part, tests_of
 from equipoise.audits.diversity.tables import tables_of
-from equipoise.audits.findings import Draft
-from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
+from equipoise.audits.kinds import Measured, Progress, drafts_of, estimated_seconds, told
 from equipoise.core.errors import DataError
 from equipoise.core.wording import images as of_images
 
@@ -44,13 +43,10 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
     _check(every, config, data)
     _check_components(every, config, data)
     tests = sum(tests_of(part) for part in every)
-    drafts: list[Draft] = []
-    measured: list[MeasuredPart] = []
-    for part in told(every, progress, "measuring"):
-        found = measure_part(part, config, data, tests)
-        drafts += found.drafts
-        measured.append(found)
-    return Measured(tuple(drafts), tables_of(measured, data), tuple(_notes(every, data)))
+    measured = [
+        measure_part(part, config, data, tests) for part in told(every, progress, "measuring")
+    ]
+    return Measured(drafts_of(measured), tables_of(measured, data), tuple(_notes(every, data)))
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.findings import Draft
 from equipoise.audits.generation import loading
 from equipoise.audits.generation.designs import FEWEST_SETS, Design, designs
 from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.generation.measuring import (
-    MeasuredDesign,
     kept_share,
     learned_accuracy,
     measure_design,
     tests_of,
 )
 from equipoise.audits.generation.tables import tables_of
-from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
+from equipoise.audits.kinds import Measured, Progress, drafts_of, estimated_seconds, told
 from equipoise.core.groups import Groups
 from equipoise.counterfactuals.filters import write_sets
 
@@ -49,14 +47,12 @@ def measure(config: Config, data: GenerationData, progress: Progress | None) -> 
     """
     every = [*designs(config, data)]
     tests = sum(tests_of(design) for design in every)
-    drafts: list[Draft] = [*kept_share(config, data), *learned_accuracy(config, data)]
-    measured: list[MeasuredDesign] = []
-    for design in told(every, progress, "measuring"):
-        found = measure_design(design, config, tests)
-        drafts += found.drafts
-        measured.append(found)
+    kept = (*kept_share(config, data), *learned_accuracy(config, data))
+    measured = [
+        measure_design(design, config, tests) for design in told(every, progress, "measuring")
+    ]
     notes = [*_notes(config, data), *_resampled(every), *_written(config, data)]
-    return Measured(tuple(drafts), tables_of(config, data, measured), tuple(notes))
+    return Measured((*kept, *drafts_of(measured)), tables_of(config, data, measured), tuple(notes))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import listed
+from equipoise.audits.group_sizes import check_two
 from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.audits.predictions import loading, planning
 from equipoise.audits.predictions.designs import Design, designs, tests_of
@@ -19,7 +19,6 @@ from equipoise.audits.predictions.measuring import (
 from equipoise.audits.predictions.notes import notes_of
 from equipoise.audits.predictions.repeats import same_numbers_once
 from equipoise.audits.predictions.tables import tables_of
-from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
@@ -75,11 +74,5 @@ def _measure(
 def _check(every: Sequence[Design], data: PredictionData) -> None:
     """Refuse groups of which fewer than two can be compared."""
     for design in every:
-        if design.groups.usable.sum() < 2:
-            raise DataError(
-                f"groups {design.groups.name}: fewer than two groups have "
-                f"{design.groups.min_size} rows ({listed(design.groups)})",
-                file=next(iter(data.inputs)),
-                expected="at least two groups of that size",
-                fix="choose other groups, or lower data.min_group_size",
-            )
+        which = f"groups {design.groups.name}: fewer than two groups"
+        check_two(design.groups, which, "rows", file=next(iter(data.inputs)))

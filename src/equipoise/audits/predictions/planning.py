@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
 from equipoise.audits.predictions.designs import Design, designs, tests_of
 from equipoise.stats.power import (
@@ -65,7 +66,7 @@ def plan(config: Config, data: PredictionData) -> Plan:
         rows=len(data.ids),
         classes=len(data.classes),
         models=[_model(name, data) for name in data.models],
-        groups=[row for design in by_groups.values() for row in _groups(design)],
+        groups=[row for design in by_groups.values() for row in planned(design.groups, "rows")],
         detectable=[_detectable(design, config, tests) for design in every],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
@@ -83,14 +84,6 @@ def _model(name: str, data: PredictionData) -> Row:
         "without_label": data.models[name].without_label,
         "versions": [*data.models[name].versions],
     }
-
-
-def _groups(design: Design) -> list[Row]:
-    groups = design.groups
-    return [
-        {"groups": groups.name, "group": name, "rows": n, "compared": bool(usable)}
-        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
-    ]
 
 
 def _detectable(design: Design, config: Config, tests: int) -> Row:

@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.group_sizes import listed
-from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
+from equipoise.audits.group_sizes import check_two, planned
+from equipoise.audits.kinds import (
+    PERCEIVED,
+    Measured,
+    Progress,
+    drafts_of,
+    estimated_seconds,
+    told,
+)
 from equipoise.audits.retrieval import loading
 from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
 from equipoise.audits.retrieval.tables import tables_of
-from equipoise.core.errors import DataError
 from equipoise.core.wording import images as of_images
 from equipoise.metrics.retrieval.chance import expected_max_skew
 
@@ -42,8 +48,8 @@ def measure(config: RankingAudit, data: RetrievalData, progress: Progress | None
         When no choice of groups leaves two to compare.
     """
     measured = measured_designs(config, data, progress)
-    drafts = tuple(draft for one in measured for draft in one.drafts)
-    return Measured(drafts, tables_of(measured), tuple(notes(measured, data, config)))
+    told_of = tuple(notes(measured, data, config))
+    return Measured(drafts_of(measured), tables_of(measured), told_of)
 
 
 def measured_designs(
@@ -98,19 +104,16 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
             {"model": name, "queries": len(one.queries), "ranked": len(one.used), **one.counts}
             for name, one in data.models.items()
         ],
-        groups=[row for one in every if one.model == every[0].model for row in _groups(one)],
+        groups=[
+            row
+            for one in every
+            if one.model == every[0].model
+            for row in planned(one.groups, "images")
+        ],
         rankings=[_ranking(design) for design in every],
         tests=sum(tests_of(design) for design in every),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )
-
-
-def _groups(design: Design) -> list[Row]:
-    groups = design.groups
-    return [
-        {"groups": design.name, "group": name, "images": n, "compared": bool(usable)}
-        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
-    ]
 
 
 def _ranking(design: Design) -> Row:
@@ -138,14 +141,8 @@ def _seconds(design: Design, config: RankingAudit) -> float:
 
 def _check(every: Sequence[Design], data: RetrievalData) -> None:
     for design in every:
-        if design.groups.usable.sum() < 2:
-            raise DataError(
-                f"groups {design.name}: fewer than two have {design.groups.min_size} images that "
-                f"can be ranked ({listed(design.groups)})",
-                file=data.images.name,
-                expected="at least two groups of that size",
-                fix="choose other groups, or lower data.min_group_size",
-            )
+        which = f"groups {design.name}: fewer than two"
+        check_two(design.groups, which, "images that can be ranked", file=data.images.name)
 
 
 def notes(

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import listed
-from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
+from equipoise.audits.group_sizes import check_two, planned
+from equipoise.audits.kinds import (
+    PERCEIVED,
+    Measured,
+    Progress,
+    drafts_of,
+    estimated_seconds,
+    told,
+)
 from equipoise.audits.retrieval.loading import notes_of
 from equipoise.audits.similarity import loading
 from equipoise.audits.similarity.designs import Design, designs
 from equipoise.audits.similarity.loading import SimilarityData
-from equipoise.audits.similarity.measuring import (
-    MeasuredDesign,
-    compared,
-    measure_design,
-    tests_of,
-)
+from equipoise.audits.similarity.measuring import compared, measure_design, tests_of
 from equipoise.audits.similarity.tables import tables_of
-from equipoise.core.errors import DataError
 from equipoise.core.wording import images as of_images
 
 if TYPE_CHECKING:
@@ -50,13 +50,10 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
     every = [*designs(config, data)]
     _check(every, data)
     tests = sum(tests_of(design) for design in every)
-    drafts: list[Draft] = []
-    measured: list[MeasuredDesign] = []
-    for design in told(every, progress, "measuring"):
-        found = measure_design(design, config, tests)
-        drafts += found.drafts
-        measured.append(found)
-    return Measured(tuple(drafts), tables_of(measured), tuple(_notes(every, data)))
+    measured = [
+        measure_design(design, config, tests) for design in told(every, progress, "measuring")
+    ]
+    return Measured(drafts_of(measured), tables_of(measured), tuple(_notes(every, data)))
 
 
 @dataclass(frozen=True)
@@ -99,19 +96,16 @@ def plan(config: Config, data: SimilarityData) -> Plan:
             }
             for name, one in data.models.items()
         ],
-        groups=[row for one in every if one.model == every[0].model for row in _groups(one)],
+        groups=[
+            row
+            for one in every
+            if one.model == every[0].model
+            for row in planned(one.groups, "images")
+        ],
         comparisons=[_comparison(design) for design in every],
         tests=sum(tests_of(design) for design in every),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )  # fmt: skip
-
-
-def _groups(design: Design) -> list[Row]:
-    groups = design.groups
-    return [
-        {"groups": design.name, "group": name, "images": n, "compared": bool(usable)}
-        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
-    ]
 
 
 def _comparison(design: Design) -> Row:
@@ -135,14 +129,8 @@ def _seconds(design: Design, config: Config) -> float:
 
 def _check(every: Sequence[Design], data: SimilarityData) -> None:
     for design in every:
-        if compared(design) < 2:
-            raise DataError(
-                f"groups {design.name}: fewer than two have {design.groups.min_size} images that "
-                f"can be compared ({listed(design.groups)})",
-                file=data.images.name,
-                expected="at least two groups of that size",
-                fix="choose other groups, or lower data.min_group_size",
-            )
+        which = f"groups {design.name}: fewer than two"
+        check_two(design.groups, which, "images that can be compared", file=data.images.name)
 
 
 def _notes(every: Sequence[Design], data: SimilarityData) -> Iterator[str]:
