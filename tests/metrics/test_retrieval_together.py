@@ -113,5 +113,8 @@ def test_drawing_the_first_is_fisher_and_yates(seed: int) -> None:
                 other = start + step + int(random[at] * (many - step))
                 row[[start + step, other]] = row[[other, start + step]]
                 at += 1
-    draw_first(state, first, size, wanted, random)
-    assert state.tolist() == expected.tolist()
+    labels, source = state[0].copy(), rng.integers(0, size.sum(), 9)
+    found = np.empty((6, 9), dtype=np.int32)
+    draw_first(labels, first, size, wanted, random, source, found)
+    assert found.tolist() == expected[:, source].tolist()
+    assert labels.tolist() == state[0].tolist()

@@ -77,7 +77,7 @@ def test_resampled_effects_are_weighted_least_squares() -> None:
     rng = np.random.default_rng(0)
     times = rng.poisson(1.0, int(block.stratum.max()) + 1)[block.stratum]
     times = np.where(block.loose, rng.poisson(1.0, len(times)) + 1, times)
-    found = block.resampled(times[None].astype(float))[0, 0]
+    found = block.resampled(lambda held: times[held, None], 1)[0, 0]
     rows = np.repeat(np.arange(len(times)), times)
     expected = least_squares(block.scores[0][rows], block.codes[rows], block.stratum[rows])
     assert found == pytest.approx([*expected.values()], abs=1e-9)

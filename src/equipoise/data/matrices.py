@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError
+from equipoise.core.mapped import Mapped
 from equipoise.data.array_ids import align
 from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
@@ -167,8 +168,11 @@ class Blocks:
 def _turned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the columns as contiguous rows, from a file in the order of its bytes."""
     out = np.empty(values.shape[::-1], values.dtype.newbyteorder("="))
+    mapped = Mapped(values)
     for start in range(0, len(values), 1024):
         out[:, start : start + 1024] = values[start : start + 1024].T
+        mapped.run(1024)
+    mapped.give_back()
     return out
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
+from equipoise.core.mapped import Mapped
 from equipoise.data.array_ids import align
 from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
@@ -191,9 +192,10 @@ def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, b
     """Return which items' vectors are not finite, which are zero, and if all norms are 1."""
     not_finite, zero = (np.zeros(len(stored), dtype=bool) for _ in range(2))
     off = np.zeros(len(stored), dtype=bool)
-    step = max(1, NUMBERS_AT_ONCE // stored.shape[1])
+    step, mapped = max(1, NUMBERS_AT_ONCE // stored.shape[1]), Mapped(stored)
     for start in range(0, len(stored), step):
         here = slice(start, start + step)
+        mapped.run(step)
         values = np.asarray(stored[here], np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", values, values)
@@ -203,6 +205,7 @@ def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, b
         small = squares == 0
         zero[here][small] = (values[small] == 0).all(axis=1)
         off[here] = ~(np.abs(np.sqrt(squares) - 1) <= NORM_TOLERANCE)
+    mapped.give_back()
     found = rows >= 0
     at = np.where(found, rows, 0)
     bad, none = not_finite[at] & found, zero[at] & found

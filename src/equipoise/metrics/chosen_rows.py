@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from equipoise.core.mapped import Mapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,10 @@ class ChosenRows:
 
     table: npt.NDArray[Any] = field(repr=False)
     rows: npt.NDArray[np.int64] = field(repr=False)
+
+    @cached_property
+    def _mapped(self) -> Mapped:
+        return Mapped(self.table)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -48,6 +55,7 @@ class ChosenRows:
     def __getitem__(self, places: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return some of the rows, by their places among those chosen."""
         rows = self.rows[places]
+        self._mapped.rows(rows)
         # Rows that follow each other are read where they lie.
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
         taken: npt.NDArray[Any] = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
@@ -55,6 +63,7 @@ class ChosenRows:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return all rows as an array of their own."""
+        self._mapped.rows(self.rows)
         taken = self.table[self.rows]
         return taken if dtype is None else taken.astype(dtype, copy=False)
 

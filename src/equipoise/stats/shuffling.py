@@ -17,7 +17,7 @@ from equipoise.stats.streams import stream
 
 Words = npt.NDArray[np.uint64]
 Whole = npt.NDArray[np.int64]
-Labels = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+Labels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 def keys(seed: int, *names: str | int, many: int) -> Words:
@@ -25,7 +25,7 @@ def keys(seed: int, *names: str | int, many: int) -> Words:
     return stream(seed, *names).integers(1 << 64, size=many, dtype=np.uint64)
 
 
-@compiled("void(uint64[::1], uint16[:, ::1])", "void(uint64[::1], uint32[:, ::1])")
+@compiled(*(f"void(uint64[::1], uint{bits}[:, ::1])" for bits in (8, 16, 32)))
 def shuffle(keys: Words, labels: Labels) -> None:
     """Shuffle each line of labels with a stream of its own (Fisher-Yates)."""
     for line in range(labels.shape[0]):

@@ -14,6 +14,8 @@ Words = npt.NDArray[np.uint64]
 # Multipliers and Weyl constants of Philox4x32 (Salmon et al. 2011, Random123).
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
+# Names that are written out at once.
+_NAMES = 1 << 16
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
@@ -54,6 +56,15 @@ def stream_key(seed: int, name: str) -> tuple[int, int]:
     """Return the key of `unit_uniforms` for `philox`: two 32-bit words."""
     key = int.from_bytes(_digest(seed, (name,), 8))
     return key & 0xFFFFFFFF, key >> 32
+
+
+def place_keys(start: int, many: int) -> npt.NDArray[np.uint64]:
+    """Return keys of units that have no name but their place, shape (many,)."""
+    keys = np.empty(many, dtype=np.uint64)
+    for first in range(0, many, _NAMES):
+        part = keys[first : first + _NAMES]
+        part[:] = unit_keys([f"\x00{start + first + place}" for place in range(len(part))])
+    return keys
 
 
 def unit_keys(names: Sequence[str] | npt.NDArray[np.str_]) -> npt.NDArray[np.uint64]:

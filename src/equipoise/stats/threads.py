@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Sum = npt.NDArray[Any]
+
+# Results that are held before they are added.
+_HELD = 32
 
 # What is spread by work that is spread already stays in its thread: waiting there for a thread
 # would be waiting for oneself.
@@ -36,6 +42,18 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
         for future in futures:
             future.cancel()
         wait(futures)
+
+
+def added(function: Callable[[Item], Sequence[Sum]], items: Sequence[Item]) -> list[Sum]:
+    """Apply a function to every item, in threads, and add up each of its results in their order.
+
+    Results of some items at a time are held: there may be many, and large ones.
+    """
+    total: list[Sum] = []
+    for start in range(0, len(items), _HELD):
+        for found in each(function, items[start : start + _HELD]):
+            total = [a + b for a, b in zip(total, found, strict=True)] if total else [*found]
+    return total
 
 
 @cache

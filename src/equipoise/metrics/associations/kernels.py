@@ -1,6 +1,8 @@
-"""Compiled loops over whole numbers: sums of columns, and sums of subsets of members."""
+"""Compiled loops over whole numbers: members counted, sums of columns and of subsets of members."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,28 @@ def add_whole(values: Floats, first: float, second: float, total: Whole) -> None
     for i in range(n):
         for j in range(d):
             total[j] += np.int64(np.rint(values[i, j] * first * second))
+
+
+@compiled(
+    "void(int64[::1], int64, int64, uint8[::1])", "void(int64[::1], int64, int64, float64[::1])"
+)
+def count_drawn(drawn: Whole, n: int, first: int, times: npt.NDArray[Any]) -> None:
+    """Add 1 to the times that each of the members drawn has counted.
+
+    Parameters
+    ----------
+    drawn : ndarray of int64, shape (draws,)
+        Members, n for each line.
+    n, first : int
+        Members of a line, and the place of the first draw in the first line.
+    times : ndarray, shape (lines * n,)
+    """
+    line, left = np.uint64(n * (first // n)), n - first % n
+    for i in range(drawn.shape[0]):
+        times[line + np.uint64(drawn[i])] += 1
+        left -= 1
+        if left == 0:
+            line, left = line + np.uint64(n), n
 
 
 @compiled("void(int64[:, ::1], int64, int64[:, ::1])")

@@ -25,7 +25,7 @@ Indices = npt.NDArray[np.int64]
 
 _SUM_BITS = 62
 # Numbers of unit vectors that are made together, and of those the most that are kept.
-_AT_ONCE, _KEPT = 1 << 20, 1 << 22
+_AT_ONCE, _KEPT = 1 << 18, 1 << 22
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,39 +7,79 @@ float64 whatever their order; what is lost is below 1e-9 of a replicate.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.metrics.associations.kernels import count_drawn
 from equipoise.metrics.associations.members import Members
 from equipoise.metrics.associations.space import Sets
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.streams import stream, unit_keys
+from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
+Weights = npt.NDArray[Any]
 
+# Replicates that are drawn together: part of the key of their stream, so never to be changed.
 _BLOCK, _BLOCK_CELLS = 256, 4_000_000
+# Replicates that at least share a pass over the vectors, so that time grows as these do; and
+# members from which weights are held in a byte each, which no replicate comes near to filling.
+_TOGETHER, _MANY = 64, 1 << 14
+# Members drawn at once.
+_DRAWN = 1 << 18
 _EXACT_BITS = 52
 # Numbers of vectors that are made whole together.
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 18
 
 
 def replicate_blocks(
     sets: Sets, fixed: Collection[str], replicates: int, seed: int
-) -> Iterator[Mapping[str, Floats]]:
+) -> Iterator[Mapping[str, Weights]]:
     """Yield blocks of weights (replicates, members) of every set.
 
     Members that repeat within units count a Poisson(1) number of times, a function of the unit's
     name alone; others are drawn with replacement. Sets that are fixed, or have one member, count
-    each member once.
+    each member once. Weights are float64, and uint8 of sets of more than 16,384 members.
     """
     largest = max(len(one) for one in sets.values())
     size = max(1, min(_BLOCK, _BLOCK_CELLS // largest))
-    for start in range(0, replicates, size):
-        many = min(size, replicates - start)
-        yield {name: _weights(one, name in fixed, start, many, seed) for name, one in sets.items()}
+    # The digits that are kept of a block depend on its heaviest replicate, where these differ.
+    alike = all(one.units is None for one in sets.values())
+    step = size * math.ceil(_TOGETHER / size) if alike else size
+    draw = {name: _drawing(one, name in fixed, size, seed) for name, one in sets.items()}
+    for start in range(0, replicates, step):
+        held = range(start, min(start + step, replicates))
+        yield {name: weights(held) for name, weights in draw.items()}
+
+
+def few_at_once(
+    statistic: Callable[[Mapping[str, Floats]], Floats], *sets: Members
+) -> Callable[[Mapping[str, Weights]], Floats]:
+    """Return a statistic that holds a number of every replicate and member for few at a time.
+
+    Parameters
+    ----------
+    statistic : callable
+        From float64 weights (replicates, members) by set to numbers (replicates, s).
+    sets : Members
+        Those whose members have such numbers.
+    """
+    # Never below what is drawn together, by the largest of all sets.
+    step = max(1, _BLOCK_CELLS // max(map(len, sets)))
+
+    def part(weights: Mapping[str, Weights], start: int) -> Floats:
+        held = {name: one[start : start + step] for name, one in weights.items()}
+        return statistic({name: one.astype(np.float64, copy=False) for name, one in held.items()})
+
+    def applied(weights: Mapping[str, Weights]) -> Floats:
+        many = len(next(iter(weights.values())))
+        return np.concatenate([part(weights, start) for start in range(0, many, step)])
+
+    return applied
 
 
 def resampled(sets: Sets, fixed: Collection[str]) -> tuple[str, ...]:
@@ -47,7 +87,7 @@ def resampled(sets: Sets, fixed: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name, one in sets.items() if name not in fixed and _varies(one))
 
 
-def mean_vectors(weights: Floats, vectors: Members | Floats) -> Floats:
+def mean_vectors(weights: Weights, vectors: Members | Floats) -> Floats:
     """Weighted means of vectors, shape (replicates, d); NaN where all weights are 0."""
     if isinstance(vectors, Members):
         largest, blocks = vectors.size, vectors.blocks()
@@ -56,11 +96,14 @@ def mean_vectors(weights: Floats, vectors: Members | Floats) -> Floats:
         step = max(1, _AT_ONCE // vectors.shape[1])
         cuts = (slice(start, start + step) for start in range(0, len(vectors), step))
         blocks = ((here, vectors[here]) for here in cuts)
-    totals = weights.sum(axis=1)
+    totals = weights.sum(axis=1, dtype=np.float64)
     heaviest = max(float(totals.max(initial=1.0)), 1.0)
     bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(largest or 1.0))
     # Sums of whole numbers are exact, in blocks or not.
-    parts = (weights[:, here] @ np.rint(np.ldexp(rows, bits)) for here, rows in blocks)
+    parts = (
+        weights[:, here].astype(np.float64, copy=False) @ np.rint(np.ldexp(rows, bits))
+        for here, rows in blocks
+    )
     sums = reduce(np.add, parts)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.ldexp(sums / totals[:, None], -bits))
@@ -75,15 +118,34 @@ def _varies(one: Members) -> bool:
     return len(set(one.units)) > 1 if one.units is not None else len(one) > 1
 
 
-def _weights(one: Members, fixed: bool, start: int, size: int, seed: int) -> Floats:
-    n = len(one)
+def _drawing(one: Members, fixed: bool, size: int, seed: int) -> Callable[[range], Weights]:
+    """Return what gives the weights of a range of replicates, `size` of which share a stream."""
+    n, kind = len(one), np.uint8 if len(one) > _MANY else np.float64
     if fixed or not _varies(one):
-        return np.ones((size, n))
+        return lambda held: np.ones((len(held), n), dtype=kind)
     if one.units is not None:
         names, index = np.unique(one.units, return_inverse=True)
-        counts = unit_counts(seed, unit_keys(names.tolist()), range(start, start + size))
-        return np.asarray(counts[:, index], dtype=np.float64)
-    drawn = stream(seed, "bootstrap", one.name, start).integers(n, size=(size, n))
-    drawn += n * np.arange(size)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=size * n)
-    return counts.reshape(size, n).astype(np.float64)
+        keys = unit_keys(names.tolist())
+        return lambda held: unit_counts(seed, keys, held)[:, index].astype(kind)
+
+    def drawn(held: range) -> Weights:
+        starts = range(held.start, held.stop, size)
+        streams = [stream(seed, "bootstrap", one.name, start) for start in starts]
+        weights = np.zeros((len(held), n), dtype=kind)
+        lines = [weights[start - held.start :][:size] for start in starts]
+        each(lambda place: _count(streams[place], lines[place]), range(len(starts)))
+        return weights
+
+    return drawn
+
+
+def _count(drawing: np.random.Generator, weights: Weights) -> None:
+    """Draw members with replacement for each line of weights (replicates, n), which are 0."""
+    flat, n = weights.reshape(-1), weights.shape[1]
+    # A line of many members stays in the cache; of few members, some lines are drawn at once.
+    step = n * max(1, _DRAWN // n)
+    for first in range(0, len(flat), step):
+        lines = flat[first : first + step]
+        for start in range(0, len(lines), _DRAWN):
+            drawn = drawing.integers(n, size=min(_DRAWN, len(lines) - start))
+            count_drawn(drawn, n, start, lines)

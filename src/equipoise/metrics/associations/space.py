@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Similarity = Callable[[Any, Any], npt.ArrayLike]
 
+# Members that are compared by sorting.
+_MANY = 1 << 14
 # Types that vectors are kept in as given.
 _STORED = (np.float16, np.float32, np.float64)
 
@@ -115,9 +117,12 @@ def shared_members(first: Members, second: Members) -> int:
         np.concatenate([np.round(rows[:, 0], 12) for _, rows in one.blocks()])
         for one in (first, second)
     ]
-    if set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
+    # Of few members quicker than sorting; of many, numbers as objects would take much memory.
+    if sum(map(len, heads)) < _MANY and set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
         return 0
     both = np.intersect1d(heads[0], heads[1])
+    if not len(both):
+        return 0
     known, others = (
         np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
         for one, head in zip((first, second), heads, strict=True)

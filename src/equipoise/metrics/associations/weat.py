@@ -28,7 +28,7 @@ from equipoise.metrics.associations.building import (
 )
 from equipoise.metrics.associations.effects import TwoSets, weighted_effects
 from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
-from equipoise.metrics.associations.resampling import mean_vectors
+from equipoise.metrics.associations.resampling import few_at_once, mean_vectors
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT
@@ -96,7 +96,8 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     scores = TwoSets(*_columns(sets, ("x", "y"), direction), ddof)
     boot = None
     if isinstance(resampling, Bootstrap):
-        boot = replicates(sets, fixed, resampling, rng, _resampled(sets, ddof))
+        effects = few_at_once(_resampled(sets, ddof), sets["x"], sets["y"])
+        boot = replicates(sets, fixed, resampling, rng, effects)
     tested = None
     if resampling is not None:
         columns = scores.x[:, None], scores.y[:, None]
@@ -173,9 +174,8 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
     scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
-    boot = replicates(
-        sets, fixed, resampling, rng, lambda weights: _moments(scores, weights["a"], weights["b"])
-    )
+    moments = few_at_once(partial(_moments, scores), sets["a"], sets["b"])
+    boot = replicates(sets, fixed, resampling, rng, moments)
     held = against(
         _exchanged(sets, scores, resampling, rng),
         scores.effect_size,
@@ -256,8 +256,9 @@ def _resampled(sets: Sets, ddof: int) -> Callable[[Mapping[str, Floats]], Floats
     return effects
 
 
-def _moments(scores: TwoSets, first: Floats, second: Floats) -> Floats:
-    return weighted_effects(scores.x[None], scores.y[None], first, second, scores.ddof)
+def _moments(scores: TwoSets, weights: Mapping[str, Floats]) -> Floats:
+    columns = scores.x[None], scores.y[None]
+    return weighted_effects(*columns, weights["a"], weights["b"], scores.ddof)
 
 
 def _parts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +15,11 @@ from equipoise.metrics.diversity.sums import Floats, Span, blocks
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 
-# Permutations that share a pass over the images: at most, where labels of images and numbers of
+# Permutations that share a pass over the images: at most, where bytes of labels and numbers of
 # sums may be held for so many; and, so that time grows as the images do, at least.
-_TOGETHER, _LABELS, _CELLS, _LEAST = 64, 1 << 25, 1 << 22, 8
-# Sets that labels of 16 bits tell apart.
-_MOST = 1 << 16
+_TOGETHER, _LABELS, _CELLS, _LEAST = 64, 1 << 26, 1 << 22, 32
+# Sets that labels of 8 bits and of 16 tell apart.
+_FEW, _MOST = 1 << 8, 1 << 16
 # Columns of a tile in the kernel.
 _WIDTH = 64
 
@@ -45,7 +46,7 @@ def exchanged(sets: Sequence[Table], counts: Sequence[int], permutations: int, s
         raise InputError(f"sets: {len(sets)}; expected at most {_MOST:,} that exchange images")
     streams = keys(seed, "exchange", many=permutations)
     tiles = -(-sets[0].shape[1] // _WIDTH)
-    labels = max(_LEAST, _LABELS // sum(counts))
+    labels = max(_LEAST, _LABELS // (sum(counts) * _label_type(counts).itemsize))
     step = max(1, min(_TOGETHER, labels, _CELLS // (tiles * _WIDTH * len(sets))))
     parts = [streams[start : start + step] for start in range(0, permutations, step)]
     return np.concatenate(each(lambda some: _crosses(_sums(sets, counts, some), counts), parts))
@@ -57,7 +58,7 @@ def _sums(
     streams: npt.NDArray[np.uint64],
 ) -> Floats:
     """Sum of unit vectors by set of each permutation, shape (permutations, sets, d)."""
-    owner = np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
+    owner = np.repeat(np.arange(len(counts), dtype=_label_type(counts)), counts)
     labels = np.tile(owner, (len(streams), 1))
     shuffle(streams, labels)
     d = sets[0].shape[1]
@@ -69,6 +70,11 @@ def _sums(
             scatter(rows, scale, used, labels, first, totals)
             first += len(used)
     return np.concatenate(list(totals), axis=2)[:, :, :d]
+
+
+def _label_type(counts: Sequence[int]) -> np.dtype[Any]:
+    """Return the smallest type of labels that tells the sets apart."""
+    return np.dtype(np.uint8 if len(counts) <= _FEW else np.uint16)
 
 
 def _crosses(sums: Floats, counts: Sequence[int]) -> Floats:

@@ -14,7 +14,15 @@ from equipoise.metrics.unit_rows import float_rows
 from equipoise.stats.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.uint16]
+Labels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
+
+_SCATTER = tuple(
+    signature
+    for bits in (8, 16)
+    for signature in float_rows(
+        f"void(rows, float64[::1], int64[::1], uint{bits}[:, ::1], int64, float64[:, :, :, ::1])"
+    )
+)
 
 
 @compiled(*float_rows("void(rows, float64[::1], float64[::1])"))
@@ -28,11 +36,7 @@ def add_scaled(rows: npt.NDArray[Any], scale: Floats, total: Floats) -> None:
                 total[j] += factor * np.float64(rows[i, j])
 
 
-@compiled(
-    *float_rows(
-        "void(rows, float64[::1], int64[::1], uint16[:, ::1], int64, float64[:, :, :, ::1])"
-    )
-)
+@compiled(*_SCATTER)
 def scatter(
     rows: npt.NDArray[Any],
     scale: Floats,

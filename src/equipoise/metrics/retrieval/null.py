@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 # Labels that a block of draws may hold: bounds the memory, fixed so that the same data give the
 # same blocks on every machine.
 _BLOCK_LABELS = 4_000_000
+# Blocks that a thread draws from one copy of the labels.
+_BLOCKS = 16
 
 # Measured costs in nanoseconds: of a call, of shuffling a label among others, of drawing one.
 _CALL, _SHUFFLED, _DRAWN = 5_000, 10, 40
@@ -101,15 +103,23 @@ class LabelExchange:
         differ = (self.labels[1:] != self.labels[:-1]) & (owner[1:] == owner[:-1])
         return bool(differ.any())
 
-    def draw(self, rng: np.random.Generator, many: int) -> npt.NDArray[np.int32]:
-        """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates."""
-        state = np.tile(self.labels, (many, 1))
+    def draw(
+        self, rng: np.random.Generator, many: int, labels: npt.NDArray[np.int32] | None = None
+    ) -> npt.NDArray[np.int32]:
+        """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates.
+
+        A copy of the labels that may change, and is as before after that, spares making one.
+        """
         if self._costs_less_whole(many):
+            state = np.tile(self.labels, (many, 1))
             self._shuffle(rng, state)
-        else:
-            random = rng.random(many * int(self.wanted.sum()))
-            draw_first(state, self.first, self.size, self.wanted, random)
-        return state.take(self.source, axis=1)
+            return state.take(self.source, axis=1)
+        random = rng.random(many * int(self.wanted.sum()))
+        source = self.source.ravel()
+        found = np.empty((many, len(source)), dtype=np.int32)
+        held = self.labels.copy() if labels is None else labels
+        draw_first(held, self.first, self.size, self.wanted, random, source, found)
+        return found.reshape(many, *self.source.shape)
 
     def _shuffle(self, rng: np.random.Generator, state: npt.NDArray[np.int32]) -> None:
         """Shuffle whole strata, with as many random words as it takes."""
@@ -139,11 +149,17 @@ class LabelExchange:
     ) -> list[Result]:
         """Apply a function to blocks of draws, each of a stream of its own, in threads."""
         size = max(1, _BLOCK_LABELS // max(len(self.labels) + self.source.size, 1))
+        starts = range(0, draws, size)
 
-        def block(start: int) -> Result:
-            return function(self.draw(stream(seed, name, start), min(size, draws - start)))
+        def some(part: range) -> list[Result]:
+            held = self.labels.copy()
+            return [
+                function(self.draw(stream(seed, name, start), min(size, draws - start), held))
+                for start in part
+            ]
 
-        return each(block, range(0, draws, size))
+        parts = [starts[at : at + _BLOCKS] for at in range(0, len(starts), _BLOCKS)]
+        return [one for found in each(some, parts) for one in found]
 
 
 def simulate(

@@ -49,32 +49,53 @@ def shuffle(state: Any, first: Any, size: Any, random: Any) -> Any:
     return True
 
 
-@compiled("void(int32[:, ::1], int64[::1], int64[::1], int64[::1], float64[::1])")
-def draw_first(state: Any, first: Any, size: Any, wanted: Any, random: Any) -> None:
-    """Draw the first labels of each stratum from all of it, without replacement, in place.
+@compiled(
+    "void(int32[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[::1], int32[:, ::1])"
+)
+def draw_first(
+    labels: Any, first: Any, size: Any, wanted: Any, random: Any, source: Any, found: Any
+) -> None:
+    """Draw the first labels of each stratum from all of it, without replacement.
+
+    Labels change places for a draw, and back after it: its cost is that of what is drawn.
 
     Parameters
     ----------
-    state, first, size
+    labels : ndarray of int32, shape (labels,)
+        After each draw as before.
+    first, size
         See `shuffle`.
     wanted : ndarray of int64, shape (strata,)
         How many are drawn, most first.
-    random : ndarray of float64, shape (rows * sum of wanted,)
-        In [0, 1): by step, row and stratum.
+    random : ndarray of float64, shape (draws * sum of wanted,)
+        In [0, 1): by step, draw and stratum.
+    source : ndarray of int64, shape (m,)
+        Places in `labels` that are looked at.
+    found : ndarray of int32, shape (draws, m)
+        Written.
     """
-    at = 0
-    for step in range(wanted[0] if len(wanted) else 0):
-        strata = 0
-        while strata < len(wanted) and wanted[strata] > step:
-            strata += 1
-        for row in range(len(state)):
-            for stratum in range(strata):
+    steps = wanted[0] if len(wanted) else 0
+    draws, strata = len(found), np.zeros(steps, np.int64)
+    starts = np.zeros(steps + 1, np.int64)
+    for step in range(steps):
+        while strata[step] < len(wanted) and wanted[strata[step]] > step:
+            strata[step] += 1
+        starts[step + 1] = starts[step] + draws * strata[step]
+    others = np.empty((steps, len(wanted)), np.int64)
+    for draw in range(draws):
+        for step in range(steps):
+            for stratum in range(strata[step]):
                 here = first[stratum] + step
+                at = starts[step] + draw * strata[step] + stratum
                 other = here + np.int64(random[at] * (size[stratum] - step))
-                at += 1
-                label = state[row, other]
-                state[row, other] = state[row, here]
-                state[row, here] = label
+                others[step, stratum] = other
+                labels[here], labels[other] = labels[other], labels[here]
+        for place in range(len(source)):
+            found[draw, place] = labels[source[place]]
+        for step in range(steps - 1, -1, -1):
+            for stratum in range(strata[step]):
+                here, other = first[stratum] + step, others[step, stratum]
+                labels[here], labels[other] = labels[other], labels[here]
 
 
 @compiled(

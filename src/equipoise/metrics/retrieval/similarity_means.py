@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,31 +14,27 @@ from equipoise.core.labels import encode
 from equipoise.metrics.retrieval.estimates import permutations
 from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.null import LabelExchange
-from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
+from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores
 from equipoise.metrics.retrieval.statistics import Bools, deviation
 from equipoise.metrics.similarity.exchange import UnitExchange, unit_codes
-from equipoise.stats.draws import block_sizes
 from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import unit_keys
-from equipoise.stats.threads import each
+from equipoise.stats.streams import place_keys, unit_keys
+from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
+# Weights of images that are held at once, over all replicates.
+_CELLS = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Concepts that score the same images: standardised scores (concepts, images)."""
+    """Concepts that score the same images: standardised scores (images, concepts)."""
 
     places: Indices
     items: Indices
-    scores: Floats = field(repr=False)
-
-    @cached_property
-    def by_image(self) -> Floats:
-        """Scores (images, concepts)."""
-        return np.ascontiguousarray(self.scores.T)
+    by_image: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +62,13 @@ class Similarity:
     @classmethod
     def of(cls, pools: Pools, sets: Any, clusters: Any = None) -> Similarity:
         """Standardise the scores of pools that have several groups and scores."""
-        held: dict[int, list[int]] = {}
+        held: dict[int, dict[int, Scores]] = {}
         for index, one in enumerate(pools.pools):
             several = (pools.groups.usable & (pools.sizes[index] > 0)).sum() > 1
-            if several and np.ptp(pools.scores(index)) > 0:
+            if several and np.ptp(scores := pools.scores(index)) > 0:
                 # Pools of one block are pools of the same images.
-                held.setdefault(one.block, []).append(index)
-        shared = []
-        for places in held.values():
-            items = pools.pools[places[0]].items
-            table = np.stack([pools.scores(i) for i in places]).astype(np.float64)
-            table -= table.mean(axis=1, keepdims=True)
-            table /= table.std(axis=1, keepdims=True)
-            # By score and group, so that permuted rows give the same draws.
-            order = np.lexsort((pools.groups.codes[items], table[0]))
-            shared.append(Shared(np.array(places), items[order], table[:, order]))
+                held.setdefault(one.block, {})[index] = scores
+        shared = [_shared(pools, held.pop(block)) for block in [*held]]
         units = None if clusters is None else unit_codes(clusters, len(pools.groups.codes))
         keys = image_keys(pools, shared, sets if clusters is None else clusters)
         return cls(pools, tuple(shared), keys, sets is not None, units)
@@ -184,6 +171,22 @@ class Similarity:
         return found
 
 
+def _shared(pools: Pools, scores: dict[int, Scores]) -> Shared:
+    """Standardise the scores of pools of the same images."""
+    places = np.array([*scores])
+    items = pools.pools[places[0]].items
+    by_image, order = np.empty((len(items), len(places))), None
+    for column, place in enumerate(places.tolist()):
+        row = scores.pop(place).astype(np.float64)
+        row -= row.mean()
+        row /= row.std()
+        if order is None:
+            # By score and group, so that permuted rows give the same draws.
+            order = np.lexsort((pools.groups.codes[items], row))
+        by_image[:, column] = row[order]
+    return Shared(places, items[order], by_image)
+
+
 def resampled_images(
     one: Shared,
     codes: npt.NDArray[np.int32],
@@ -192,49 +195,39 @@ def resampled_images(
     replicates: int,
     rng: int,
 ) -> Floats:
-    """Return p of resampled images of some concepts, shape (replicates, concepts, groups)."""
-    order = np.argsort(codes, kind="stable")
-    scores, sizes = one.scores[:, order], np.bincount(codes, minlength=groups)
-    units, inverse = np.unique(keys[order], return_inverse=True)
+    """Return p of resampled images of some concepts, shape (replicates, concepts, groups).
 
-    def block(part: tuple[int, int]) -> Floats:
-        start, size = part
-        drawn = unit_times(units, size, rng, first=start)[:, 1:]
-        return resampled_means(scores, sizes, drawn[inverse].T.astype(np.float64))
+    Images are taken some at a time, with all replicates.
+    """
+    step = max(1, _CELLS // replicates)
 
-    return np.concatenate(each(block, block_sizes(replicates, len(inverse))))
+    def add(start: int) -> list[Floats]:
+        held = start + np.argsort(codes[start : start + step], kind="stable")
+        scores = one.by_image[held]
+        weights = unit_times(keys[held], replicates, rng)[:, 1:].T.astype(np.float64)
+        sizes = np.bincount(codes[held], minlength=groups)
+        parts = [slice(stop - size, stop) for size, stop in zip(sizes, sizes.cumsum(), strict=True)]
+        sums = np.stack([weights[:, part] @ scores[part] for part in parts], axis=2)
+        counts = np.stack([weights[:, part].sum(axis=1) for part in parts], axis=1)
+        return [sums, counts, weights @ scores**2]
+
+    sums, counts, squares = added(add, range(0, len(codes), step))
+    total = counts.sum(axis=1)[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums.sum(axis=2) / total
+        spread = np.sqrt(squares / total - mean**2)
+        found = (sums / counts[:, None] - mean[..., None]) / spread[..., None]
+    return np.asarray(np.round(found, _DECIMALS))
 
 
 def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Floats:
     """Return the mean standardised score of each group, (draws, concepts, groups)."""
-    sums = np.zeros((len(codes), groups, len(one.scores)))
+    sums = np.zeros((len(codes), groups, one.by_image.shape[1]))
     counts = np.zeros((len(codes), groups))
     group_sums(np.ascontiguousarray(codes), one.by_image, sums, counts)
     with np.errstate(invalid="ignore"):
         found = (sums / counts[..., None]).transpose(0, 2, 1)
     return np.asarray(np.round(found, _DECIMALS)) if len(codes) > 1 else found
-
-
-def resampled_means(scores: Floats, sizes: Indices, weights: Floats) -> Floats:
-    """Return p of each group with weighted images, (replicates, concepts, groups).
-
-    Parameters
-    ----------
-    scores : ndarray, shape (concepts, n)
-        Standardised, images ordered by group.
-    sizes : ndarray of int64, shape (groups,)
-    weights : ndarray, shape (replicates, n)
-    """
-    edges = np.concatenate([[0], np.cumsum(sizes)])
-    parts = [slice(start, stop) for start, stop in pairwise(edges.tolist())]
-    sums = np.stack([weights[:, one] @ scores[:, one].T for one in parts], axis=2)
-    counts = np.stack([weights[:, one].sum(axis=1) for one in parts], axis=1)[:, None]
-    total = counts.sum(axis=2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = sums.sum(axis=2) / total
-        spread = np.sqrt((weights @ (scores**2).T) / total - mean**2)
-        found = (sums / counts - mean[..., None]) / spread[..., None]
-    return np.asarray(np.round(found, _DECIMALS))
 
 
 def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:
@@ -246,7 +239,7 @@ def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray
     codes, names = (None, ()) if sets is None else encode(sets, what="sets or clusters")
     start = 0
     for one in shared:
-        own = unit_keys([f"\x00{start + place}" for place in range(len(one.items))])
+        own = place_keys(start, len(one.items))
         start += len(own)
         if codes is not None:
             held = codes[one.items]

@@ -7,6 +7,7 @@ effects is that of the groups' means; without sets all images are one set, and i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,10 +18,12 @@ from scipy.sparse.csgraph import connected_components
 from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.pools import Floats, Indices
 from equipoise.metrics.retrieval.statistics import Bools
+from equipoise.stats.poisson import Times
+from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
 _DECIMALS = 12
-# Numbers that sums over patterns of sets may hold at once.
+# Numbers that are held at once: weights of images over all replicates, patterns of sets.
 _CELLS = 4_000_000
 # Of the largest eigenvalue, what counts as none: groups that do not meet in a set.
 _NOTHING = 1e-9
@@ -74,11 +77,13 @@ class Block:
 
     @cached_property
     def centred(self) -> Floats:
-        """Scores less the mean of their set, shape (concepts, n)."""
-        sets = len(self.counts)
+        """Scores less the mean of their set, shape (n, concepts)."""
+        sets, found = len(self.counts), np.empty(self.scores.shape[::-1])
         sizes = self.counts.sum(axis=1)
-        sums = [np.bincount(self.stratum, weights=row, minlength=sets) for row in self.scores]
-        return np.asarray(self.scores - (np.stack(sums) / sizes)[:, self.stratum])
+        for column, row in enumerate(self.scores):
+            sums = np.bincount(self.stratum, weights=row, minlength=sets)
+            found[:, column] = row - (sums / sizes)[self.stratum]
+        return found
 
     @cached_property
     def inverse(self) -> Floats:
@@ -102,7 +107,7 @@ class Block:
         """
         sums = np.zeros((len(codes), self.groups, len(self.scores)))
         counts = np.zeros((len(codes), self.groups))
-        by_image = self._by_image if paired else self._plain_by_image
+        by_image = self.centred if paired else self._plain
         group_sums(np.ascontiguousarray(codes), by_image, sums, counts)
         known = sums[:, self.kept].transpose(0, 2, 1)
         if paired:
@@ -112,59 +117,80 @@ class Block:
         return self._placed(means - means.mean(axis=2, keepdims=True))
 
     @cached_property
-    def _by_image(self) -> Floats:
-        return np.ascontiguousarray(self.centred.T)
-
-    @cached_property
-    def _plain_by_image(self) -> Floats:
+    def _plain(self) -> Floats:
         """Scores less their mean over the pool, which rounds less than the scores do."""
         return np.ascontiguousarray((self.scores - self.scores.mean(axis=1, keepdims=True)).T)
 
-    def resampled(self, weights: Floats) -> Floats:
-        """Return effects with weighted images, (replicates, concepts, groups).
+    def resampled(self, times: Callable[[slice], Times], replicates: int) -> Floats:
+        """Return effects with resampled images, (replicates, concepts, groups).
+
+        NaN where groups no longer meet. Images are taken some at a time, with all replicates.
 
         Parameters
         ----------
-        weights : ndarray, shape (replicates, n)
-            The same for all images of a set. NaN where groups no longer meet.
+        times : callable
+            From places of images to how often each counts, (images, replicates); the same for all
+            images of a set.
+        replicates : int
         """
-        members, loose = (self._sums(weights, rows) for rows in (self._members, self._loose))
-        whole = self._of_sets(weights)
+        step = max(1, _CELLS // replicates)
+
+        def add(start: int) -> list[Floats]:
+            held = slice(start, start + step)
+            weights = times(held).T.astype(np.float64)
+            return [*self._sums(weights, held), self._of_sets(weights, held)]
+
+        members, loose, many, whole = added(add, range(0, len(self.items), step))
         if self.loose.any():
-            many = np.stack([weights[:, rows].sum(axis=1) for rows in self._loose], axis=1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = loose.sum(axis=2) / many.sum(axis=1)[:, None]
-            loose = loose - many[:, None] * np.nan_to_num(mean)[..., None]
-            whole = whole + laplacian(many)
+            loose -= many[:, None] * np.nan_to_num(mean)[..., None]
+            whole += laplacian(many)
         inner = whole[:, self.kept[:, None], self.kept]
         return self._placed(_solved(inner, (members + loose)[..., self.kept]))
 
-    @cached_property
-    def _members(self) -> list[Indices]:
-        return self._rows(~self.loose)
+    def _sums(self, weights: Floats, held: slice) -> tuple[Floats, Floats, Floats]:
+        """Add up scores of members of sets and of loose images, and count the loose ones."""
+        shape = len(weights), self.groups
+        sums = np.zeros((2, shape[0], len(self.scores), self.groups))
+        many = np.zeros(shape)
+        for index, chosen in enumerate((~self.loose[held], self.loose[held])):
+            for group in range(self.groups):
+                rows = np.flatnonzero(chosen & (self.codes[held] == group))
+                if len(rows):
+                    part = weights[:, rows]
+                    sums[index, :, :, group] = part @ self.centred[held][rows]
+                    many[:, group] = part.sum(axis=1) if index else 0.0
+        return sums[0], sums[1], many
 
     @cached_property
-    def _loose(self) -> list[Indices]:
-        return self._rows(self.loose)
+    def _first(self) -> Indices:
+        """The first image of each set."""
+        members = np.flatnonzero(~self.loose)
+        return np.asarray(members[np.unique(self.stratum[members], return_index=True)[1]])
 
-    def _rows(self, chosen: Bools) -> list[Indices]:
-        return [np.flatnonzero(chosen & (self.codes == g)) for g in range(self.groups)]
-
-    def _sums(self, weights: Floats, rows: list[Indices]) -> Floats:
-        return np.stack([weights[:, one] @ self.centred[:, one].T for one in rows], axis=2)
-
-    def _of_sets(self, weights: Floats) -> Floats:
-        """Add up what sets of one make-up give, times how often they were drawn."""
-        found = np.zeros((len(weights), self.groups, self.groups))
-        names, first = np.unique(self.stratum[~self.loose], return_index=True)
-        if not len(names):
-            return found
-        drawn = weights[:, np.flatnonzero(~self.loose)[first]]
+    @cached_property
+    def _patterns(self) -> tuple[Floats, Indices]:
+        """Make-ups of sets, shape (patterns, groups), and which of them each set has."""
+        names = self.stratum[self._first]
         patterns, which = np.unique(self.counts[names], axis=0, return_inverse=True)
-        size = max(1, _CELLS // self.groups**2)
+        return patterns, which.reshape(-1)
+
+    def _of_sets(self, weights: Floats, held: slice) -> Floats:
+        """Add up what sets of one make-up give, times how often they were drawn.
+
+        A set is drawn where the first of its images is.
+        """
+        found = np.zeros((len(weights), self.groups, self.groups))
+        here = np.flatnonzero((self._first >= held.start) & (self._first < held.stop))
+        if not len(here):
+            return found
+        drawn = weights[:, self._first[here] - held.start]
+        patterns, which = self._patterns
+        size = max(1, _CELLS // max(self.groups**2, len(here)))
         for start in range(0, len(patterns), size):
             part = patterns[start : start + size]
-            times = drawn @ (which.reshape(-1, 1) == start + np.arange(len(part)))
+            times = drawn @ (which[here, None] == start + np.arange(len(part)))
             found += np.tensordot(times, laplacian(part), axes=1)
         return found
 

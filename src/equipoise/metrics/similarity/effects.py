@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,9 @@ from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
 from equipoise.metrics.similarity.blocks import Block, Codes
 from equipoise.metrics.similarity.exchange import UnitExchange, unit_codes
-from equipoise.stats.draws import block_sizes
-from equipoise.stats.poisson import unit_times
+from equipoise.stats.poisson import Times, unit_times
 from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import unit_keys
-from equipoise.stats.threads import each
+from equipoise.stats.streams import place_keys, unit_keys
 
 # Draws that the chance bands of single groups rest on.
 _BANDS = 1000
@@ -153,8 +152,8 @@ class Effects:
         """Return effects of resampled units, (replicates, pools, groups)."""
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.blocks:
-            units, inverse = np.unique(self.keys[one.items], return_inverse=True)
-            found[:, one.places] = _resampled(one, inverse, unit_times(units, replicates, rng))
+            times = partial(_times, self.keys[one.items], replicates, rng)
+            found[:, one.places] = one.resampled(times, replicates)
         return found
 
     @cached_property
@@ -210,13 +209,17 @@ def _block(
     loose = member < 0
     stratum = np.unique(member, return_inverse=True)[1]
     several = _several(stratum, codes[items])
-    table = np.stack([pools.scores(index)[chosen] for index in places]).astype(np.float64)
+    table = (pools.scores(index)[chosen].astype(np.float64) for index in places)
+    first = next(table)
     # By score and group, so that permuted rows give the same draws.
-    order = np.lexsort((codes[items], table[0]))
+    order = np.lexsort((codes[items], first))
     order = order[several[stratum[order]]]
     strata = np.unique(stratum[order], return_inverse=True)[1]
+    scores = np.empty((len(places), len(order)))
+    for line, row in zip(scores, chain([first], table), strict=True):
+        np.multiply(scale, row[order], out=line)
     made = Block(
-        np.array(places), items[order], scale * table[:, order], codes[items][order],
+        np.array(places), items[order], scores, codes[items][order],
         strata.astype(np.int64), loose[order], len(pools.groups),
     )  # fmt: skip
     return made, len(items) - len(order)
@@ -231,13 +234,8 @@ def _several(stratum: Indices, codes: Codes) -> npt.NDArray[np.bool_]:
     return np.asarray(low < high)
 
 
-def _resampled(one: Block, inverse: Indices, drawn: npt.NDArray[np.uint8]) -> Floats:
-    def block(part: tuple[int, int]) -> Floats:
-        start, size = part
-        times = drawn[:, 1 + start : 1 + start + size][inverse].T.astype(np.float64)
-        return one.resampled(times)
-
-    return np.concatenate(each(block, [*block_sizes(drawn.shape[1] - 1, len(inverse))]))
+def _times(keys: npt.NDArray[np.uint64], replicates: int, rng: int, held: slice) -> Times:
+    return unit_times(keys[held], replicates, rng)[:, 1:]
 
 
 def _check_nested(sets: Any, keys: npt.NDArray[np.uint64], blocks: tuple[Block, ...]) -> None:
@@ -272,6 +270,5 @@ def _keys(blocks: tuple[Block, ...], many: int, sets: Any, clusters: Any) -> npt
 def _own(blocks: tuple[Block, ...]) -> Iterator[npt.NDArray[np.uint64]]:
     start = 0
     for one in blocks:
-        many = len(one.items)
-        yield unit_keys([f"\x00{place}" for place in range(start, start + many)])
-        start += many
+        yield place_keys(start, len(one.items))
+        start += len(one.items)
