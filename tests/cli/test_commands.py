@@ -291,6 +291,29 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     assert "'stars' is not one of 'colours', 'scenes'" in err
 
 
+def test_demo_of_mitigation_takes_models_and_a_seed(
+    command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def shown(*, progress: object, **options: Any) -> AuditResult:
+        asked.append(options)
+        return result(load_config("c.yaml"))
+
+    monkeypatch.setattr("equipoise.cli.mitigation_world.demonstrated", shown)
+    monkeypatch.setattr("equipoise.cli.commands.mitigate.show", lambda *_, **__: None)
+    monkeypatch.setattr("equipoise.report.write", _write_little)
+    mitigation = ("demo", "--world", "mitigation")
+    assert command(*mitigation)[0] == 0
+    assert command(*mitigation, "--models", "mine", "--seed", "3")[0] == 0
+    assert asked == [{"seed": 0}, {"models": Path("mine"), "seed": 3}]
+    for option in ("--models", "--seed"):
+        code, _, err = command("demo", "--world", "scenes", option, "1")
+        assert code == 2
+        assert f"{option} is an option of --world mitigation, not of scenes" in err
+    assert command(*mitigation, "--seed", "-1")[0] == 2
+
+
 def test_metrics_lists_every_card(command: Command) -> None:
     code, out, err = command("metrics")
     assert (code, err) == (0, "")

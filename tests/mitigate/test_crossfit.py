@@ -1,15 +1,19 @@
 """Recipes on subjects that they have not seen, at a small size."""
 
 import math
+from functools import cache
+from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import Size, demonstrated, retrieval_set, zero_shot_set
+from equipoise.core import AuditResult
 from equipoise.core.errors import InputError
 from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
 from equipoise.mitigate.measuring import Test, measured
-from equipoise.planted.scenes.embed import load_clip
+from equipoise.planted.scenes.embed import WEIGHTS, load_clip
 from equipoise.planted.scenes.sets import render_balanced
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, test_data
 
@@ -70,13 +74,60 @@ def test_recipes_of_one_name_are_refused() -> None:
 
 
 def test_the_experiment_ends_in_a_result_with_its_record() -> None:
-    size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
-    result = demonstrated(size=size, chosen=(PromptEnsemble(),))
+    result = _small()
     assert not any("set_shrinkage" in note for note in result.manifest.notes)
     assert result.manifest.resolved["recipes"]["prompt_ensemble"]["recipe"] == "prompt_ensemble"
     assert result.tables["mitigation_subjects"].num_rows == 24 * 4
     assert {finding.model for finding in result.findings} == {"prompt_ensemble"}
     assert {finding.audit for finding in result.findings} == {"mitigation"}
+
+
+@cache
+def _small(seed: int = 0) -> AuditResult:
+    size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
+    return demonstrated(size=size, chosen=(PromptEnsemble(),), seed=seed)
+
+
+def _before(result: AuditResult) -> dict[tuple[str, ...], float]:
+    rows = result.tables["mitigation_subjects"].to_pylist()
+    return {(row["measure"], row["about"], row["subject"]): row["before"] for row in rows}
+
+
+def _folds(result: AuditResult) -> dict[str, int]:
+    rows = result.tables["mitigation_subjects"].to_pylist()
+    return {row["subject"]: row["fold"] for row in rows}
+
+
+def test_the_experiment_takes_models_of_ones_own(tmp_path: Path) -> None:
+    # The shipped models in each other's place: what was the floor is where it begins.
+    for name, other in (("biased", "null"), ("null", "biased")):
+        copytree(WEIGHTS / f"clip-{other}", tmp_path / f"clip-{name}")
+    size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
+    swapped = demonstrated(models=tmp_path, size=size, chosen=(PromptEnsemble(),))
+    ours = {
+        (row["measure"], row["about"]): row for row in _small().tables["mitigation"].to_pylist()
+    }
+    for row in swapped.tables["mitigation"].to_pylist():
+        other = ours[row["measure"], row["about"]]
+        assert (row["before"], row["floor"]) == (other["floor"], other["before"])
+    digests = [result.manifest.resolved["models"] for result in (_small(), swapped)]
+    assert digests[0]["biased"] == digests[1]["null"] != digests[0]["null"]
+
+
+def test_another_seed_has_other_images_and_folds() -> None:
+    assert _before(_small()) == _before(_small(0)) != _before(_small(3))
+    assert _folds(_small()) != _folds(_small(3))
+
+
+def test_a_folder_without_models_is_an_error(tmp_path: Path) -> None:
+    copytree(WEIGHTS / "clip-biased", tmp_path / "clip-biased")
+    message = (
+        f"^{tmp_path}: no model in clip-null; expected the folders clip-biased and clip-null. "
+        "To do: train them with python -m equipoise.planted.scenes.train "
+        f"--out {tmp_path} --seed 1$"
+    )
+    with pytest.raises(InputError, match=message):
+        demonstrated(models=tmp_path)
 
 
 def test_what_a_look_at_withheld_subjects_changed_is_told() -> None:

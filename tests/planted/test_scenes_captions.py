@@ -1,5 +1,7 @@
 """Worlds and captions: what goes together, how strongly, and what is said of it."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,15 @@ from equipoise.planted.scenes.captions import (
     neutral_prompts,
 )
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
-from equipoise.planted.scenes.variants import BIASED, NULL, START, STRONGEST, World, make_world
+from equipoise.planted.scenes.variants import (
+    BIASED,
+    NULL,
+    START,
+    STRONGEST,
+    World,
+    make_world,
+    make_worlds,
+)
 
 ATTRIBUTES = {"hue": HUES, "frame": FRAMES}
 COUNT = 60_000
@@ -59,6 +69,22 @@ def test_strengths_are_spread_and_apart_for_hue_and_frame() -> None:
         assert abs(np.corrcoef(world.hue_strength, world.frame_strength)[0, 1]) < 0.5
     assert not NULL.hue_strength.any()
     assert not NULL.frame_strength.any()
+
+
+def test_another_seed_assigns_favourites_and_strengths_anew() -> None:
+    assert make_worlds(0) == {"biased": BIASED, "null": NULL, "start": START}
+    worlds = [make_worlds(seed)[name] for seed in range(6) for name in ("biased", "start")]
+    for one, other in combinations(worlds, 2):
+        # Of 24 strengths in random order a correlation has a standard deviation of 0.21.
+        assert (one.hue == other.hue).mean() < 0.5
+        assert (one.frame == other.frame).mean() < 0.9
+        for strength in ("hue_strength", "frame_strength"):
+            together = np.corrcoef(getattr(one, strength), getattr(other, strength))[0, 1]
+            assert abs(together) < 0.8
+    for seed in range(6):
+        of_seed = make_worlds(seed)
+        assert (of_seed["null"].hue == of_seed["biased"].hue).all()
+        assert not of_seed["null"].hue_strength.any()
 
 
 def test_shipped_models_start_from_other_favourites() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from equipoise.planted.scenes.classifiers import ClassifierRecipe
 from equipoise.planted.scenes.embed import WEIGHTS
 from equipoise.planted.scenes.record import FILE
 from equipoise.planted.scenes.train_clip import ClipRecipe
-from equipoise.planted.scenes.variants import NULL, START
+from equipoise.planted.scenes.variants import NULL, START, make_worlds
 
 CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, settling_steps=2)
 CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)
@@ -71,9 +72,55 @@ def test_every_second_batch_has_few_subjects_and_no_image_comes_twice(torch: Any
     assert len({one.tobytes() for one in images}) == len(images) >= 4 * 200
 
 
-def test_a_seed_gives_the_same_clip_again(torch: Any) -> None:
+def test_a_seed_gives_the_same_clip_again_and_another_seed_another(torch: Any) -> None:
     first, again = (train_clip.train_start(CLIP).state_dict() for _ in range(2))
+    other = train_clip.train_start(replace(CLIP, seed=1)).state_dict()
     assert all(torch.equal(first[key], again[key]) for key in first)
+    assert not torch.equal(first["text_projection.weight"], other["text_projection.weight"])
+
+
+def test_another_seed_settles_on_other_images(torch: Any) -> None:
+    first, again, other = (
+        train_clip._new_images(make_worlds(seed)["null"], ClipRecipe(seed=seed), 0)[0].numpy()
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not {one.tobytes() for one in first} & {one.tobytes() for one in other}
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_clips_of_another_seed_are_recorded_against_their_own_world(
+    torch: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnx")
+    train.train(tmp_path, ["clip", "settling"], replace(CLIP, seed=3), CLASSIFIER)
+    record = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
+    assert record["recipes"]["clip"]["seed"] == 3
+    assert record["classifiers"] == {}
+    planted = make_worlds(3)["biased"].frame_strength
+    told = [row["strength"] for row in record["clip"]["biased"]["frame"]["subjects"].values()]
+    np.testing.assert_allclose(told, planted, atol=1e-4)
+    assert {one.name for one in tmp_path.iterdir()} == {"clip-biased", "clip-null", FILE}
+
+
+@pytest.mark.parametrize(("given", "seed"), [((), 0), (("--seed", "4"), 4)])
+def test_the_command_trains_with_the_seed_it_is_given(
+    given: tuple[str, ...], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(train, "train", lambda *arguments: asked.extend(arguments))
+    monkeypatch.setattr(sys, "argv", ["train", "--out", "there", "--parts", "clip", *given])
+    train.main()
+    assert asked == [Path("there"), ["clip"], ClipRecipe(seed=seed), ClassifierRecipe(seed=seed)]
+
+
+def test_a_negative_seed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train", "--out", "there", "--seed", "-1"])
+    with pytest.raises(SystemExit):
+        train.main()
+    assert "--seed must not be negative, got -1" in capsys.readouterr().err
 
 
 def test_the_loss_is_that_of_the_library(torch: Any) -> None:

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from equipoise.planted.scenes.measure import accuracies, find_preferences
     from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, degrade
     from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
-    from equipoise.planted.scenes.variants import BIASED, NULL, START, World, make_world
+    from equipoise.planted.scenes.variants import (
+        BIASED,
+        NULL,
+        START,
+        World,
+        make_world,
+        make_worlds,
+    )
 
 _HOMES = {
     "BIASED": "variants",
@@ -36,6 +43,7 @@ _HOMES = {
     "load_cnn": "classify",
     "load_vit": "classify",
     "make_world": "variants",
+    "make_worlds": "variants",
     "neutral_prompts": "captions",
     "neutral_queries": "embed",
     "render_balanced": "sets",
@@ -62,6 +70,7 @@ __all__ = [
     "load_cnn",
     "load_vit",
     "make_world",
+    "make_worlds",
     "neutral_prompts",
     "neutral_queries",
     "render_balanced",
