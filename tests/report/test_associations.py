@@ -189,10 +189,38 @@ def test_in_short_tells_a_composite_before_a_larger_effect_of_one_word(result: A
     )
     section = summary(replace(result, findings=(word, composite)))
     assert section is not None
-    assert words_of(section) == [sentence(composite)]
+    count = "m: 2 disparities among 2 findings with a verdict, 0 inconclusive."
+    assert words_of(section) == [f"{count} {sentence(composite)} {sentence(word)}"]
     alone = summary(replace(result, findings=(word,)))
     assert alone is not None
-    assert words_of(alone) == [sentence(word)]
+    count = "m: 1 disparity among 1 finding with a verdict, 0 inconclusive."
+    assert words_of(alone) == [f"{count} {sentence(word)}"]
+
+
+def test_in_short_is_a_sentence_for_each_of_many_models(result: AuditResult) -> None:
+    (weat,) = (f for f in result.findings if (f.metric, f.model, f.version) == ("weat", "m", "TT"))
+    many = tuple(
+        replace(weat, verdict=Verdict.DISPARITY, model=f"model {index}") for index in range(10)
+    )
+    section = summary(replace(result, findings=many))
+    assert section is not None
+    told = [sentence(one) for one in many[:8]]
+    assert words_of(section) == [*told, "2 further models: see below."]
+
+
+def test_in_short_begins_with_what_a_kind_of_audit_is_for(result: AuditResult) -> None:
+    (weat,) = (f for f in result.findings if (f.metric, f.model, f.version) == ("weat", "m", "TT"))
+    skew, mad = (
+        replace(
+            weat, audit="retrieval", metric=metric, verdict=Verdict.DISPARITY, excess=excess,
+            family=Family.COMPOSITE, by_group=(), direction="",
+        )
+        for metric, excess in (("max_skew", 0.5), ("normalized_similarity_mad", 3.0))
+    )  # fmt: skip
+    section = summary(replace(result, findings=(mad, skew)))
+    assert section is not None
+    count = "m: 2 disparities among 2 findings with a verdict, 0 inconclusive."
+    assert words_of(section) == [f"{count} {sentence(skew)}"]
 
 
 def words_of(section: Section) -> list[str]:

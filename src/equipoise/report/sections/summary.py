@@ -14,11 +14,16 @@ from equipoise.report.voices import voice
 from equipoise.report.words import names_groups, ranked, sentence
 
 MOST_MODELS = 8
+# So many models have their counts and an example told, too.
+FEW_MODELS = 3
 MOST_DISAGREEMENTS = 3
 
 
 def summary(result: AuditResult) -> Section | None:
-    """One statement a model: its largest disparity, or that none was found; or of each pair."""
+    """How many disparities a model has, and the largest; of few models an example of a part, too.
+
+    Of a comparison: a statement for each pair.
+    """
     if compares(result):
         return Section("summary", "In short", (Words(tuple(_between(result)), "list"),))
     models = list(dict.fromkeys(finding.model for finding in result.findings))
@@ -34,7 +39,8 @@ def summary(result: AuditResult) -> Section | None:
     if not any(one.verdict == Verdict.DISPARITY for one in by_model.get("", ())):
         by_model.pop("", None)
     models = [*by_model]
-    items = [_statement(model, by_model[model]) for model in models[:MOST_MODELS]]
+    few = len(models) <= FEW_MODELS
+    items = [_statement(model, by_model[model], few) for model in models[:MOST_MODELS]]
     if len(models) > MOST_MODELS:
         items.append(f"{plural(len(models) - MOST_MODELS, 'further model')}: see below.")
     return Section("summary", "In short", (Words(tuple(items), "list"),))
@@ -58,22 +64,36 @@ def _between(result: AuditResult) -> Iterator[str]:
         yield f"{plural(more, 'further disagreement')}: see below."
 
 
-def _statement(model: str, found: Sequence[Finding]) -> str:
+def _statement(model: str, found: Sequence[Finding], few: bool) -> str:
     disparities = [finding for finding in found if finding.verdict == Verdict.DISPARITY]
-    if disparities:
-        if voice(disparities[0].audit) is not None:
-            return sentence(_composites_first(disparities)[0])
-        named = [f for f in disparities if names_groups(f)]
-        whole = [f for f in named if not f.subject]
-        return sentence((whole or named or disparities)[0])
     unsure = sum(finding.verdict == Verdict.INCONCLUSIVE for finding in found)
     below = sum(finding.verdict == Verdict.BELOW_THRESHOLD for finding in found)
-    return (
-        f"{model}: no disparity was found; {plural(below, 'finding')} below the threshold, "
-        f"{unsure} inconclusive."
+    if not disparities:
+        return (
+            f"{model}: no disparity was found; {plural(below, 'finding')} below the threshold, "
+            f"{unsure} inconclusive."
+        )
+    told = [sentence(finding) for finding in _told(disparities)]
+    if not few:
+        return told[0]
+    tested = len(disparities) + unsure + below
+    what = plural(len(disparities), "disparity", "disparities")
+    count = f"{what} among {plural(tested, 'finding')} with a verdict, {unsure} inconclusive."
+    return " ".join([f"{model}: {count}" if model else count.capitalize(), *told])
+
+
+def _told(disparities: Sequence[Finding]) -> list[Finding]:
+    """Return the disparity to be told first, and one of a part where that is of the whole."""
+    spoken = voice(disparities[0].audit)
+    if spoken is None:
+        named = [finding for finding in disparities if names_groups(finding)]
+        whole = [finding for finding in named if not finding.subject]
+        return [*(whole or named or disparities)[:1]]
+    order = [*spoken.foremost]
+    by_metric = sorted(
+        disparities,
+        key=lambda one: order.index(one.metric) if one.metric in order else len(order),
     )
-
-
-def _composites_first(ranked: Sequence[Finding]) -> list[Finding]:
-    """Put what is said over all parts before what is said of one word, query or set."""
-    return sorted(ranked, key=lambda finding: finding.family is not Family.COMPOSITE)
+    wholes = [finding for finding in by_metric if finding.family is Family.COMPOSITE]
+    parts = [finding for finding in by_metric if finding.family is not Family.COMPOSITE]
+    return [*wholes[:1], *parts[:1]]

@@ -49,6 +49,8 @@ class Voice:
         Which side of chance is worse, by metric, where it is not "higher".
     groups_worse : mapping of str to str
         Which side of the groups' own numbers is worse, by metric, where it is not "lower".
+    foremost : tuple of str
+        Metrics that a reader should hear of first, before those with a larger excess.
     facts : callable
         From a result to (name, text) pairs on what was measured on what.
     sections : callable
@@ -62,6 +64,7 @@ class Voice:
     frames: Mapping[tuple[str, bool], str] = field(default_factory=dict)
     harm: Mapping[str, Harm] = field(default_factory=dict)
     groups_worse: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
+    foremost: tuple[str, ...] = ()
     facts: Callable[[AuditResult], tuple[tuple[str, str], ...]] = lambda _: ()
     sections: Sections = no_sections
 

@@ -42,6 +42,7 @@ _RATES = ("unanswered_rate", "unknown_rate", "refused_rate", "empty_rate")
 VOICE = Voice(
     question=_question,
     parts="answers",
+    foremost=("answer_gap",),
     titles=MappingProxyType(
         {
             "answer_gap": "Answer gap",

@@ -100,6 +100,7 @@ VOICE: Voice = replace(
     retrieval.VOICE,
     question=_question,
     parts="subjects",
+    foremost=("max_skew", "ndkl", "retrieval_mad"),
     titles=MappingProxyType(
         {
             **retrieval.VOICE.titles,

@@ -50,6 +50,7 @@ def _both(metric: str, text: str) -> dict[tuple[str, bool], str]:
 VOICE = Voice(
     question=_question,
     parts="queries",
+    foremost=("max_skew", "ndkl", "retrieval_mad"),
     titles=MappingProxyType(
         {
             "max_skew": "MaxSkew@K",

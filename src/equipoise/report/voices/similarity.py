@@ -61,6 +61,7 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 VOICE = Voice(
     question=_question,
     parts="concepts",
+    foremost=("favourite_gap", "logit_gap", "similarity_gap"),
     titles=MappingProxyType(
         {
             "logit_gap": "Similarity gap in logits",

@@ -90,6 +90,7 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 VOICE = Voice(
     question=_question,
     parts="targets",
+    foremost=("share_mad", "share_gap", "mcas", "xmcas"),
     titles=_TITLES,
     frames={
         key: text.replace("{model}", "{model}{version}")
