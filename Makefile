@@ -22,7 +22,7 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 slow: .venv/.installed-test ## the simulations that check what the statistics promise (minutes)
-	$(BIN)/pytest -m slow $(PYTEST_FLAGS)
+	$(BIN)/pytest -m slow --durations=15 $(PYTEST_FLAGS)
 
 bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
 	$(BIN)/python -m benchmarks
