@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
@@ -21,7 +21,7 @@ from equipoise.audits.config_fields import (
     Table,
     distinct,
 )
-from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_generators import Generator, Guidance, Seed, Steps
 from equipoise.audits.running.config import Device, Dtype
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
@@ -29,26 +29,7 @@ from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.data import ItemSource
 from equipoise.models.generators import Sampling
 
-_PREFIXES = ("diffusers", "python")
 _OWN = ("attributes", "prefixes", "combinations", "template")
-
-
-def _generator(value: object) -> object:
-    """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
-    if hasattr(value, "info") and hasattr(value, "generate"):
-        return value
-    prefix, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if colon and rest and prefix in _PREFIXES and "\0" not in rest:
-        return value
-    raise ValueError(
-        "expected a name such as 'diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5', with one "
-        f"of {', '.join(f'{one}:' for one in _PREFIXES)}"
-        f"{nearest(prefix, _PREFIXES) if prefix else ''}"
-    )
-
-
-def _as_text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else f"(loaded) {value.info.name}"
 
 
 Words = Annotated[tuple[Label, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
@@ -144,13 +125,13 @@ class GeneratorConfig(Section):
         How it is loaded; device and dtype are those of `extraction` unless given.
     """
 
-    model: Annotated[Any, BeforeValidator(_generator), PlainSerializer(_as_text)]
+    model: Generator
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     shared: Annotated[tuple[Share, Share], Field(strict=False)] = (0.1, 0.9)
     shared_self: Share | Annotated[tuple[Share, Share], Field(strict=False)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
-    guidance: Annotated[float, Field(ge=0, le=1000, strict=False)] = 7.5
+    seed: Seed = 0
+    steps: Steps = 50
+    guidance: Guidance = 7.5
     negative_prompt: str | None = None
     height: int | None = None
     width: int | None = None

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.running.live import located_model
+from equipoise.audits.config_generators import located_generator, options_of
 from equipoise.audits.running.rehearsal import Rehearsal
-from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.pictures import Files, Pictures
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _generated(config: Config, given: GeneratorConfig, sets: CaptionSets, runner
     model = given.model
     found = generate_sets(
         sets,
-        located_generator(model, runner.base) if isinstance(model, str) else model,
+        located_generator(model, runner.base),
         runner.store,
         **more,
     )
@@ -89,24 +88,8 @@ def _how(config: Config, given: GeneratorConfig) -> dict[str, Any]:
         name: getattr(given, name)
         for name in ("candidates", "shared", "shared_self", "seed", "sampling")
     }
-    options = RunOptions(
-        device=given.device or every.device,
-        dtype=given.dtype or every.dtype,
-        revision=given.revision,
-        allow_pickle=given.allow_pickle,
-        trust_remote_code=given.trust_remote_code,
-    )
-    found |= {"options": options, "max_failures": every.max_failures}
+    found |= {"options": options_of(given, every), "max_failures": every.max_failures}
     return found if every.part is None else found | {"part": every.part}
-
-
-def located_generator(name: str, base: Path) -> str:
-    """Return the name of a model with a folder beside the configuration in full."""
-    prefix, _, rest = name.partition(":")
-    beside = base / rest
-    if prefix == "diffusers" and beside.exists():
-        return f"{prefix}:{beside}"
-    return located_model(name, base)
 
 
 def _planned(config: Config, given: GeneratorConfig, sets: CaptionSets, runner: Rehearsal) -> Made:

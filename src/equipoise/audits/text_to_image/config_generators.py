@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from equipoise.audits.config_arrays import ItemsConfig
 from equipoise.audits.config_fields import FilePath, Labels, Name, Section, distinct
-from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_generators import Guidance, OptionalGenerator, Seed, Steps
 from equipoise.audits.running.config import Device, Dtype
 from equipoise.data import ItemSource
 from equipoise.models.generators import Sampling
 
-_PREFIXES = ("diffusers", "python")
-
-
-def _generator(value: object) -> object:
-    """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
-    if value is None or (hasattr(value, "info") and hasattr(value, "generate")):
-        return value
-    prefix, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if colon and rest and prefix in _PREFIXES and "\0" not in rest:
-        return value
-    raise ValueError(
-        "expected a name such as 'diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5', with one "
-        f"of {', '.join(f'{one}:' for one in _PREFIXES)}"
-        f"{nearest(prefix, _PREFIXES) if prefix else ''}"
-    )
-
-
-def _as_text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else f"(loaded) {value.info.name}"
-
 
 def _guidances(value: object) -> object:
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-Guidance = Annotated[float, Field(ge=0, le=1000, strict=False)]
 
 
 class MadeConfig(ItemsConfig):
@@ -114,13 +91,13 @@ class GeneratorConfig(Section):
         Images made elsewhere, in place of `model`.
     """
 
-    model: Annotated[Any, BeforeValidator(_generator), PlainSerializer(_as_text)] = None
+    model: OptionalGenerator = None
     revision: Name | None = None
     device: Device | None = None
     dtype: Dtype | None = None
     allow_pickle: bool = False
     trust_remote_code: bool = False
-    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
+    steps: Steps = 50
     guidance: Annotated[
         tuple[Guidance, ...],
         Field(strict=False, min_length=1),
@@ -130,7 +107,7 @@ class GeneratorConfig(Section):
     negative_prompt: str | None = None
     height: int | None = None
     width: int | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
     images: MadeConfig | None = None
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from equipoise.audits.config_generators import located_generator, options_of
 from equipoise.audits.running.live import Live
 from equipoise.audits.text_to_image.batches import IMAGE, SCHEMA, Batch
 from equipoise.audits.text_to_image.elsewhere import made_elsewhere
@@ -85,12 +86,12 @@ def _made(
 
     found = generate_prompts(
         pa.table({"prompt_id": texts, "prompt": texts}),
-        located(given.model, runner.base),
+        located_generator(given.model, runner.base),
         runner.store,
         images=many,
         seed=given.seed,
         sampling=given.sampling(guidance),
-        options=_options(given, runner),
+        options=options_of(given, runner.config.extraction),
         max_failures=runner.config.extraction.max_failures,
         progress=telling,
     )
@@ -107,19 +108,6 @@ def _made(
         schema=SCHEMA,
     )
     return Batch(name, what, table, prefix, found.pictures, found.inputs, found.info)
-
-
-def _options(given: GeneratorConfig, runner: Live) -> Any:
-    from equipoise.evidence.asking import RunOptions
-
-    every = runner.config.extraction
-    return RunOptions(
-        device=given.device or every.device,
-        dtype=given.dtype or every.dtype,
-        revision=given.revision,
-        allow_pickle=given.allow_pickle,
-        trust_remote_code=given.trust_remote_code,
-    )
 
 
 def _named(name: str, role: str, guidance: float) -> tuple[str, str]:
@@ -151,12 +139,6 @@ def _stand_in(
     return Batch(name, what, table, prefix, pictures, pending=pending)
 
 
-def located(model: Any, base: Path) -> Any:
-    """Return the name of a generator with a folder beside the configuration in full."""
-    prefix, _, rest = model.partition(":") if isinstance(model, str) else ("", "", "")
-    return f"{prefix}:{base / rest}" if prefix == "diffusers" and (base / rest).is_dir() else model
-
-
 def _pending(
     given: GeneratorConfig,
     guidance: float,
@@ -174,7 +156,7 @@ def _pending(
 
     found = plan_prompts(
         pa.table({"prompt_id": [*texts], "prompt": [*texts]}),
-        located(given.model, base),
+        located_generator(given.model, base),
         base / store,
         images=many,
         seed=given.seed,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.generation.making import located_generator
-from equipoise.evidence import RunOptions
+from equipoise.audits.config_generators import located_generator, options_of
+from equipoise.audits.running.config import ExtractionConfig
 
 if TYPE_CHECKING:
     from equipoise.cli.making.config import MakingConfig
@@ -50,17 +50,10 @@ def plan(config: MakingConfig, base: Path) -> Planned:
 
 def _how(config: MakingConfig) -> dict[str, Any]:
     given = config.generator
-    options = RunOptions(
-        device=given.device or "auto",
-        dtype=given.dtype or "auto",
-        revision=given.revision,
-        allow_pickle=given.allow_pickle,
-        trust_remote_code=given.trust_remote_code,
-    )
     return {
         "seed": given.seed,
         "sampling": given.sampling,
-        "options": options,
+        "options": options_of(given, ExtractionConfig()),
         "part": config.part,
         "max_failures": config.max_failures,
     }
