@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.record import RECORD
 from equipoise.models.hf_dual import HfDualEncoder
+from equipoise.models.hub import fetched
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
+from equipoise.models.options import Options
 from equipoise.models.runtimes import open_clip, quiet, transformers
 
 if TYPE_CHECKING:
@@ -156,7 +158,6 @@ def _of_transformers(encoder: HfDualEncoder, computes: str) -> Trainable:
 
 def _checkpoint(encoder: HfDualEncoder) -> Path:
     from equipoise.models.hf_files import find_checkpoint
-    from equipoise.models.options import Options
 
     name = encoder.info.name
     options = Options(name, revision=encoder.info.revision, allow_pickle=True)
@@ -194,18 +195,18 @@ def _of_open_clip(encoder: OpenClipEncoder, computes: str) -> Trainable:
 
 def _open_clip_settings(encoder: OpenClipEncoder, folder: Path) -> None:
     target = encoder.info.name.partition(":")[2]
-    if (Path(target) / SETTINGS).is_file():
+    if Path(target).is_dir():
         _copy_settings(Path(target), folder)
         return
-    architecture = str(encoder.info.preprocessing["architecture"])
-    config = open_clip().get_model_config(architecture)
-    if not architecture or config is None:
-        raise ModelError(
-            f"{encoder.info.name} does not say its architecture. To do: download it into a folder "
-            f"that holds {SETTINGS}, and name the folder"
-        )
-    prepared = dict(encoder.info.preprocessing["image_settings"])
-    text = json.dumps({"model_cfg": config, "preprocess_cfg": prepared}, indent=1, sort_keys=True)
+    if target.startswith("hf-hub:"):
+        options = Options(encoder.info.name, revision=encoder.info.revision, fetch=False)
+        kept = fetched(target.removeprefix("hf-hub:"), options, [SETTINGS, "*.json", "*.txt"])
+        _copy_settings(kept, folder)
+        return
+    facts = encoder.info.preprocessing
+    config = open_clip().get_model_config(str(facts["architecture"]))
+    told = {"model_cfg": config, "preprocess_cfg": dict(facts["image_settings"])}
+    text = json.dumps(told, indent=1, sort_keys=True)
     (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
 
 

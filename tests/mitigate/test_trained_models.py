@@ -1,0 +1,288 @@
+"""Training of dual encoders of open_clip and of SigLIP, for real: tiny ones of each."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip
+import pytest
+import torch
+import transformers
+from PIL import Image
+
+from equipoise.mitigate import Contrastive, Recipe, TextDistillation
+from equipoise.mitigate import contrastive as contrastive_module
+from equipoise.mitigate import distillation as distillation_module
+from equipoise.mitigate.embedding import unit
+from equipoise.mitigate.losses import contrastive_loss
+from equipoise.mitigate.trainable import Trainable, trainable
+from equipoise.models import load_model
+from mitigate.scenes import same
+from mitigate.tiny import (
+    OPEN_CLIP,
+    PREPARE,
+    SUBJECTS,
+    WEIGHTS,
+    open_clip_folder,
+    sets,
+    texts,
+    training,
+)
+from model_checkpoints import siglip
+
+TESTS = Path(__file__).parents[1]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+KINDS = ("open_clip", "open_clip_sigmoid", "siglip")
+RECIPES: tuple[Recipe, ...] = (
+    Contrastive(epochs=6, batch=8, learning_rate=1e-3, penalty=0.1, looks=2),
+    TextDistillation(steps=8, learning_rate=1e-3, subjects=2, kept=6, look_every=2),
+)
+WRITTEN = {
+    "open_clip": {WEIGHTS, "open_clip_config.json"},
+    "siglip": {"config.json", "model.safetensors", "preprocessor_config.json"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Sums of another number of threads differ in their last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Name the tiny model of a kind."""
+    folder = tmp_path_factory.mktemp("bases")
+    (folder / "siglip").mkdir()
+    names = {
+        "open_clip": f"open_clip:{open_clip_folder(folder / 'clip')}",
+        "open_clip_sigmoid": f"open_clip:{open_clip_folder(folder / 's', init_logit_bias=-3.0)}",
+        "siglip": f"hf:{siglip(folder / 'siglip')}",
+    }
+    return names.__getitem__
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def base(named: Callable[[str], str], kind: str) -> Any:
+    return load_model(named(kind), device="cpu", dtype="float32")
+
+
+def batch(count: int = 6) -> tuple[list[Any], list[str]]:
+    """Return images with captions that differ."""
+    every = sets(SUBJECTS, 1)
+    return [every.images[row] for row in range(count)], every.caption[:count].tolist()
+
+
+def ours(subject: Trainable, images: list[Any], captions: list[str]) -> Any:
+    own = np.arange(len(images))
+    vectors = subject.images(images), subject.texts(captions)
+    return contrastive_loss(torch, *vectors, own, subject.scale, subject.bias)
+
+
+def test_the_loss_and_its_gradient_are_the_librarys(base: Any, kind: str) -> None:
+    subject = trainable(base)
+    weights = subject.weights("both")
+    images, captions = batch()
+    found = ours(subject, images, captions)
+    gradients = torch.autograd.grad(found, [*weights.values()], allow_unused=True)
+    expected = library(base, kind, subject.model, images, captions)
+    assert float(found.detach()) == pytest.approx(float(expected.detach()), rel=1e-5)
+    reference = torch.autograd.grad(expected, [*weights.values()], allow_unused=True)
+    for name, one, other in zip(weights, gradients, reference, strict=True):
+        assert (one is None) == (other is None), name
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-6)
+    trained = {name for name, one in zip(weights, gradients, strict=True) if one is not None}
+    assert "logit_scale" in trained
+    assert ("logit_bias" in trained) == (kind != "open_clip")
+
+
+def library(base: Any, kind: str, model: Any, images: list[Any], captions: list[str]) -> Any:
+    """Return the loss with which the library trains such a model, from its own preprocessing."""
+    pictures = [Image.fromarray(image) for image in images]
+    if kind == "siglip":
+        folder = base.info.name.removeprefix("hf:")
+        tokens = transformers.AutoTokenizer.from_pretrained(folder)(
+            captions, padding="max_length", max_length=64, return_tensors="pt"
+        )
+        pixels = transformers.AutoImageProcessor.from_pretrained(folder)(
+            pictures, return_tensors="pt"
+        )
+        return model(**pixels, **tokens, return_loss=True).loss
+    folder = base.info.name.removeprefix("open_clip:")
+    _, prepare = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
+    tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(captions)
+    seen = model.encode_image(torch.stack([prepare(one) for one in pictures]), normalize=True)
+    read = model.encode_text(tokens, normalize=True)
+    if kind == "open_clip":
+        return open_clip.ClipLoss()(seen, read, model.logit_scale.exp())
+    return open_clip.loss.SigLipLoss()(seen, read, model.logit_scale.exp(), model.logit_bias)
+
+
+def test_contrastive_training_lowers_the_loss(base: Any, tmp_path: Path) -> None:
+    recipe = Contrastive(epochs=12, batch=8, learning_rate=1e-3, looks=1, patience=99)
+    made = recipe.fit(base, training(watched=False), tmp_path / "made")
+    images, captions = batch(12)
+    with torch.no_grad():
+        before, after = (float(ours(trainable(m), images, captions)) for m in (base, made))
+    assert after < 0.8 * before
+
+
+def test_distillation_moves_prompts_to_their_captions(base: Any, tmp_path: Path) -> None:
+    recipe = TextDistillation(steps=30, learning_rate=1e-3, subjects=3, kept=12, patience=99)
+    made: Any = recipe.fit(base, training(watched=False), tmp_path / "made")
+    images, _ = batch()
+    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+
+    def away(model: Any) -> float:
+        own = []
+        for one in map(texts, SUBJECTS[:3]):
+            goal = unit(base.embed_texts(one.attributed)).mean(axis=0)
+            own.append(unit(model.embed_texts(one.neutral)) @ goal / np.linalg.norm(goal))
+        return 1.0 - float(np.mean(own))
+
+    assert away(made) < 0.5 * away(base)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
+    recipe: Recipe, base: Any, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies: list[Trainable] = []
+
+    def kept(*given: Any) -> Trainable:
+        copies.append(trainable(*given))
+        return copies[-1]
+
+    for module in (contrastive_module, distillation_module):
+        monkeypatch.setattr(module, "trainable", kept)
+    made = recipe.fit(base, training(watched=False), tmp_path / "made", seed=2)
+    family = kind.partition("_sigmoid")[0]
+    prefix = "hf" if kind == "siglip" else "open_clip"
+    assert made.info.name == f"{prefix}:{tmp_path / 'made'}"
+    assert {path.name for path in (tmp_path / "made").iterdir()} > WRITTEN[family]
+    images, captions = batch()
+    (subject,) = copies
+    with torch.no_grad():
+        trained = subject.images(images).numpy(), subject.texts(captions).numpy()
+    again: Any = load_model(made.info.name, device="cpu", dtype="float32")
+    np.testing.assert_allclose(again.embed_images(images), trained[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(again.embed_texts(captions), trained[1], rtol=1e-4, atol=1e-6)
+    assert np.abs(again.embed_texts(captions) - base.embed_texts(captions)).max() > 1e-3
+    assert again.info.key == made.info.key != base.info.key
+    assert again.info.scale == pytest.approx(float(subject.scale.detach()), rel=1e-5)
+    if kind != "open_clip":
+        assert again.info.bias == pytest.approx(float(subject.bias.detach()), rel=1e-5)
+    if family == "open_clip":
+        # open_clip itself opens what was written, too.
+        own, _ = open_clip.create_model_from_pretrained(f"local-dir:{tmp_path / 'made'}")
+        tokens = open_clip.get_tokenizer(f"local-dir:{tmp_path / 'made'}")(captions)
+        with torch.no_grad():
+            np.testing.assert_allclose(own.eval().encode_text(tokens), trained[1], atol=1e-5)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from equipoise.mitigate import Contrastive, TextDistillation
+from equipoise.models import load_model
+from mitigate.tiny import training
+
+torch.set_num_threads(1)
+
+def kill(step, done, total):
+    if step == "training" and done == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+recipe = {recipe!r}
+base = load_model(sys.argv[1], device="cpu", dtype="float32")
+recipe.fit(base, training(), Path(sys.argv[2]), seed=5, progress=kill)
+"""
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_kill_and_resume_give_the_same_weights(
+    recipe: Recipe, base: Any, kind: str, tmp_path: Path
+) -> None:
+    search = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    code = KILLED.format(recipe=recipe)
+    done = subprocess.run(
+        [sys.executable, "-c", code, base.info.name, str(tmp_path / "killed")],
+        env=os.environ | {"PYTHONPATH": search},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
+    seen: list[int] = []
+    recipe.fit(
+        base, training(), tmp_path / "killed", seed=5,
+        progress=lambda step, done, total: seen.append(done),
+    )  # fmt: skip
+    # A state is written after every step, or every second one.
+    assert seen[0] == (5 if isinstance(recipe, Contrastive) else 4)
+    recipe.fit(base, training(), tmp_path / "whole", seed=5)
+    assert same(stored(tmp_path / "killed"), stored(tmp_path / "whole"))
+    told = [(tmp_path / name / "mitigation.json").read_bytes() for name in ("killed", "whole")]
+    assert told[0] == told[1]
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    from safetensors.numpy import load_file
+
+    (path,) = folder.glob("*.safetensors")
+    return dict(load_file(path))
+
+
+STILL = TextDistillation(steps=1, learning_rate=1e-3)
+
+
+def test_a_model_named_by_architecture_and_file_is_written_with_its_settings(
+    named: Callable[[str], str], tmp_path: Path
+) -> None:
+    import json
+
+    (tmp_path / "tiny-trained.json").write_text(json.dumps(OPEN_CLIP))
+    open_clip.add_model_config(tmp_path)
+    file = Path(named("open_clip").removeprefix("open_clip:")) / WEIGHTS
+    base: Any = load_model(f"open_clip:tiny-trained/{file}", device="cpu")
+    made: Any = STILL.fit(base, training(), tmp_path / "made")
+    told = json.loads((tmp_path / "made" / "open_clip_config.json").read_text())
+    assert told["model_cfg"] == OPEN_CLIP
+    # Images are prepared as the base prepares them: with a bare file, as OpenAI's were.
+    assert told["preprocess_cfg"]["mean"] == pytest.approx([0.48145466, 0.4578275, 0.40821073])
+    images, _ = batch()
+    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+
+
+def test_a_model_of_a_hub_is_written_with_its_settings(
+    named: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    kept = tmp_path / "cache" / "models--owner--tiny"
+    (kept / "snapshots").mkdir(parents=True)
+    (kept / "snapshots" / COMMIT).symlink_to(named("open_clip").removeprefix("open_clip:"))
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text(COMMIT)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    base: Any = load_model("open_clip:hf-hub:owner/tiny", device="cpu")
+    made: Any = STILL.fit(base, training(), tmp_path / "made")
+    images, _ = batch()
+    np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
+    assert made.info.preprocessing["image_settings"]["mean"] == PREPARE["mean"]
