@@ -3,8 +3,9 @@
     python -m benchmarks.scale [--full] [--only predictions] [--sizes 1000000,3000000] [--keep]
 
 Each audit reads generated evidence, measures, and writes its run, in a process of its own. Without
-a choice the sizes take a minute or two. `--keep` adds what was measured to the record beside this
-file, and makes docs/scale.md of it anew.
+a choice the sizes take a minute or two; `--full` takes an hour on two cores, and goes to 10 million
+rows, of vectors of 32 numbers. `--keep` adds what was measured to the record beside this file, and
+makes docs/scale.md of it anew; `--page` makes the page alone.
 """
 
 from __future__ import annotations
@@ -24,13 +25,12 @@ from typing import Any, TypeVar
 
 from benchmarks import scale_worlds
 from benchmarks.harness import seconds, write
-from benchmarks.scale_growth import STRAIGHT, Measured, powers
+from benchmarks.scale_growth import DIMENSION, NARROW, Measured, growths
 from benchmarks.scale_page import write_page
 
 RECORD = Path(__file__).with_name("scale.jsonl")
 SHORT, FULL = (30_000, 100_000), (100_000, 300_000, 1_000_000)
-LARGE = (3_000_000, 10_000_000)
-DIMENSION = 256
+LARGE = (300_000, 1_000_000, 3_000_000, 10_000_000)
 Result = TypeVar("Result")
 
 
@@ -50,49 +50,54 @@ def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--only", choices=worlds(), action="append", help="a kind of audit")
-    parser.add_argument("--full", action="store_true", help="to 1M rows; predictions to 10M")
+    parser.add_argument("--full", action="store_true", help="to 10M rows")
     parser.add_argument("--sizes", help="rows, with commas between")
     parser.add_argument("--dimension", type=int, help=f"numbers per vector [{DIMENSION}]")
     parser.add_argument("--keep", action="store_true", help="record, and write docs/scale.md")
+    parser.add_argument("--page", action="store_true", help="write docs/scale.md of the record")
     parser.add_argument("--folder", help="where evidence is generated [a temporary one]")
     parser.add_argument("--audit", nargs=2, type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.audit:
         write(json.dumps(audit(*chosen.audit)))
         return
-    for world in chosen.only or worlds():
-        found = []
-        for rows in _sizes(chosen, world):
-            found.append(measured(world, rows, chosen.dimension, chosen.folder))
-            write(line(found[-1]))
-            if chosen.keep:
-                record(found[-1])
-        for what, power in powers(found).items():
-            straight = "a straight line" if power <= STRAIGHT else "MORE than a straight line"
-            write(f"  {world}: {what} grows as rows^{power:.2f}: {straight}")
-    if chosen.keep:
+    for world in () if chosen.page else chosen.only or worlds():
+        for dimension, sizes in _series(chosen, world).items():
+            found = []
+            for rows in sizes:
+                found.append(measured(world, rows, dimension, chosen.folder))
+                write(line(found[-1]))
+                if chosen.keep:
+                    record(found[-1])
+            for what, one in growths(found).items():
+                write(f"  {world}: {what} grows as rows^{one.power:.2f}; {one.told}")
+    if chosen.keep or chosen.page:
         write_page([*recorded()])
 
 
-def _sizes(chosen: argparse.Namespace, world: str) -> Sequence[int]:
+def _series(chosen: argparse.Namespace, world: str) -> dict[int, Sequence[int]]:
+    """Return the sizes to measure by numbers per vector, 0 of evidence without vectors."""
+    usual = worlds()[world][1]
+    wide = (chosen.dimension or usual) if usual else 0
     if chosen.sizes:
-        return [int(size) for size in chosen.sizes.split(",")]
+        return {wide: [int(size) for size in chosen.sizes.split(",")]}
     if not chosen.full:
-        return SHORT
-    return (*FULL, *LARGE) if world == "predictions" else FULL
+        return {wide: SHORT}
+    if not usual:
+        return {0: sorted({*FULL, *LARGE})}
+    return {wide: FULL} if chosen.dimension else {wide: FULL, NARROW: LARGE}
 
 
-def measured(world: str, rows: int, dimension: int | None, folder: str | None) -> Measured:
+def measured(world: str, rows: int, dimension: int, folder: str | None) -> Measured:
     """Generate evidence and audit it in a process of its own."""
-    generate, usual = worlds()[world]
-    wide = (dimension or usual) if usual else 0
+    generate, _ = worlds()[world]
     with tempfile.TemporaryDirectory(dir=folder) as made:
-        generate(Path(made), rows, *([wide] if wide else []))
+        generate(Path(made), rows, *([dimension] if dimension else []))
         command = [sys.executable, "-m", "benchmarks.scale", "--audit"]
         command += [str(Path(made, "audit.yaml")), str(Path(made, "run"))]
         environment = {"OMP_NUM_THREADS": "1", **os.environ}
         told = subprocess.check_output(command, text=True, env=environment)  # noqa: S603
-    return Measured(world, rows, wide, **json.loads(told.splitlines()[-1]))
+    return Measured(world, rows, dimension, **json.loads(told.splitlines()[-1]))
 
 
 def audit(config: Path, run: Path) -> dict[str, Any]:

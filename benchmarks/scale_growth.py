@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
 
+# Numbers per vector; of ten million vectors, whose files would be large.
+DIMENSION, NARROW = 256, 32
 # Powers of the rows up to here are told to be a straight line: times vary by some per cent.
 STRAIGHT = 1.15
+# Shares by which runs of the same audit differ, beside other work on the machine.
+NOISE = 0.1
 
 
 @dataclass(frozen=True)
@@ -38,25 +44,64 @@ class Measured:
     by_step: dict[str, float]
 
 
-def powers(found: Sequence[Measured]) -> dict[str, float]:
-    """Return p of a + b rows^p, of memory and of processor time, from three sizes on."""
+@dataclass(frozen=True)
+class Growth:
+    """How a number grows with the rows.
+
+    Attributes
+    ----------
+    power : float
+        p of a + b · rows^p; 1 is a straight line.
+    off : float
+        By what share the straight line a + b · rows that fits best misses a measurement most.
+    """
+
+    power: float
+    off: float
+
+    @property
+    def straight(self) -> bool:
+        """Whether it is no more than a straight line, as far as the measurements can tell."""
+        return self.power <= STRAIGHT or self.off <= NOISE
+
+    @property
+    def told(self) -> str:
+        """Whether it is a straight line, in words."""
+        line = "a straight line" if self.straight else "MORE than a straight line"
+        return f"{line}, which misses by {self.off:.0%} at most"
+
+
+def growths(found: Sequence[Measured]) -> dict[str, Growth]:
+    """Return how memory and processor time grow, from three sizes on."""
     if len(found) < 3:
         return {}
     rows = [one.rows for one in found]
-    return {
-        "memory": power(rows, [one.peak_mb for one in found]),
-        "processor time": power(rows, [one.processor_seconds for one in found]),
+    values = {
+        "memory": [one.peak_mb for one in found],
+        "processor time": [one.processor_seconds for one in found],
     }
+    return {what: Growth(power(rows, y), misses(rows, y)) for what, y in values.items()}
 
 
 def power(rows: Sequence[int], values: Sequence[float]) -> float:
     """Fit values = a + b rows^p, a and b not below 0, by relative errors."""
-    n, y = np.asarray(rows, dtype=float), np.asarray(values, dtype=float)
     best, least = float("nan"), float("inf")
     for p in np.arange(0.3, 3.0, 0.01):
-        terms = np.stack([np.ones_like(n), (n / n.max()) ** p], axis=1) / y[:, None]
-        (a, b), *_ = np.linalg.lstsq(terms, np.ones_like(y), rcond=None)
-        error = float(((terms @ [a, b] - 1.0) ** 2).sum())
-        if a >= 0 and b >= 0 and error < least:
+        residuals = _residuals(rows, values, p)
+        error = float((residuals**2).sum())
+        if error < least:
             best, least = float(p), error
     return best
+
+
+def misses(rows: Sequence[int], values: Sequence[float]) -> float:
+    """Return by what share the best a + b rows, a and b not below 0, misses a value most."""
+    return float(np.abs(_residuals(rows, values, 1.0)).max())
+
+
+def _residuals(rows: Sequence[int], values: Sequence[float], p: float) -> npt.NDArray[np.float64]:
+    """Return the relative errors of the best a + b rows^p, a and b not below 0."""
+    n, y = np.asarray(rows, dtype=float), np.asarray(values, dtype=float)
+    terms = np.stack([np.ones_like(n), (n / n.max()) ** p], axis=1) / y[:, None]
+    fitted, _ = nnls(terms, np.ones_like(y))
+    return np.asarray(terms @ fitted - 1.0)

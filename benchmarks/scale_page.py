@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from benchmarks.__main__ import table_line
 from benchmarks.harness import machine, seconds
-from benchmarks.scale_growth import STRAIGHT, Measured, powers
+from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, Measured, growths
+
+Line = tuple[str, int]
 
 DOCS = Path(__file__).parent.parent / "docs"
-# Okabe & Ito's colours that are legible on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000")
+# One for each kind of audit, of Okabe & Ito and Tol: those that are legible on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#AA3377", "#997700")
+DASHED = "5 4"
 WIDTH, PANEL, LEFT, TOP, HEIGHT = 840, 290, 64, 64, 260
 
 INTRODUCTION = """\
@@ -31,11 +34,14 @@ p-value, and the run is written with its report, in a process of its own. The ev
   are compared with them;
 - **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC.
 
-Memory is the peak of the whole process: about 220 MB of it are Python and libraries, and a `.npy`
-that is mapped counts where it was read, though the system may take that back. Processor time is
-that of all threads, which other work on the machine changes less than the time by the clock.
-Permutations of diversity share passes over the images, 64 at 500,000 images and 8 from 4 million
-on: between the two, time grows faster than the rows.
+Vectors have {wide} numbers up to a million rows, and {narrow} from there to ten million, whose
+files would take 5 GB otherwise.
+
+Memory is the peak of the whole process, of which about 220 MB are Python and libraries. A `.npy` is
+mapped, and what reading it took is given back; vectors in Parquet are held as they are stored.
+Processor time is that of all threads together, loading of that what reading and joining took. Other
+work shared the machine with these runs: that makes the time by the clock longer, which is not told,
+and the processor time somewhat.
 
 ![Peak memory and processor time by rows]({figure})
 
@@ -45,42 +51,68 @@ on: between the two, time grows faster than the rows.
 """
 
 
+FITTED = """\
+Memory and time are fitted as a + b · rows^p over the sizes above, and as a straight line, a + b ·
+rows, of which is told by how much it misses a measurement at most. Growth is said to be a straight
+line, or less, up to p = {straight}, or where the line misses by no more than {noise}: so much do
+runs of one audit differ.
+
+"""
+
+
 def write_page(found: Sequence[Measured]) -> None:
     """Write docs/scale.md and its figure from measurements."""
     figure = "figures/scale.svg"
     facts = "\n".join(table_line(name, value) for name, value in machine().items())
-    page = [INTRODUCTION.format(figure=figure, facts=facts), *_table(found), "", *_lines(found)]
+    wide, narrow = DIMENSION, NARROW
+    about = INTRODUCTION.format(figure=figure, facts=facts, wide=wide, narrow=narrow)
+    page = [about, *_table(found), "", *_lines(found)]
     (DOCS / "scale.md").write_text("\n".join(page) + "\n", encoding="utf-8")
     (DOCS / figure).write_text(svg(found), encoding="utf-8")
 
 
 def _table(found: Sequence[Measured]) -> Iterator[str]:
-    yield table_line("audit", "rows", "peak memory", "processor time", "by the clock", "loading")
-    yield "|---|--:|--:|--:|--:|--:|"
+    yield table_line("audit", "rows", "peak memory", "processor time", "of it loading")
+    yield "|---|--:|--:|--:|--:|"
     for one in found:
         wide = f" × {one.dimension}" if one.dimension else ""
-        times = (one.processor_seconds, one.seconds, one.by_step["load"])
+        times = (one.processor_seconds, one.by_step["load"])
         memory = f"{one.peak_mb:,.0f} MB"
         yield table_line(one.world, f"{one.rows:,}{wide}", memory, *map(seconds, times))
 
 
 def _lines(found: Sequence[Measured]) -> Iterator[str]:
-    yield "Memory and time fitted as a + b · rows^p over the sizes above; p = 1 is a straight line,"
-    yield f"and up to {STRAIGHT} is taken for one: times vary by some per cent.\n"
-    yield table_line("audit", "what", "p", "a straight line")
-    yield "|---|---|--:|---|"
-    for names, ones in series(found).items():
-        for what, p in powers(ones).items():
-            yield table_line(names, what, f"{p:.2f}", "yes" if p <= STRAIGHT else "no")
+    yield from FITTED.format(straight=STRAIGHT, noise=f"{NOISE:.0%}").splitlines()
+    yield table_line("audit", "what", "p", "the line misses by", "a straight line")
+    yield "|---|---|--:|--:|---|"
+    for about, ones in series(found).items():
+        for what, one in growths(ones).items():
+            told = "yes" if one.straight else "no"
+            yield table_line(named(about), what, f"{one.power:.2f}", f"{one.off:.0%}", told)
 
 
-def series(found: Sequence[Measured]) -> dict[str, list[Measured]]:
+def series(found: Sequence[Measured]) -> dict[Line, list[Measured]]:
     """Return measurements of one kind of audit and dimension together."""
-    lines: dict[str, list[Measured]] = {}
+    lines: dict[Line, list[Measured]] = {}
     for one in found:
-        name = f"{one.world}, {one.dimension} numbers" if one.dimension else one.world
-        lines.setdefault(name, []).append(one)
-    return lines
+        lines.setdefault((one.world, one.dimension), []).append(one)
+    # A size alone shows no growth.
+    return {about: ones for about, ones in lines.items() if len(ones) > 1}
+
+
+def named(about: Line) -> str:
+    """Return what a series is called."""
+    world, dimension = about
+    return f"{world}, {dimension} numbers" if dimension else world
+
+
+def _drawn(lines: Mapping[Line, Sequence[Measured]]) -> dict[Line, tuple[str, str]]:
+    """Return colour, by kind of audit, and dashes of each series."""
+    worlds = [*dict.fromkeys(world for world, _ in lines)]
+    return {
+        (world, dimension): (COLOURS[worlds.index(world)], DASHED if dimension == NARROW else "")
+        for world, dimension in lines
+    }
 
 
 def svg(found: Sequence[Measured]) -> str:
@@ -90,7 +122,7 @@ def svg(found: Sequence[Measured]) -> str:
         ("Processor time, s", lambda one: float(one.processor_seconds)),
     ]
     lines = series(found)
-    height = TOP + HEIGHT + 60 + 22 * len(lines)
+    height = TOP + HEIGHT + 60 + 22 * -(-len(lines) // 2)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" role="img" aria-label="Peak memory and processor time by rows" '
@@ -99,16 +131,18 @@ def svg(found: Sequence[Measured]) -> str:
     ]
     for place, (title, value) in enumerate(panels):
         parts += _panel(LEFT + place * (PANEL + 100), title, value, lines)
-    for index, name in enumerate(lines):
-        y = TOP + HEIGHT + 64 + 22 * index
-        colour = COLOURS[index % len(COLOURS)]
-        parts.append(_stroke([(LEFT, y - 4), (LEFT + 30, y - 4)], colour))
-        parts.append(_text(LEFT + 40, y, name))
+    for index, (about, (colour, dashes)) in enumerate(_drawn(lines).items()):
+        x, y = LEFT + (PANEL + 100) * (index % 2), TOP + HEIGHT + 64 + 22 * (index // 2)
+        parts.append(_stroke([(x, y - 4), (x + 30, y - 4)], colour, dashes=dashes))
+        parts.append(_text(x + 40, y, named(about)))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
 def _panel(
-    left: float, title: str, value: Callable[[Measured], float], lines: dict[str, list[Measured]]
+    left: float,
+    title: str,
+    value: Callable[[Measured], float],
+    lines: Mapping[Line, Sequence[Measured]],
 ) -> list[str]:
     every = [one for ones in lines.values() for one in ones]
     across = _decades([one.rows for one in every])
@@ -127,10 +161,11 @@ def _panel(
         _, y = at(10.0 ** across[0], 10.0**power)
         parts.append(_stroke([(left, y), (left + PANEL, y)], "#d9d9d9", 1))
         parts.append(_text(left - 8, y + 4, f"{10**power:,}", "end"))
-    for index, ones in enumerate(lines.values()):
+    drawn = _drawn(lines)
+    for about, ones in lines.items():
         points = [at(one.rows, value(one)) for one in sorted(ones, key=lambda one: one.rows)]
-        colour = COLOURS[index % len(COLOURS)]
-        parts.append(_stroke(points, colour))
+        colour, dashes = drawn[about]
+        parts.append(_stroke(points, colour, dashes=dashes))
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
     parts.append(_text(left + PANEL / 2, TOP + HEIGHT + 38, "rows", "middle"))
     return parts
@@ -145,9 +180,13 @@ def _share(value: float, decades: tuple[int, int]) -> float:
     return (math.log10(value) - decades[0]) / (decades[1] - decades[0])
 
 
-def _stroke(points: Sequence[tuple[float, float]], colour: str, width: float = 2.2) -> str:
+def _stroke(
+    points: Sequence[tuple[float, float]], colour: str, width: float = 2.2, dashes: str = ""
+) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{path}" stroke="{colour}" stroke-width="{width}" fill="none"/>'
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    shape = f'stroke="{colour}" stroke-width="{width}"{dashed} fill="none"'
+    return f'<polyline points="{path}" {shape}/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:

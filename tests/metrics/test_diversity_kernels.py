@@ -116,6 +116,8 @@ def test_exchanges_are_those_of_the_labels(d: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(exchange, "_TOGETHER", 3)
     assert (exchanged(sets, counts, 10, 7) == found).all()
     assert (exchanged(sets, counts, 4, 7) == found[:4]).all()
+    monkeypatch.setattr(exchange, "_FEW", 2)  # Labels of 16 bits.
+    assert (exchanged(sets, counts, 10, 7) == found).all()
 
 
 def test_memory_does_not_grow_with_the_images(tmp_path: Path) -> None:

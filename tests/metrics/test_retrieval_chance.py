@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 import retrieval_plain as plain
 from equipoise.core.errors import InputError
 from equipoise.metrics.cards import CARDS
+from equipoise.metrics.retrieval import null
 from equipoise.metrics.retrieval.chance import expected_max_skew, max_skew_distribution
 from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
 from equipoise.metrics.retrieval.measures import max_skew, min_skew, ndkl, retrieval_mad, skew_at_k
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from equipoise.stats.streams import stream
 from goldens import Golden, cases
 
 PRINTED = Golden("social_counterfactuals.json")
@@ -143,6 +145,23 @@ def test_labels_are_exchanged_within_strata_only(seed: int, whole: bool) -> None
         for labels in drawn:
             counts = np.bincount(labels[held], minlength=4)
             assert (counts == there).all() if whole else (counts <= there).all()
+
+
+def test_draws_do_not_depend_on_how_many_share_a_copy_of_the_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    codes, stratum = rng.integers(0, 4, 5000).astype(np.int32), rng.integers(0, 3, 5000)
+    exchange = LabelExchange.of(codes, stratum, rng.permutation(5000)[:20].reshape(4, 5))
+    monkeypatch.setattr(null, "_BLOCK_LABELS", 4 * 5000)
+    found = []
+    for blocks in (1, 2, 16):
+        monkeypatch.setattr(null, "_BLOCKS", blocks)
+        found.append(np.concatenate(exchange.evaluate(np.copy, 30, 1, "name")))
+    alone = exchange.draw(stream(1, "name", 3), 3)
+    assert (found[0] == found[1]).all()
+    assert (found[0] == found[2]).all()
+    assert (found[0][3:6] == alone).all()
 
 
 def test_every_label_is_equally_likely_at_every_place() -> None:

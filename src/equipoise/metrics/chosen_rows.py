@@ -55,16 +55,16 @@ class ChosenRows:
     def __getitem__(self, places: slice | npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return some of the rows, by their places among those chosen."""
         rows = self.rows[places]
-        self._mapped.rows(rows)
         # Rows that follow each other are read where they lie.
         run = len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all()
         taken: npt.NDArray[Any] = self.table[rows[0] : rows[-1] + 1] if run else self.table[rows]
+        self._mapped.rows(rows)
         return taken
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Return all rows as an array of their own."""
-        self._mapped.rows(self.rows)
         taken = self.table[self.rows]
+        self._mapped.rows(self.rows)
         return taken if dtype is None else taken.astype(dtype, copy=False)
 
 
