@@ -42,6 +42,39 @@ def test_it_shows_what_the_model_saw_with_the_outline_of_a_region() -> None:
     assert found[SIDE // 2, SIDE // 4].min() > 180
 
 
+def stripes() -> Any:
+    """Black and white columns, two pixels wide when the picture is as large as it is shown."""
+    image = np.zeros((SIDE // 2, SIDE, 3), dtype=np.uint8)
+    image[:, np.arange(SIDE) % 4 < 2] = 255
+    return image
+
+
+def test_what_is_hidden_is_blurred_below_the_map() -> None:
+    image, map_ = stripes(), np.zeros((2, 4), dtype=np.float32)
+    frame, left, right = (0, 0, SIDE, SIDE // 2), (0, 0, 0.5, 1.0), (0.5, 0, 1.0, 1.0)
+    seen = pixels(overlay(image, map_, frame))
+    found = pixels(overlay(image, map_, frame, hidden=[left]))
+    contrast = found.max(axis=1).mean() - found.min(axis=1).mean()
+    assert contrast > 150  # somewhere there are stripes,
+    inside, outside = found[:, 8 : SIDE // 2 - 8], found[:, SIDE // 2 + 8 :]
+    assert np.ptp(inside, axis=1).max() < 40  # and none where they are hidden
+    assert np.ptp(outside, axis=1).min() > 150
+    assert np.abs(outside - seen[:, SIDE // 2 + 8 :]).max() < 30
+    both = pixels(overlay(image, map_, frame, hidden=[left, right]))
+    unknown = pixels(overlay(image, map_, frame, hidden=[(np.nan,) * 4]))
+    for whole in (both, unknown):
+        assert np.ptp(whole, axis=1).max() < 40
+
+
+def test_the_map_lies_over_what_is_hidden() -> None:
+    map_ = np.zeros((4, 8), dtype=np.float32)
+    map_[:, 6:] = 1.0
+    frame = (0, 0, 120, 60)
+    plain = pixels(overlay(GREY, map_, frame))
+    hidden = pixels(overlay(GREY, map_, frame, hidden=[(0, 0, 1, 1)]))
+    assert np.abs(plain - hidden).max() < 3
+
+
 @pytest.mark.parametrize("box", [(np.nan,) * 4, (-1.0, -1.0, 2.0, 2.0)])
 def test_boxes_that_are_none_or_too_large_do_no_harm(box: tuple[float, ...]) -> None:
     assert len(overlay(GREY, np.ones((2, 2), dtype=np.float32), (0, 0, 120, 60), [box])) < 20_000

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import MissingExtraError
+from equipoise.explain.blurring import blurred
 from equipoise.models.images import as_rgb
 
 SIDE = 176
@@ -25,6 +26,7 @@ def overlay(
     map_: npt.NDArray[np.float32],
     frame: Sequence[float],
     boxes: Sequence[Sequence[float]] = (),
+    hidden: Sequence[Sequence[float]] = (),
 ) -> bytes:
     """Lay a map over what the model saw of its image.
 
@@ -37,6 +39,8 @@ def overlay(
         Left, top, right and bottom of what the model saw, in pixels of the image.
     boxes : sequence of four float each
         Regions, as shares of what the model saw, whose outlines are drawn.
+    hidden : sequence of four float each
+        Regions of the image that are blurred below the map, see `blurred`.
 
     Returns
     -------
@@ -60,7 +64,8 @@ def overlay(
     size = (max(1, round(seen.width * scale)), max(1, round(seen.height * scale)))
     heat = np.asarray(map_, dtype=np.float32) / max(float(np.max(map_)), 1e-12)
     heat = np.asarray(pillow.fromarray(heat).resize(size, pillow.Resampling.BILINEAR))
-    below = np.asarray(seen.resize(size, pillow.Resampling.BILINEAR), dtype=np.float64)
+    small = np.asarray(seen.resize(size, pillow.Resampling.BILINEAR))
+    below = blurred(small, hidden).astype(np.float64)
     steps = np.linspace(0.0, 1.0, len(_RAMP))
     colour = np.stack([np.interp(heat, steps, _RAMP[:, one]) for one in range(3)], axis=2)
     share = _STRENGTH * np.clip(heat, 0.0, 1.0)[..., None]

@@ -195,6 +195,27 @@ def test_data_are_checked(changes: dict[str, Any], message: str) -> None:
         run(**changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"blur": "fase"}, r"blur: given 'fase'\. Allowed: face; did you mean 'face'"),
+        ({"blur": ["face", "face"]}, r"blur: 'face' appears more than once"),
+        ({"blur": True}, r"blur: given True; expected 'all', or a list of names of data\.regions"),
+        (
+            {
+                "blur": "all",
+                "models": {"ours": {"maps": {"file": maps()}, "overlays": "o.parquet"}},
+            },
+            r"models\.ours\.overlays: pictures made elsewhere are shown as they are, and 'blur' is "
+            r"given\. To do: blur them where they are made, or leave one out",
+        ),
+    ],
+)
+def test_what_cannot_be_blurred_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run(**changes)
+
+
 def test_the_example_is_what_its_script_makes(tmp_path: Path) -> None:
     script = tmp_path / "make.py"
     script.write_bytes((EXAMPLE / "make.py").read_bytes())

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
@@ -50,7 +51,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def config(folder: Path, models: dict[str, Any], store: Path, **data: Any) -> Any:
+def config(
+    folder: Path, models: dict[str, Any], store: Path, *, blur: Any = (), **data: Any
+) -> Any:
     return parse_config(
         {
             "audit": "activations",
@@ -64,6 +67,7 @@ def config(folder: Path, models: dict[str, Any], store: Path, **data: Any) -> An
                 **data,
             },
             "models": models,
+            "blur": blur,
             "extraction": {"store": str(store)},
             "resampling": {"replicates": 200},
         }
@@ -97,6 +101,47 @@ def test_from_pictures_to_what_each_model_reads(
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count('<figure><img src="data:image/jpeg;base64,') == len(rows)
     assert report.read(out).tables["gallery"].equals(result.tables["gallery"])
+
+
+def shown(result: AuditResult) -> dict[str, Any]:
+    """Pixels of each picture, by image."""
+    return {
+        row["caption"].split(":")[0]: np.asarray(Image.open(io.BytesIO(row["image"])), np.int64)
+        for row in result.tables["gallery"].to_pylist()
+    }
+
+
+def test_regions_are_blurred_in_pictures_and_in_nothing_else(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
+) -> None:
+    frame = pl.read_csv(pictures / "images.csv", schema_overrides={"file": pl.String})
+    empty = pl.when(pl.col("id") == "i001").then(None)
+    frame.with_columns(
+        file=pl.format("{}/{}", pl.lit(str(pictures)), pl.col("file")),
+        **{name: empty.otherwise(pl.col(name)) for name in "ltrb"},
+    ).write_csv(tmp_path / "images.csv")
+    images = {"table": str(tmp_path / "images.csv"), "id": "id", "path": "file", "root": "/"}
+    asked = (pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s")
+    plain, part, whole = (run(*asked, images=images, blur=blur) for blur in ([], ["glyph"], "all"))
+    assert plain.findings == part.findings == whole.findings
+    assert not any(note.startswith("Blurred") for note in plain.manifest.notes)
+    assert "Blurred in the pictures, and not in what models saw: glyph." in part.manifest.notes
+    assert part.manifest.resolved["blur"] == ["glyph"]
+    before, after, gone = shown(plain), shown(part), shown(whole)
+    with Image.open(pictures / "000.png") as picture:
+        scale = SIDE / picture.width
+    for name, *box in frame.select("id", *"ltrb").rows():
+        if name not in before:
+            continue
+        left, top, right, bottom = (round(edge * scale) for edge in box)
+        changed = np.abs(after[name] - before[name]).max(axis=2)
+        assert changed[top:bottom, left:right].max() > 25
+        # A JPEG spreads what changed over blocks of 16 pixels.
+        changed[max(top - 16, 0) : bottom + 16, max(left - 16, 0) : right + 16] = 0
+        assert changed.max() > 25 if name == "i001" else changed.max() < 5
+        assert np.abs(gone[name] - before[name]).max() > 25
+    # Nobody said where its glyph is.
+    assert (gone["i001"] == after["i001"]).all()
 
 
 def test_maps_are_kept_and_a_stopped_run_goes_on(

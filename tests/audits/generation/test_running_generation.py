@@ -1,5 +1,6 @@
 """Audits of generation from captions to a data set, with tiny models that run."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from equipoise import audits, report
 from equipoise.audits.generation.kind import Plan
@@ -57,7 +59,7 @@ def test_a_group_that_a_model_cannot_draw_is_found(biased: Painter, tmp_path: Pa
     gap = found["caption similarity"]
     assert gap.verdict == Verdict.DISPARITY
     assert gap.value == pytest.approx(by_group["blue"])
-    assert gap.direction.endswith("highest for “blue”")
+    assert gap.direction.endswith(f"highest for blue ({100 * by_group['blue']:.1f}\xa0%)")
     # What is left has as many images of each: nothing to be seen of it any more.
     assert found["hue shown"].value == 0.0
 
@@ -130,6 +132,11 @@ def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path: Path) ->
     assert not any("content" in note for note in on.manifest.notes)
 
 
+def colours(data: bytes) -> int:
+    pixels = np.asarray(Image.open(io.BytesIO(data)))
+    return len(np.unique(pixels.reshape(-1, 3), axis=0))
+
+
 def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
     biased: Painter, tmp_path: Path
 ) -> None:
@@ -138,6 +145,12 @@ def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
     assert [row["section"] for row in rows] == ["Kept"] * 3 + ["Rejected by similarity"] * 3
     assert all(row["image"].startswith(b"\x89PNG") for row in rows)
     assert any(row["caption"].startswith("blue: cosine with the caption") for row in rows[3:])
+    coarse = audits.run(config(biased, gallery=1, blur="all"), base=tmp_path)
+    assert coarse.findings == result.findings
+    shown = coarse.tables["gallery"].to_pylist()
+    assert [row["image_id"] for row in shown] == [row["image_id"] for row in rows]
+    for before, after in zip(rows, shown, strict=True):
+        assert colours(before["image"]) > 36 >= colours(after["image"])
     assert "gallery" not in audits.run(config(biased, gallery=0), base=tmp_path).tables
 
 

@@ -5,13 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 
 from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, Table, distinct
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
+
+
+def _blur(value: object) -> str | tuple[str, ...]:
+    """Take "all", or names of regions."""
+    if value == "all":
+        return "all"
+    given = [value] if isinstance(value, str) else value
+    if isinstance(given, list | tuple) and all(isinstance(one, str) and one for one in given):
+        return distinct(tuple(given))
+    raise ValueError("expected 'all', or a list of names of data.regions")
+
+
+def _blur_as_json(value: str | tuple[str, ...]) -> str | list[str]:
+    return value if isinstance(value, str) else [*value]
+
+
+Blur = Annotated[
+    Literal["all"] | tuple[str, ...], PlainValidator(_blur), PlainSerializer(_blur_as_json)
+]
+"""What is blurred in pictures: "all" of them, or regions by name."""
 
 Method = Literal["gradcam", "gradcam++", "hirescam", "layercam", "xgradcam"]
 
@@ -124,12 +150,35 @@ class ModelConfig(RunConfig):
 
 
 class Config(AuditConfig):
-    """The configuration of an audit of activations; see docs/audits/activations.md."""
+    """The configuration of an audit of activations; see docs/audits/activations.md.
+
+    Attributes
+    ----------
+    data : DataConfig
+    models : mapping of str to ModelConfig
+    gallery : int
+        Pictures of each group in the report.
+    blur : "all" or list of str
+        Regions that are blurred in these pictures; nothing unless given.
+    """
 
     audit: Literal["activations"]
     data: DataConfig
     models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
     gallery: Annotated[int, Field(ge=0, le=12)] = 4
+    blur: Blur = ()
+
+    @model_validator(mode="after")
+    def _can_blur(self) -> Config:
+        for name in () if self.blur == "all" else self.blur:
+            among("blur", name, [*self.data.regions])
+        for name, model in self.models.items():
+            if self.blur and model.overlays is not None:
+                raise ValueError(
+                    f"models.{name}.overlays: pictures made elsewhere are shown as they are, and "
+                    "'blur' is given. To do: blur them where they are made, or leave one out"
+                )
+        return self
 
     @model_validator(mode="after")
     def _something_is_asked(self) -> Config:

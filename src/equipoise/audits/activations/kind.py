@@ -56,7 +56,7 @@ def measure(config: Config, data: ActivationData, progress: Progress | None) -> 
     measured = [
         measure_design(design, config, len(every)) for design in told(every, progress, "measuring")
     ]
-    notes = tuple(_notes(measured, data))
+    notes = tuple(_notes(measured, data, config))
     return Measured(drafts_of(measured), tables_of(measured, config), notes)
 
 
@@ -123,12 +123,15 @@ def _check(every: list[Design], data: ActivationData) -> None:
         check_two(design.groups, which, what, file=data.images.name)
 
 
-def _notes(measured: list[MeasuredDesign], data: ActivationData) -> Iterator[str]:
+def _notes(measured: list[MeasuredDesign], data: ActivationData, config: Config) -> Iterator[str]:
     yield PERCEIVED
     yield (
         "A map says which places the layer's activations and their gradients speak for. It is no "
         "proof of what a model would do without them: hide the region, and ask again."
     )
+    if config.blur and any(one.pictures for one in data.models.values()):
+        what = "all of each" if config.blur == "all" else ", ".join(config.blur)
+        yield f"Blurred in the pictures, and not in what models saw: {what}."
     for name, one in data.models.items():
         if one.without:
             yield f"{name}: {one.without} images have no map."

@@ -22,6 +22,8 @@ def overlays_of(
 ) -> pa.Table:
     """Lay maps over the first images of every group, with the outlines of all regions.
 
+    Regions that are to be blurred are; an image without one of them is blurred as a whole.
+
     Parameters
     ----------
     maps : pyarrow.Table
@@ -30,7 +32,7 @@ def overlays_of(
         Rows and columns of a map.
     pictures : Pictures
     config : Config
-        How many of each group, and which regions.
+        How many of each group, which regions, and what is blurred.
     base : Path
 
     Returns
@@ -40,6 +42,7 @@ def overlays_of(
     """
     from equipoise.audits.pictures.known import known
     from equipoise.evidence.decoding import decode
+    from equipoise.explain.blurring import WHOLE
     from equipoise.explain.frames import framed
     from equipoise.explain.overlays import overlay
 
@@ -48,16 +51,18 @@ def overlays_of(
     places = {name: row for row, name in enumerate(maps["id"].to_pylist())}
     rows = {name: row for row, name in enumerate(items.ids.tolist())}
     where = {name: row for row, name in enumerate(pictures.ids.tolist())}
-    boxes = [boxes_of(items, region) for region in config.data.regions.values()]
+    boxes = {name: boxes_of(items, region) for name, region in config.data.regions.items()}
     made = []
     for name in _first(items, [*places], config):
         row = maps.slice(places[name], 1).to_pylist()[0]
         crop = None if pictures.crops is None else pictures.crops[where[name]]
         image = decode(pictures.read(where[name]), crop=crop)
         frame = np.array([row["frame"]])
-        lines = [framed(box[rows[name]][None], frame)[0] for box in boxes]
+        lines = {of: framed(box[rows[name]][None], frame)[0] for of, box in boxes.items()}
+        hidden = [WHOLE] if config.blur == "all" else [lines[of] for of in config.blur]
         map_ = np.array(row["map"], dtype=np.float32).reshape(grid)
-        made.append({"image_id": name, "image": overlay(image, map_, row["frame"], lines)})
+        laid = overlay(image, map_, row["frame"], [*lines.values()], hidden)
+        made.append({"image_id": name, "image": laid})
     schema = pa.schema([("image_id", pa.string()), ("image", pa.binary())])
     return pa.Table.from_pylist(made, schema)
 

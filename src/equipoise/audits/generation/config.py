@@ -41,6 +41,8 @@ class Config(AuditConfig):
         given.
     gallery : int
         Sets that the report shows of the kept ones, and of those rejected at each stage.
+    blur : "all", optional
+        Whether these pictures are blurred.
     write_sets : bool
         Whether the kept sets are written as a data set, in the store.
     """
@@ -55,6 +57,7 @@ class Config(AuditConfig):
     min_group_size: Annotated[int, Field(ge=1)] = 30
     name: Label | None = None
     gallery: Annotated[int, Field(ge=0, le=100)] = 3
+    blur: Literal["all"] | None = None
     write_sets: bool = True
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from equipoise.counterfactuals.filters.filtered import BEST
 from equipoise.evidence.decoding import ImageError, decode
+from equipoise.explain.blurring import WHOLE, blurred
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def gallery(config: Config, data: GenerationData) -> pa.Table:
     Parameters
     ----------
     config : Config
-        Says how many, and the seed.
+        Says how many, the seed, and whether pictures are blurred.
     data : GenerationData
 
     Returns
@@ -51,12 +52,16 @@ def gallery(config: Config, data: GenerationData) -> pa.Table:
     """
     if data.pictures is None or not config.gallery:
         return SCHEMA.empty_table()
-    found = {name: place for place, name in enumerate(data.pictures.ids.tolist())}
+    places = {name: place for place, name in enumerate(data.pictures.ids.tolist())}
+
+    def small(name: str) -> bytes | None:
+        return _small(data, places.get(name), blur=config.blur is not None)
+
     rows = [
         row
         for stage, chosen, reasons in _chosen(config, data)
         for one in chosen
-        for row in _of_set(data, int(one), stage, reasons, found)
+        for row in _of_set(data, int(one), stage, reasons, small)
         if row["image"] is not None
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
@@ -86,7 +91,7 @@ def _drawn(config: Config, mask: Any, name: str) -> Any:
 
 
 def _of_set(
-    data: GenerationData, one: int, stage: str, reasons: Any, found: dict[str, int]
+    data: GenerationData, one: int, stage: str, reasons: Any, small: Callable[[str], bytes | None]
 ) -> Iterator[dict[str, Any]]:
     candidates = data.filtered.candidates
     begin, end = candidates.starts[one : one + 2].tolist()
@@ -100,11 +105,11 @@ def _of_set(
             "group": candidates.names[one],
             "caption": f"{told}: {reasons[row]}" if reasons[row] else told,
             "image_id": image,
-            "image": _small(data, found.get(image)),
+            "image": small(image),
         }
 
 
-def _small(data: GenerationData, place: int | None) -> bytes | None:
+def _small(data: GenerationData, place: int | None, *, blur: bool) -> bytes | None:
     """Return a picture as a small PNG; None where there is none."""
     if place is None or data.pictures is None:
         return None
@@ -116,6 +121,8 @@ def _small(data: GenerationData, place: int | None) -> bytes | None:
         return None
     picture = Image.fromarray(pixels)
     picture.thumbnail((_SIDE, _SIDE))
+    if blur:
+        picture = Image.fromarray(blurred(np.asarray(picture), [WHOLE]))
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
     return buffer.getvalue()
