@@ -238,13 +238,13 @@ def augmentation() -> AuditResult:
     rows = [
         ("cnn", arm, 5, 400, 0.6 + place / 10, 0.5, 0.95, *distance, 0.25)
         for place, (arm, distance) in enumerate(
-            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 0.0, 0.5) for p in range(3)] + [(None,) * 6],
-                strict=True)
+            zip(arms, [(0.3 - p / 10, 0.1, 0.4, 30.0, 20.0, 41.5, p / 50, 0.5) for p in range(3)]
+                + [(None,) * 8], strict=True)
         )
     ]  # fmt: skip
     columns = (
         "network arm runs images accuracy low high difference difference_low difference_high"
-        " percent_difference runs_low runs_high chance"
+        " percent_difference percent_low percent_high runs_low runs_high chance"
     )
     faces = [("cnn", "biased", "ring", "whole", "short", 0.2, 0.1, 0.3, -0.1, 0.1, 0.002)]
     missing = [("test", "short", 3, 100)]
@@ -254,7 +254,20 @@ def augmentation() -> AuditResult:
             "network arm class faces towards value low high chance_low chance_high p_value", faces),
         "faces_missing": table("images group without of", missing),
     }  # fmt: skip
-    found = tuple(replace(f, unit="image and training run", groups="") for f in base.findings)
+    verdicts = (Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)
+    gains = ((0.1, 0.05, 0.15), (-0.02, -0.06, 0.02), (0.001, -0.004, 0.006))
+    found = tuple(
+        replace(
+            next(f for f in base.findings if f.metric == "accuracy" and not f.subject),
+            unit="image and training run", groups="", verdict=verdict, q_value=0.002,
+            model=f"cnn ({arm}) − cnn (biased)", value=value, ci_low=low, ci_high=high,
+            parameters=json.dumps(
+                {"model_a": "cnn (biased)", "model_b": f"cnn ({arm})", "value_a": 0.6,
+                 "value_b": 0.6 + value, "worse": "cnn (biased)", "network": "cnn", "arm": arm}
+            ),
+        )
+        for arm, verdict, (value, low, high) in zip(arms[1:], verdicts, gains, strict=True)
+    )  # fmt: skip
     return AuditResult(found, replace(base.manifest, config={}, resolved={}), tables)
 
 

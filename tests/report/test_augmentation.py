@@ -1,6 +1,11 @@
 """The page of an experiment with faces: the source's table in form, and what faces still tell."""
 
-from equipoise.report.augmentation import ARMS, accuracies
+from dataclasses import replace
+
+import pyarrow as pa
+
+from equipoise.core import AuditResult
+from equipoise.report.augmentation import ARMS, accuracies, conclusions, in_short
 from equipoise.report.blocks import Table
 from equipoise.report.page import render
 from equipoise.report.sections.augmentation import augmentation
@@ -23,7 +28,9 @@ def test_the_form_of_the_source_s_table() -> None:
         ("cnn", *(f"{0.6 + place / 10:.3f} [0.500, 0.950]" for place in range(len(ARMS))))
     ]
     assert [row[1] for row in second.rows] == [*ARMS[:3]]
-    assert second.rows[0][2:] == ("0.300", "[0.100, 0.400]", "[0.000, 0.500]", "30.0 %")
+    assert second.rows[0][2:] == (
+        "0.300", "[0.100, 0.400]", "[0.000, 0.500]", "30.0 %", "[20.0, 41.5]"
+    )  # fmt: skip
 
 
 def test_the_page_says_how_runs_are_paired() -> None:
@@ -32,10 +39,48 @@ def test_the_page_says_how_runs_are_paired() -> None:
     assert "is right more often?" in page
     assert "exchange the answers of two models" not in page
     assert "Images in which no face was found" in page
-    assert "the most frequent class is right on 25.0" in page
+    assert page.count("Always naming the most frequent class is right on 25.0\u00a0%.") == 1
     assert "Not shown to be better" not in page
     assert "No two metrics" not in page
     assert "<title>Training on changed faces</title>" in page
+
+
+def test_what_helped_and_what_did_not_in_plain_words() -> None:
+    result = experiment()
+    assert in_short(result) == [
+        "cnn: partial mixing helped (10.0 points more [5.0, 15.0]); uniform noise was not shown to "
+        "help or to harm (2.0 points fewer [−2.0, 6.0]); balanced images made no difference that "
+        "matters (0.1 points more [−0.4, 0.6])."
+    ]
+    mixed, noisy, balanced = conclusions(result)
+    assert mixed == (
+        "cnn: partial mixing helped. Right on 70.0\u00a0% [50.0, 95.0] of the test images, on "
+        "60.0\u00a0% [50.0, 95.0] after the biased ones as they are: 10.0 points more [5.0, 15.0], "
+        "q 0.002. That is 20.0 points [2.0, 50.0] short of balanced images."
+    )
+    assert noisy.endswith("10.0 points [4.0, 50.0] short of balanced images.")
+    assert balanced.endswith("0.1 points more [−0.4, 0.6], q 0.002.")
+    page = render(result)
+    assert all(text in page for text in (*in_short(result), *conclusions(result)))
+
+
+def test_words_for_harm_for_one_run_and_for_what_is_as_good_as_balanced_images() -> None:
+    result = experiment()
+    rows = result.tables["augmentation"].to_pylist()
+    rows[1] |= {"runs": 1, "difference_low": 0.0, "runs_low": None, "runs_high": None}
+    rows[2] |= {"accuracy": 0.95}
+    harm = replace(result.findings[0], value=-0.1, ci_low=-0.15, ci_high=-0.05)
+    schema = result.tables["augmentation"].schema
+    tables = {"augmentation": pa.Table.from_pylist(rows, schema)}
+    made = AuditResult((harm, result.findings[1]), result.manifest, tables)
+    first, second = conclusions(made)
+    assert first.startswith("cnn: partial mixing did harm. Right on 70.0")
+    assert first.endswith(
+        "10.0 points fewer [5.0, 15.0], q 0.002. Not told apart from balanced images, with 20.0 "
+        "points [0.0, 40.0] between them. Of one training run, which says nothing of "
+        "training again."
+    )
+    assert second.endswith("10.0 points [4.0, 50.0] beyond balanced images.")
 
 
 def test_other_results_have_no_such_section() -> None:

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.sections.tables import has
-from equipoise.report.text import interval, number
+from equipoise.report.text import interval, number, p_value, percent
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Columns of the table, as in Table 10.1 of Mandal 2024."""
 
+_BALANCED = ARMS[-1]
+_SPOKEN = {
+    "partial mixing": "partial mixing",
+    "uniform noise": "uniform noise",
+    _BALANCED: "balanced images",
+}
+Row = Mapping[str, Any]
+
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
     """Return a row for each network: its name, and its accuracy after each training."""
-    found: dict[str, dict[str, Any]] = {}
+    return [
+        (name, *(_cell(arms[arm]) for arm in ARMS)) for name, arms in _by_network(result).items()
+    ]
+
+
+def _by_network(result: AuditResult) -> dict[str, dict[str, Row]]:
+    found: dict[str, dict[str, Row]] = {}
     for row in result.tables["augmentation"].to_pylist():
         found.setdefault(row["network"], {})[row["arm"]] = row
-    return [(name, *(_cell(arms[arm]) for arm in ARMS)) for name, arms in found.items()]
+    return found
 
 
-def _cell(row: dict[str, Any]) -> str:
+def _cell(row: Row) -> str:
     return f"{number(row['accuracy'])} {interval(row['low'], row['high'])}"
 
 
-def distances(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+def distances(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     """Return network, arm, Accuracy Difference, its two intervals and percentage of each row."""
     return [
         (
@@ -33,7 +48,82 @@ def distances(rows: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
             interval(row["difference_low"], row["difference_high"]),
             interval(row["runs_low"], row["runs_high"]),
             f"{number(row['percent_difference'], 1)} %",
+            interval(row["percent_low"], row["percent_high"], digits=1),
         )
         for row in rows
         if has(row["difference"])
     ]  # fmt: skip
+
+
+def in_short(result: AuditResult) -> list[str]:
+    """Say of each network, in a sentence, what helped and what did not, with the gains."""
+    said: dict[str, list[str]] = {}
+    for network, arm, finding in _judged(result):
+        said.setdefault(network, []).append(f"{_SPOKEN[arm]} {_word(finding)} ({_gain(finding)})")
+    return [f"{network}: {'; '.join(parts)}." for network, parts in said.items()]
+
+
+def conclusions(result: AuditResult) -> list[str]:
+    """Say of each network and training whether it helped, by how much, and how far it came."""
+    rows = _by_network(result)
+    return [
+        f"{network}: {_SPOKEN[arm]} {_word(finding)}. {_numbers(rows[network], arm, finding)}"
+        for network, arm, finding in _judged(result)
+    ]
+
+
+def _judged(result: AuditResult) -> Iterator[tuple[str, str, Finding]]:
+    for finding in result.findings:
+        known = json.loads(finding.parameters)
+        if "arm" in known:
+            yield known["network"], known["arm"], finding
+
+
+def _word(finding: Finding) -> str:
+    if finding.verdict == Verdict.DISPARITY:
+        return "helped" if finding.value > 0 else "did harm"
+    if finding.verdict == Verdict.BELOW_THRESHOLD:
+        return "made no difference that matters"
+    return "was not shown to help or to harm"
+
+
+def _gain(finding: Finding) -> str:
+    """Return the gain in percentage points over the biased images, with its interval."""
+    low, high = 100 * finding.ci_low, 100 * finding.ci_high
+    turned = (-high, -low) if finding.value < 0 else (low, high)
+    which = "fewer" if finding.value < 0 else "more"
+    return f"{number(100 * abs(finding.value), 1)} points {which} {interval(*turned, digits=1)}"
+
+
+def _numbers(rows: Mapping[str, Row], arm: str, finding: Finding) -> str:
+    own, before = _share(rows[arm]), _share(rows[ARMS[0]])
+    said = [
+        f"Right on {own} of the test images, on {before} after the biased ones as they are: "
+        f"{_gain(finding)}, q {p_value(finding.q_value)}."
+    ]
+    if arm != _BALANCED:
+        said.append(_short_of(rows[arm], rows[_BALANCED]))
+    if rows[arm]["runs"] == 1:
+        said.append("Of one training run, which says nothing of training again.")
+    return " ".join(said)
+
+
+def _share(row: Row) -> str:
+    ends = interval(100 * row["low"], 100 * row["high"], digits=1)
+    return f"{percent(row['accuracy'])} {ends}"
+
+
+def _short_of(row: Row, balanced: Row) -> str:
+    """Say how far a training stays behind the balanced images, by the wider of its intervals."""
+    known = [
+        (row[f"{name}_low"], row[f"{name}_high"])
+        for name in ("difference", "runs")
+        if has(row[f"{name}_low"])
+    ]
+    low, high = min(one for one, _ in known), max(one for _, one in known)
+    ends = interval(100 * low, 100 * high, digits=1)
+    apart = f"{number(100 * row['difference'], 1)} points {ends}"
+    if low <= 0:
+        return f"Not told apart from balanced images, with {apart} between them."
+    side = "short of" if row["accuracy"] < balanced["accuracy"] else "beyond"
+    return f"That is {apart} {side} balanced images."

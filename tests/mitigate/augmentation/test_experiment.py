@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +158,11 @@ def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
     assert rows[0]["difference"] == pytest.approx(abs(balanced - right.mean()), abs=1e-12)
     percent = 100 * abs(balanced - right.mean()) / balanced
     assert rows[0]["percent_difference"] == pytest.approx(percent, abs=1e-9)
+    assert rows[0]["percent_low"] <= rows[0]["percent_difference"] <= rows[0]["percent_high"]
     assert rows[-1]["difference"] is None
     assert rows[0]["chance"] == 0.25
     assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
-    assert [one.model for one in findings] == [f"cnn, {arm} − cnn, biased" for arm in ARMS[1:]]
+    assert [one.model for one in findings] == [f"cnn ({arm}) − cnn (biased)" for arm in ARMS[1:]]
     assert findings[0].value == pytest.approx(
         small.right("cnn", "partial mixing").mean() - right.mean(), abs=1e-12
     )
@@ -223,7 +223,24 @@ def test_equal_trainings_are_no_difference() -> None:
     found = gain(right, right)
     assert (found.value, found.p_value) == (0.0, 1.0)
     assert gain(right, 0 * right).p_value == 0.0
-    assert not math.isnan(found.low)
+
+
+def test_images_that_show_nothing_leave_something_open() -> None:
+    """What is never seen in n images is, at 95 %, in at most as many as Clopper-Pearson allows."""
+    right = np.ones((3, 200))
+    most = stats.binomtest(0, 200).proportion_ci(0.95, "exact").high
+    found = gain(right, right)
+    assert (found.low, found.high) == pytest.approx((-most, most), abs=1e-12)
+    alone = gain(right, 0 * right)
+    assert (alone.low, alone.high) == pytest.approx((1 - most, 1.0), abs=1e-12)
+    answers = {("cnn", arm): np.zeros((3, 200), np.int64) for arm in ARMS}
+    done = Experiment(("cnn",), ("a",), ("x", "y"), np.zeros(200, np.int64), answers, {}, {})
+    row = tables_of(done, replicates=100)["augmentation"].to_pylist()[0]
+    for name, scale in (("difference", 1), ("runs", 1), ("percent", 100)):
+        assert (row[f"{name}_low"], row[f"{name}_high"]) == (0.0, pytest.approx(scale * most))
+    assert [one.verdict for one in findings_of(done)] == [Verdict.INCONCLUSIVE] * 3
+    fewer = findings_of(done, threshold=0.02)
+    assert [one.verdict for one in fewer] == [Verdict.BELOW_THRESHOLD] * 3
 
 
 def test_verdicts_follow_interval_and_threshold() -> None:

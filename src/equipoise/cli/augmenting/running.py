@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from equipoise import __version__
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.audits.provenance import machine, versions
 from equipoise.cli.augmenting.config import AugmentConfig
 from equipoise.cli.augmenting.reading import read_set
-from equipoise.core.errors import MissingExtraError
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.mitigate.augmentation import Faces, Regions, Schedule, augmentation_experiment
 from equipoise.mitigate.augmentation.experiment import Experiment
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 from equipoise.mitigate.augmentation.networks import check_networks
+from equipoise.mitigate.augmentation.training import digest_of
 from equipoise.stats.resampling import Bootstrap
 
 _NOTES = (
@@ -62,7 +59,7 @@ def run_configured(
     if tell is not None:
         for text in (note for one in sets.values() for note in one.notes):
             tell(text)
-    states = _key(sets["biased"].faces, sets["balanced"].faces, config.seed)
+    states = digest_of(sets["biased"].faces, sets["balanced"].faces, config.seed)
     resolved = config.model_dump(mode="json")
     inputs = {key: about for one in sets.values() for key, about in one.inputs.items()}
     done = augmentation_experiment(
@@ -84,20 +81,6 @@ def run_configured(
     return _result(done, manifest, config.threshold, config.alpha, config.replicates)
 
 
-def _key(biased: Faces, balanced: Faces, seed: int) -> str:
-    """Name the folder of the states by what is trained on, and by what trains."""
-    try:
-        from torch import __version__ as torch_version
-    except ImportError as error:
-        raise MissingExtraError("torch", "hf") from error
-    digest = sha256(json.dumps([seed, __version__, str(torch_version)]).encode())
-    for faces in (biased, balanced):
-        digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
-        for values in (np.asarray(faces.images), faces.regions.boxes, faces.regions.found):
-            digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()[:16]
-
-
 def run_drawn(
     folder: Path,
     *,
@@ -116,7 +99,7 @@ def run_drawn(
         biased,
         balanced,
         test,
-        folder / _key(biased, balanced, seed),
+        folder / digest_of(biased, balanced, seed),
         networks=networks,
         repeats=repeats,
         schedule=Schedule(epochs=8, learning_rate=2e-3),

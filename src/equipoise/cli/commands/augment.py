@@ -63,7 +63,7 @@ def command(
     """
     from equipoise import report
     from equipoise.cli.augmenting.running import run_drawn
-    from equipoise.cli.summary import facts, show_end
+    from equipoise.cli.summary import facts
     from equipoise.evidence import new_run
 
     if images % 4:
@@ -85,7 +85,7 @@ def command(
         say_json(facts(result, target) | tables)
         return
     _show(result)
-    show_end(result, target)
+    say(f"report: {target / 'report.html'}")
 
 
 def _configured(config: Path, progress: Steps) -> AuditResult:
@@ -100,13 +100,14 @@ def _names(given: str) -> tuple[str, ...]:
 
 
 def _show(result: AuditResult) -> None:
-    from equipoise.report.augmentation import ARMS, accuracies
-    from equipoise.report.words import sentence
+    from equipoise.report.augmentation import ARMS, accuracies, conclusions
 
     rows: Sequence[Sequence[str]] = accuracies(result)
     say("accuracy on the balanced test images, by training images:")
     say_table(("network", *ARMS), rows)
     say()
-    for finding in result.findings:
-        say(f"- {sentence(finding)}")
+    for text in conclusions(result):
+        say(f"- {text}")
     say()
+    for text in result.manifest.notes:
+        say(f"note: {text}")

@@ -59,7 +59,9 @@ def gain(second: Floats, first: Floats, *, level: float = 0.95) -> Gain:
         Student's interval with one degree of freedom less than repeats. Its variance is that of
         the runs' differences plus that of the images' mean differences, each over their number:
         too large rather than too small, since the runs share the images. With one run it is that
-        of the images alone, and speaks of these two networks, not of training again.
+        of the images alone, and speaks of these two networks, not of training again. The interval
+        reaches at least as far as what n images that show nothing leave open (Clopper & Pearson):
+        two trainings that are both right on every image may still differ on others.
     """
     apart = second - first
     runs, images = apart.shape
@@ -71,10 +73,15 @@ def gain(second: Floats, first: Floats, *, level: float = 0.95) -> Gain:
     else:
         error, freedom = math.sqrt(of_images), images - 1
         over = f"{images} images; one training run, which says nothing of training again"
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    half = max(float(stats.t.ppf((1 + level) / 2, freedom)) * error, _unseen(images, level))
     p = float(2 * stats.t.sf(abs(value) / error, freedom)) if error else float(value == 0)
     low, high = max(value - half, -1.0), min(value + half, 1.0)
     return Gain(value, low, high, p, f"Student's t over {over}, paired")
+
+
+def _unseen(images: int, level: float) -> float:
+    """Return the largest share that may well be in none of n images."""
+    return float(1 - ((1 - level) / 2) ** (1 / images))
 
 
 def findings_of(
@@ -97,11 +104,12 @@ def findings_of(
 def _finding(done: Experiment, network: str, arm: str, threshold: float, level: float) -> Finding:
     first, second = done.right(network, ARMS[0]), done.right(network, arm)
     found = gain(second, first, level=level)
-    models = (f"{network}, {ARMS[0]}", f"{network}, {arm}")
+    models = (f"{network} ({ARMS[0]})", f"{network} ({arm})")
     worse = models[0 if found.value > 0 else 1] if found.value else ""
     known = {
         "model_a": models[0], "model_b": models[1], "value_a": float(first.mean()),
         "value_b": float(second.mean()), "worse": worse, "runs": len(first),
+        "network": network, "arm": arm,
     }  # fmt: skip
     return Finding(
         audit=AUDIT, model=f"{models[1]} − {models[0]}", metric="accuracy", subject="", groups="",
@@ -131,7 +139,7 @@ _ACCURACIES = pa.schema(
         (name, pa.float64())
         for name in (
             "accuracy", "low", "high", "difference", "difference_low", "difference_high",
-            "percent_difference", "runs_low", "runs_high", "chance",
+            "percent_difference", "percent_low", "percent_high", "runs_low", "runs_high", "chance",
         )
     ]
 )  # fmt: skip
@@ -187,13 +195,25 @@ def _difference(
     )
     interval = found.interval()
     parts = {part.metric: part for part in found.parts}
-    over = parts.get("mean_over_runs")
-    return {
-        "difference": found.value, "difference_low": interval.low,
-        "difference_high": interval.high, "percent_difference": parts["percent_difference"].value,
-        "runs_low": math.nan if over is None else over.low,
-        "runs_high": math.nan if over is None else over.high,
+    over, percent = parts.get("mean_over_runs"), parts["percent_difference"]
+    unseen = _unseen(len(done.truth), 0.95)
+    ends = {
+        "difference": _reaching(interval.low, interval.high, found.value, unseen),
+        "percent": _reaching(percent.low, percent.high, percent.value, 100 * unseen),
+    }
+    if over is not None:
+        ends["runs"] = _reaching(over.low, over.high, found.value, unseen)
+    row: dict[str, object] = {
+        "difference": found.value, "percent_difference": percent.value,
     }  # fmt: skip
+    for name, (low, high) in ends.items():
+        row |= {f"{name}_low": low, f"{name}_high": high}
+    return row
+
+
+def _reaching(low: float, high: float, value: float, least: float) -> tuple[float, float]:
+    """Widen an interval of a size to `least` on both sides: where no image tells, it has none."""
+    return min(low, max(value - least, 0.0)), max(high, value + least)
 
 
 def _associated(done: Experiment) -> Iterator[dict[str, object]]:

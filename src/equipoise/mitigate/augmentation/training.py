@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.mitigate.augmentation.datasets import PlainFaces
+from equipoise import __version__
+from equipoise.core.errors import InputError, MissingExtraError, ModelError
+from equipoise.mitigate.augmentation.datasets import Faces, PlainFaces
 from equipoise.mitigate.augmentation.networks import network
 from equipoise.stats.streams import stream
 
@@ -64,6 +67,20 @@ class Job:
     classes: tuple[str, ...]
     seed: int
     schedule: Schedule
+
+
+def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
+    """Name what decides the states of an experiment, beside its jobs: images, seed, libraries."""
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("torch", "hf") from error
+    digest = sha256(json.dumps([seed, __version__, str(torch.__version__)]).encode())
+    for faces in (biased, balanced):
+        digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
+        for values in (np.asarray(faces.images), faces.regions.boxes, faces.regions.found):
+            digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()[:16]
 
 
 def train(

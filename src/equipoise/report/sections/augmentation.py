@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report.augmentation import ARMS, accuracies, distances
+from equipoise.report.augmentation import ARMS, accuracies, conclusions, distances
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.comparison_charts import accuracies_by_training
 from equipoise.report.sections.tables import distinct, rows
@@ -19,20 +19,22 @@ def augmentation(result: AuditResult) -> Section | None:
     if not found:
         return None
     columns = ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)]
-    caption = "Accuracy on the balanced test images, by what was trained on"
+    caption = (
+        "Accuracy on the balanced test images, by what was trained on, in the form of Mandal 2024, "
+        "Table 10.1"
+    )
     blocks: list[Block] = [
-        Words(
-            (f"{_INTRO} Always naming the most frequent class is right on {_chance(found)}.",),
-            "note",
-        ),
+        Words((f"{_INTRO} {_chance(found)}",), "note"),
+        Words(tuple(conclusions(result)), "list"),
         _chart(found),
         Table.of(caption, columns, accuracies(result), source="augmentation"),
         Table.of(
             "Accuracy Difference from training on balanced images",
-            ["Network", "Trained on", "#Δ", "#Interval over images", "#Interval over runs", "#%Δ"],
+            ["Network", "Trained on", "#Δ", "#Over images", "#Over runs", "#%Δ", "#Over images"],
             distances(found),
             source="augmentation",
         ),
+        Words((_DISTANCE,), "note"),
     ]
     blocks += _associations(rows(result, "augmentation_associations"))
     missing = rows(result, "faces_missing")
@@ -51,6 +53,12 @@ _INTRO = (
     "images, in which each group is as frequent with each answer. Training on balanced images is "
     "what the others are held against; intervals are over training runs and test images, where "
     "they do not say otherwise."
+)
+
+_DISTANCE = (
+    "Δ is how far an accuracy is from that after balanced images, without a sign; %Δ is its share "
+    "of the latter. Intervals over images are of these very networks on other test images; those "
+    "over runs are of training them again."
 )
 
 

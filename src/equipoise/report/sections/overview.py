@@ -89,6 +89,8 @@ def _images(result: AuditResult) -> tuple[tuple[str, str], ...]:
     data = _data(result)
     images = [finding.n for finding in result.findings if not over_subjects(finding)]
     subjects = [finding.n for finding in result.findings if over_subjects(finding)]
+    if "augmentation" in result.tables:
+        return (("Images", f"{count(max(images))} that were asked after each training"),)
     return (
         ("Images", f"{count(max(images))}, from {source(data)}" if images else ""),
         ("Subjects", f"up to {count(max(subjects))}" if subjects else ""),

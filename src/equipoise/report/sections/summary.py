@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.core.finding import Family
+from equipoise.report.augmentation import in_short
 from equipoise.report.blocks import Section, Words
 from equipoise.report.comparison import changed, compares, leading, over_subjects
 from equipoise.report.sections.tables import rows
@@ -48,12 +49,15 @@ def summary(result: AuditResult) -> Section | None:
 
 def _between(result: AuditResult) -> Iterator[str]:
     """Say who is better in accuracy and for the worst group, and which metrics disagree."""
+    if "augmentation" in result.tables:
+        yield from in_short(result)
+        return
     found = leading(result.findings)
     yield from (sentence(finding) for finding in found[:MOST_MODELS])
     if len(found) > MOST_MODELS:
         yield "More pairs of models are compared below."
     yield from changed(result)
-    if "augmentation" in result.tables or all(map(over_subjects, result.findings)):
+    if all(map(over_subjects, result.findings)):
         return
     disagreed = [row["sentence"] for row in rows(result, "disagreements")]
     if not disagreed:
