@@ -21,6 +21,8 @@ INK, SOFT, LINE, CHANCE = "var(--ink)", "var(--soft)", "var(--line)", "var(--cha
 MODEL_COLORS = [f"var(--m{i})" for i in range(1, 9)]
 MODEL_SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down",
                 "triangle-right", "triangle-left"]  # fmt: skip
+MOST_GROUPS = len(MODEL_COLORS)
+"""Groups that colours and shapes can tell apart."""
 STEPS = [f"var(--s{i})" for i in range(1, 6)]
 VERDICTS = [verdict.value for verdict in Verdict]
 VERDICT_COLORS = [f"var(--{value.replace(' ', '-')})" for value in VERDICTS]
@@ -85,14 +87,26 @@ def _verdict_color(present: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
 
 
 def _model_color(models: tuple[str, ...]) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of a model; past eight models they repeat and the labels tell."""
-    legend = alt.Legend(title=None) if len(models) > 1 else None
-    n = len(models)
-    colors = [MODEL_COLORS[i % 8] for i in range(n)]
-    shapes = [MODEL_SHAPES[i % 8] for i in range(n)]
+    """Colour and shape of a model."""
+    return _color_and_shape("model:N", models, alt.Legend(title=None) if len(models) > 1 else None)
+
+
+def _group_color(groups: tuple[str, ...], **options: Any) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of a group, with options of their legend."""
+    return _color_and_shape("group:N", groups, alt.Legend(title=None, **options))
+
+
+def _color_and_shape(
+    field: str, names: tuple[str, ...], legend: alt.Legend | None
+) -> tuple[alt.Color, alt.Shape]:
+    """Tell names apart; past eight colours and shapes repeat, and the labels tell."""
+    colors, shapes = (
+        [known[place % len(known)] for place in range(len(names))]
+        for known in (MODEL_COLORS, MODEL_SHAPES)
+    )
     return (
-        alt.Color("model:N", scale=alt.Scale(domain=list(models), range=colors), legend=legend),
-        alt.Shape("model:N", scale=alt.Scale(domain=list(models), range=shapes), legend=legend),
+        alt.Color(field, scale=alt.Scale(domain=list(names), range=colors), legend=legend),
+        alt.Shape(field, scale=alt.Scale(domain=list(names), range=shapes), legend=legend),
     )
 
 

@@ -9,31 +9,21 @@ import altair as alt
 from equipoise.report.charts import (
     LINE,
     MODEL_COLORS,
-    MODEL_SHAPES,
     SOFT,
     Spec,
     _chart,
+    _group_color,
     _number_axis,
     _row_axis,
     _spec,
     _tip,
 )
 
-MOST_GROUPS = len(MODEL_COLORS)
-"""Groups that colours and shapes can tell apart."""
-
 
 @cache
 def shares(data: str, groups: tuple[str, ...], rows: int) -> Spec:
     """Share of each group's answers by answer, a mark a group, joined by a line."""
-    n = len(groups)
-    legend = alt.Legend(title=None, columns=2)
-    color = alt.Color(
-        "group:N", legend=legend, scale=alt.Scale(domain=[*groups], range=MODEL_COLORS[:n])
-    )
-    shape = alt.Shape(
-        "group:N", legend=legend, scale=alt.Scale(domain=[*groups], range=MODEL_SHAPES[:n])
-    )
+    color, shape = _group_color(groups, columns=2)
     base = _chart(data).encode(y=alt.Y("answer:N", sort=None, axis=_row_axis()))
     axis = _number_axis("share of the group's answers", format="%")
     return _spec(

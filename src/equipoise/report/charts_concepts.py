@@ -14,6 +14,7 @@ from equipoise.report.charts import (
     SOFT,
     Spec,
     _chart,
+    _group_color,
     _number_axis,
     _row_axis,
     _spec,
@@ -78,10 +79,7 @@ def differences(data: str, sides: tuple[str, str], reach: float, rows: int) -> S
 @cache
 def by_group(data: str, title: str, groups: tuple[str, ...], rows: int, *, share: bool) -> Spec:
     """A number per concept and group, joined by a line: how far the groups are apart."""
-    many = len(groups)
-    colors = alt.Scale(domain=[*groups], range=[MODEL_COLORS[i % 8] for i in range(many)])
-    shapes = alt.Scale(domain=[*groups], range=[MODEL_SHAPES[i % 8] for i in range(many)])
-    legend = alt.Legend(title=None)
+    color, shape = _group_color(groups)
     axis = _number_axis(title, format="%") if share else _number_axis(title)
     base = _chart(data).encode(y=alt.Y("concept:N", sort=None, axis=_row_axis()))
     scale = alt.Scale(zero=share, nice=True)
@@ -92,8 +90,8 @@ def by_group(data: str, title: str, groups: tuple[str, ...], rows: int, *, share
             ),
             base.mark_point(size=75, opacity=1).encode(
                 x="value:Q",
-                color=alt.Color("group:N", scale=colors, legend=legend),
-                shape=alt.Shape("group:N", scale=shapes, legend=legend),
+                color=color,
+                shape=shape,
                 tooltip=_tip(),
             ),
         ),

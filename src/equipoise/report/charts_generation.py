@@ -9,17 +9,15 @@ import altair as alt
 from equipoise.report.charts import (
     CHANCE,
     MODEL_COLORS,
-    MODEL_SHAPES,
     SOFT,
     Spec,
     _chart,
+    _group_color,
     _number_axis,
     _row_axis,
     _spec,
     _tip,
 )
-
-MOST_GROUPS = len(MODEL_COLORS)
 
 
 @cache
@@ -39,12 +37,7 @@ def funnel(data: str, stages: int) -> Spec:
 @cache
 def rejections(data: str, title: str, groups: tuple[str, ...], checks: int) -> Spec:
     """Share of every group's images that a check rejects, over the band of chance."""
-    legend = alt.Legend(title=None)
-    shown = [MODEL_COLORS[: len(groups)], MODEL_SHAPES[: len(groups)]]
-    color, shape = (
-        alt.Color("group:N", scale=alt.Scale(domain=[*groups], range=shown[0]), legend=legend),
-        alt.Shape("group:N", scale=alt.Scale(domain=[*groups], range=shown[1]), legend=legend),
-    )
+    color, shape = _group_color(groups)
     each = max(13 * len(groups), 24)
     rows = _chart(data).encode(y=alt.Y("check:N", sort=None, axis=_row_axis()))
     base = rows.encode(yOffset=alt.YOffset("group:N", sort=[*groups]))
@@ -65,7 +58,7 @@ def rejections(data: str, title: str, groups: tuple[str, ...], checks: int) -> S
 def agreement(data: str, attributes: tuple[str, ...]) -> Spec:
     """Agreement with labels over the threshold; the chosen one is marked."""
     legend = alt.Legend(title=None) if len(attributes) > 1 else None
-    colors = [MODEL_COLORS[place % MOST_GROUPS] for place in range(len(attributes))]
+    colors = [MODEL_COLORS[place % len(MODEL_COLORS)] for place in range(len(attributes))]
     color = alt.Color(
         "attribute:N", scale=alt.Scale(domain=[*attributes], range=colors), legend=legend
     )

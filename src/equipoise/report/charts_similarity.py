@@ -8,11 +8,10 @@ import altair as alt
 
 from equipoise.report.charts import (
     CHANCE,
-    MODEL_COLORS,
-    MODEL_SHAPES,
     SOFT,
     Spec,
     _chart,
+    _group_color,
     _model_color,
     _number_axis,
     _row_axis,
@@ -21,18 +20,11 @@ from equipoise.report.charts import (
 )
 from equipoise.report.charts_heat import Scale, heat_map
 
-MOST_GROUPS = len(MODEL_COLORS)
-
 
 @cache
 def effects(data: str, title: str, groups: tuple[str, ...], concepts: int) -> Spec:
     """Effect of every group by concept with its interval, over the widest band of chance."""
-    legend = alt.Legend(title=None)
-    shown = [MODEL_COLORS[: len(groups)], MODEL_SHAPES[: len(groups)]]
-    color, shape = (
-        alt.Color("group:N", scale=alt.Scale(domain=[*groups], range=shown[0]), legend=legend),
-        alt.Shape("group:N", scale=alt.Scale(domain=[*groups], range=shown[1]), legend=legend),
-    )
+    color, shape = _group_color(groups)
     each = max(13 * len(groups), 24)
     rows = _chart(data).encode(y=alt.Y("concept:N", sort=None, axis=_row_axis()))
     base = rows.encode(yOffset=alt.YOffset("group:N", sort=[*groups]))

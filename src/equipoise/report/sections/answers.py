@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.core import AuditResult, Finding
 from equipoise.report import charts_answers as charts
 from equipoise.report.blocks import Badge, Block, Cell, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.charts import MOST_GROUPS
 from equipoise.report.sections.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent, plural
 
@@ -70,7 +71,7 @@ def answers(result: AuditResult) -> Section | None:
         ordered = sorted(by_answer, key=lambda answer: -_gap(about[answer]))
         model, groups, version = key
         name = f"{model}, {scope(groups, version)}"
-        if len(distinct(panel, "group")) <= charts.MOST_GROUPS:
+        if len(distinct(panel, "group")) <= MOST_GROUPS:
             plots.append(_shares(name, [by_answer[one] for one in ordered[:MOST_ANSWERS]]))
         tables.append(_table(name, {one: by_answer[one] for one in ordered}, about))
     blocks.append(Grid(tuple(plots[:MOST_PANELS])))

@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_generation
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.charts import MOST_GROUPS
 from equipoise.report.sections.tables import distinct, has, panels, rows
 from equipoise.report.text import count, interval, number
 
@@ -84,7 +85,7 @@ def rejections(result: AuditResult) -> Section | None:
     plots = [
         _rejected(panel, groups, kind)
         for (groups, kind), panel in panels(found, "groups", "attributes").items()
-        if len(distinct(panel, "group")) <= charts_generation.MOST_GROUPS
+        if len(distinct(panel, "group")) <= MOST_GROUPS
         and (not kind or len(panels(found, "groups", "attributes")) <= _MOST_PLOTS)
     ]
     note = (

@@ -9,6 +9,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_similarity
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.charts import MOST_GROUPS
 from equipoise.report.charts_heat import tone
 from equipoise.report.sections.tables import distinct, panels, rows, scope
 from equipoise.report.text import count, interval, number
@@ -30,7 +31,7 @@ def effects(result: AuditResult) -> Section | None:
     for (model, groups, version), panel in panels(found, "model", "groups", "version").items():
         name = f"{model}, {scope(groups, version)}"
         order = _by_gap(panel)
-        if 0 < len(distinct(panel, "group")) <= charts_similarity.MOST_GROUPS:
+        if 0 < len(distinct(panel, "group")) <= MOST_GROUPS:
             plots.append(_dots(panel, order[:MOST_CONCEPTS], name))
         if len(distinct(panel, "group")) <= MOST_IN_A_MAPS_ROW and len(order) > 1:
             reach = _reach(found, str(panel[0]["unit"]))
