@@ -92,10 +92,10 @@ def test_a_statistic_of_every_member_sees_few_replicates_at_once(
 
     def statistic(weights: Any) -> np.ndarray:
         seen.append(weights["x"].shape)
-        assert weights["x"].dtype == np.float64
+        assert (weights["x"].dtype, weights["y"].dtype) == (np.float64, np.uint8)
         return weights["x"].sum(axis=1, keepdims=True)
 
     times = np.random.default_rng(0).integers(0, 9, (10, 30)).astype(np.uint8)
-    found = few_at_once(statistic, held)({"x": times})
+    found = few_at_once(statistic, {"x": held}, "x")({"x": times, "y": times})
     assert seen == [(3, 30), (3, 30), (3, 30), (1, 30)]
     assert found[:, 0].tolist() == times.sum(axis=1).tolist()

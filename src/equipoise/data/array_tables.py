@@ -128,7 +128,10 @@ def _open_parquet(path: Path) -> ColumnFile:
         # Lists of no fixed size take more memory to read.
         with open_parquet(path, name, stored_types=gaps) as parquet:
             parts = parquet.iter_batches(ROWS_AT_ONCE, columns=[column])
-            return stack(map(_checked, parts), parquet.metadata.num_rows, name, column)
+            found = stack(map(_checked, parts), parquet.metadata.num_rows, name, column)
+        # What decoding took would be kept for the next table.
+        pa.default_memory_pool().release_unused()
+        return found
 
     kinds = dict(zip(schema.names, schema.types, strict=True))
     lists = tuple(column for column, kind in kinds.items() if is_list(kind))

@@ -110,7 +110,10 @@ class Members:
 
     def similarities(self, others: Floats) -> Floats:
         """Inner products of all members with all rows (m, d) of others, shape (n, m)."""
-        return np.concatenate([similarities(rows, others) for _, rows in self.blocks()])
+        found = np.empty((len(self), len(others)))
+        for here, rows in self.blocks():
+            found[here] = similarities(rows, others)
+        return found
 
     @property
     def _small(self) -> bool:

@@ -28,7 +28,7 @@ Weights = npt.NDArray[Any]
 _BLOCK, _BLOCK_CELLS = 256, 4_000_000
 # Replicates that at least share a pass over the vectors, so that time grows as these do; and
 # members from which weights are held in a byte each, which no replicate comes near to filling.
-_TOGETHER, _MANY = 64, 1 << 14
+_TOGETHER, _MANY = 32, 1 << 14
 # Members drawn at once.
 _DRAWN = 1 << 18
 _EXACT_BITS = 52
@@ -57,23 +57,25 @@ def replicate_blocks(
 
 
 def few_at_once(
-    statistic: Callable[[Mapping[str, Floats]], Floats], *sets: Members
+    statistic: Callable[[Mapping[str, Weights]], Floats], sets: Sets, *names: str
 ) -> Callable[[Mapping[str, Weights]], Floats]:
     """Return a statistic that holds a number of every replicate and member for few at a time.
 
     Parameters
     ----------
     statistic : callable
-        From float64 weights (replicates, members) by set to numbers (replicates, s).
-    sets : Members
-        Those whose members have such numbers.
+        From weights (replicates, members) by set to numbers (replicates, s).
+    sets : mapping of str to Members
+    names : str
+        Sets whose members have such numbers: their weights are float64.
     """
     # Never below what is drawn together, by the largest of all sets.
-    step = max(1, _BLOCK_CELLS // max(map(len, sets)))
+    step = max(1, _BLOCK_CELLS // max(len(sets[name]) for name in names))
 
     def part(weights: Mapping[str, Weights], start: int) -> Floats:
         held = {name: one[start : start + step] for name, one in weights.items()}
-        return statistic({name: one.astype(np.float64, copy=False) for name, one in held.items()})
+        exact = {name: held[name].astype(np.float64, copy=False) for name in names}
+        return statistic({**held, **exact})
 
     def applied(weights: Mapping[str, Weights]) -> Floats:
         many = len(next(iter(weights.values())))

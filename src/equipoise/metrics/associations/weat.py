@@ -96,7 +96,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     scores = TwoSets(*_columns(sets, ("x", "y"), direction), ddof)
     boot = None
     if isinstance(resampling, Bootstrap):
-        effects = few_at_once(_resampled(sets, ddof), sets["x"], sets["y"])
+        effects = few_at_once(_resampled(sets, ddof), sets, "x", "y")
         boot = replicates(sets, fixed, resampling, rng, effects)
     tested = None
     if resampling is not None:
@@ -174,7 +174,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     sets = embed({"w": target}, {"a": a, "b": b}, similarity=similarity, units=units)
     check_fixed(sets, fixed)
     scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
-    moments = few_at_once(partial(_moments, scores), sets["a"], sets["b"])
+    moments = few_at_once(partial(_moments, scores), sets, "a", "b")
     boot = replicates(sets, fixed, resampling, rng, moments)
     held = against(
         _exchanged(sets, scores, resampling, rng),
