@@ -88,7 +88,9 @@ def test_what_is_not_estimable_is_not_drawn() -> None:
 
 
 def test_in_short_tells_the_numbers_of_each_recipe() -> None:
-    short = summary(replace(result(ROWS), findings=(finding(model="<b>ensemble"),)))
+    short = summary(
+        replace(result(ROWS), findings=(finding(audit="mitigation", model="<b>ensemble"),))
+    )
     assert short is not None
     (words,) = short.blocks
     assert isinstance(words, Words)

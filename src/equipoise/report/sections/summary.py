@@ -30,10 +30,10 @@ def summary(result: AuditResult) -> Section | None:
     models = list(dict.fromkeys(finding.model for finding in result.findings))
     if not models:
         return None
-    recipes = rows(result, "mitigation_recipes")
-    said = [f"{one['recipe']} {one['conclusion']}: {one['sentence']}." for one in recipes]
+    spoken = voice(result.findings[0].audit)
+    said = spoken.in_short(result) if spoken else ()
     if said:
-        return Section("summary", "In short", (Words(tuple(said), "list"),))
+        return Section("summary", "In short", (Words(said, "list"),))
     ordered = ranked(result.findings)
     by_model = {model: [one for one in ordered if one.model == model] for model in models}
     # Findings of no model, such as what people say, are told where there is something to tell.

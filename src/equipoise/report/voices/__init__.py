@@ -51,6 +51,9 @@ class Voice:
         Which side of the groups' own numbers is worse, by metric, where it is not "lower".
     foremost : tuple of str
         Metrics that a reader should hear of first, before those with a larger excess.
+    in_short : callable
+        From a result to the sentences that a reader takes away; none: how many disparities each
+        model has, and the foremost.
     facts : callable
         From a result to (name, text) pairs on what was measured on what.
     sections : callable
@@ -65,6 +68,7 @@ class Voice:
     harm: Mapping[str, Harm] = field(default_factory=dict)
     groups_worse: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
     foremost: tuple[str, ...] = ()
+    in_short: Callable[[AuditResult], tuple[str, ...]] = lambda _: ()
     facts: Callable[[AuditResult], tuple[tuple[str, str], ...]] = lambda _: ()
     sections: Sections = no_sections
 

@@ -31,6 +31,12 @@ def _question(result: AuditResult) -> str:
     )
 
 
+def _in_short(result: AuditResult) -> tuple[str, ...]:
+    table = result.tables.get("mitigation_recipes")
+    recipes = () if table is None else table.to_pylist()
+    return tuple(f"{one['recipe']} {one['conclusion']}: {one['sentence']}." for one in recipes)
+
+
 def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     from equipoise.report.sections import mitigation
 
@@ -53,5 +59,6 @@ VOICE = Voice(
             for name, shown in _NAMES.items()
         }
     ),
+    in_short=_in_short,
     sections=_sections,
 )
