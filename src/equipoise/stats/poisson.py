@@ -17,6 +17,8 @@ Times = npt.NDArray[np.uint8]
 
 # P(at most k) of a Poisson variable with mean 1.
 _POISSON = pdtr(np.arange(20), 1.0)
+# The same of uniform numbers times 2^53, which are whole.
+_REACHED = np.ceil(np.ldexp(_POISSON, 53)).astype(np.uint64)
 _UNITS_AT_ONCE = 4096
 
 
@@ -37,31 +39,46 @@ def unit_times(keys: Keys, replicates: int, seed: int, *, first: int = 0) -> Tim
         key = np.array(stream_key(seed, "bootstrap"), dtype=np.uint64)
         starts = range(0, len(keys), _UNITS_AT_ONCE)
         parts = [slice(start, start + _UNITS_AT_ONCE) for start in starts]
-        each(lambda part: _poisson_times(keys[part], key, first, _POISSON, times[part]), parts)
+        each(lambda part: _poisson_times(keys[part], key, first, _REACHED, times[part]), parts)
     return times
 
 
-@compiled("void(uint64[::1], uint64[::1], int64, float64[::1], uint8[:,::1])")
+@compiled("void(uint64[::1], uint64[::1], int64, uint64[::1], uint8[:,::1])")
 def _poisson_times(units: Any, key: Any, first: int, reached: Any, times: Any) -> None:
     """Set how often each row counts in each replicate, columns from the second on.
 
-    The number that belongs to a unit and a replicate in `equipoise.stats.streams.unit_uniforms`
-    says how many of the cumulated probabilities `reached` are at most as large.
+    The number that belongs to a unit and a replicate in `equipoise.stats.streams.unit_uniforms`,
+    times 2^53, says how many of the cumulated probabilities `reached` are at most as large.
+    Replicates run in lanes of 32 bits, which processors take many of at once.
     """
-    low = np.uint64(0xFFFFFFFF)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    c0, c1 = np.empty(64, np.uint32), np.empty(64, np.uint32)
+    c2, c3 = np.empty(64, np.uint32), np.empty(64, np.uint32)
+    counted = np.empty(64, np.uint8)
+    many = times.shape[1] - 1
     for row in range(len(units)):
-        for replicate in range(times.shape[1] - 1):
-            c0, c1 = units[row] & low, units[row] >> np.uint64(32)
-            c2, c3 = np.uint64(first + replicate), np.uint64(0)
-            k0, k1 = key[0], key[1]
+        for start in range(0, many, 64):
+            for lane in range(64):
+                c0[lane], c1[lane] = np.uint32(units[row] & low), np.uint32(units[row] >> half)
+                c2[lane], c3[lane] = np.uint32(first + start + lane), np.uint32(0)
+            k0, k1 = np.uint32(key[0]), np.uint32(key[1])
             for _ in range(10):
-                p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-                c0, c2 = (p1 >> np.uint64(32)) ^ c1 ^ k0, (p0 >> np.uint64(32)) ^ c3 ^ k1
-                c1, c3 = p1 & low, p0 & low
-                k0, k1 = (k0 + np.uint64(0x9E3779B9)) & low, (k1 + np.uint64(0xBB67AE85)) & low
-            high = np.float64(c0 >> np.uint64(5)) * 67108864.0
-            uniform = (high + np.float64(c1 >> np.uint64(6))) / 9007199254740992.0
-            many = 0
-            while many < len(reached) and reached[many] <= uniform:
-                many += 1
-            times[row, replicate + 1] = many
+                for lane in range(64):
+                    p0 = np.uint64(0xD2511F53) * np.uint64(c0[lane])
+                    p1 = np.uint64(0xCD9E8D57) * np.uint64(c2[lane])
+                    c0[lane] = np.uint32(p1 >> half) ^ c1[lane] ^ k0
+                    c2[lane] = np.uint32(p0 >> half) ^ c3[lane] ^ k1
+                    c1[lane], c3[lane] = np.uint32(p1 & low), np.uint32(p0 & low)
+                k0, k1 = (
+                    np.uint32(k0 + np.uint32(0x9E3779B9)),
+                    np.uint32(k1 + np.uint32(0xBB67AE85)),
+                )
+            for lane in range(64):
+                high = np.uint64(c0[lane] >> np.uint32(5)) << np.uint64(26)
+                uniform = high | np.uint64(c1[lane] >> np.uint32(6))
+                found = np.uint8(0)
+                for place in range(20):
+                    found += np.uint8(reached[place] <= uniform)
+                counted[lane] = found
+            for lane in range(min(64, many - start)):
+                times[row, 1 + start + lane] = counted[lane]
