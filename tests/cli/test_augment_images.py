@@ -256,6 +256,22 @@ def test_states_are_of_the_images_and_the_schedule(project: Path, command: Comma
     assert len({*(project / "evidence").rglob("*.pt")}) == 12
 
 
+def test_groups_that_go_with_labels_in_the_wrong_set_are_told(project: Path) -> None:
+    assert read(project).notes == read(project, "test").notes == ()
+    for name, other in (("test", "biased"), ("biased", "balanced")):
+        text = (project / "config.yaml").read_text()
+        changed = text.replace(f"{name}: {{table: {name}.csv", f"{name}: {{table: {other}.csv")
+        (project / "config.yaml").write_text(changed)
+    assert read(project, "test").notes == (
+        "test: groups are not as frequent with each label, as they should be (long hair: "
+        "100.0\u00a0% of square, 0.0\u00a0% of ring).",
+    )
+    assert read(project, "biased").notes == (
+        "biased: groups are about as frequent with each label (long hair: 50.0\u00a0% of square, "
+        "50.0\u00a0% of bar): little to mitigate.",
+    )
+
+
 def test_a_network_that_cannot_take_the_size_is_told_before_images_are_read(
     project: Path, command: Command, decoded: list[bytes]
 ) -> None:

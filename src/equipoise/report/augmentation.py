@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.sections.tables import has
-from equipoise.report.text import interval, number, p_value, percent
+from equipoise.report.text import interval, listed, number, p_value, percent
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Columns of the table, as in Table 10.1 of Mandal 2024."""
@@ -55,12 +55,22 @@ def distances(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
+def question(result: AuditResult) -> str:
+    """Return what was asked."""
+    networks = listed([*_by_network(result)])
+    return (
+        f"Does training on mixed faces, noisy faces or balanced images make {networks} right more "
+        "often on the same test images than training on the biased ones as they are?"
+    )
+
+
 def in_short(result: AuditResult) -> list[str]:
     """Say of each network, in a sentence, what helped and what did not, with the gains."""
     said: dict[str, list[str]] = {}
     for network, arm, finding in _judged(result):
-        said.setdefault(network, []).append(f"{_SPOKEN[arm]} {_word(finding)} ({_gain(finding)})")
-    return [f"{network}: {'; '.join(parts)}." for network, parts in said.items()]
+        said.setdefault(network, []).append(f"{_SPOKEN[arm]} {_word(finding)}, {_gain(finding)}")
+    held = "right answers, held against training on the biased images as they are"
+    return [f"{network}, {held}: {'; '.join(parts)}." for network, parts in said.items()]
 
 
 def conclusions(result: AuditResult) -> list[str]:
@@ -89,17 +99,16 @@ def _word(finding: Finding) -> str:
 
 def _gain(finding: Finding) -> str:
     """Return the gain in percentage points over the biased images, with its interval."""
-    low, high = 100 * finding.ci_low, 100 * finding.ci_high
-    turned = (-high, -low) if finding.value < 0 else (low, high)
-    which = "fewer" if finding.value < 0 else "more"
-    return f"{number(100 * abs(finding.value), 1)} points {which} {interval(*turned, digits=1)}"
+    ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
+    sign = "+" if finding.value > 0 else ""
+    return f"{sign}{number(100 * finding.value, 1)} points {ends}"
 
 
 def _numbers(rows: Mapping[str, Row], arm: str, finding: Finding) -> str:
     own, before = _share(rows[arm]), _share(rows[ARMS[0]])
     said = [
         f"Right on {own} of the test images, on {before} after the biased ones as they are: "
-        f"{_gain(finding)}, q {p_value(finding.q_value)}."
+        f"{_gain(finding)}, q\u00a0{p_value(finding.q_value)}."
     ]
     if arm != _BALANCED:
         said.append(_short_of(rows[arm], rows[_BALANCED]))

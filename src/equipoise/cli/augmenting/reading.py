@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +18,7 @@ from equipoise.audits.kinds import Progress
 from equipoise.cli.augmenting.config import SIDES, AugmentConfig, FacesConfig, SetConfig
 from equipoise.cli.augmenting.decoding import Decoded, Detector, Failed, decoded_once
 from equipoise.core.errors import DataError, InputError, MissingExtraError
+from equipoise.core.wording import percent
 from equipoise.data import Items, ItemSource, load_items
 from equipoise.evidence import Decoding, Pictures, pictures_of_table
 from equipoise.mitigate.augmentation import (
@@ -29,6 +30,8 @@ from equipoise.mitigate.augmentation import (
 )
 
 _LISTED = 20
+_CLOSE = 0.05
+"""Shares of a group among the images of two labels that are about the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +204,24 @@ def _notes(
     if any(count for count, _ in missing.values()):
         told = ", ".join(f"{group} {count} of {of}" for group, (count, of) in missing.items())
         notes.append(f"{name}: no face was found in some images, which stay as they are ({told}).")
-    return notes
+    return [*notes, *_apart(name, faces)]
+
+
+def _apart(name: str, faces: Faces) -> Iterator[str]:
+    """Say where groups go with labels and should not, or should and do not."""
+    group = min({*faces.groups})
+    share = {
+        label: float((faces.groups[faces.labels == label] == group).mean())
+        for label in sorted({*faces.labels})
+    }
+    ordered = sorted(share, key=lambda label: (share[label], label))
+    least, most = ordered[0], ordered[-1]
+    told = f"{group}: {percent(share[most])} of {most}, {percent(share[least])} of {least}"
+    close = share[most] - share[least] <= _CLOSE
+    if name == "biased" and close:
+        yield f"{name}: groups are about as frequent with each label ({told}): little to mitigate."
+    if name != "biased" and not close:
+        yield f"{name}: groups are not as frequent with each label, as they should be ({told})."
 
 
 def _regions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -24,8 +25,7 @@ from equipoise.stats.resampling import Bootstrap
 
 _NOTES = (
     PERCEIVED,
-    "Accuracy is on test images of which each group has as many; what is compared is training "
-    "again, on images like these.",
+    "What is compared is training again, on images like these.",
 )
 _BIASED, _EVEN = (0.01, 0.01, 0.99, 0.99), (0.5, 0.5, 0.5, 0.5)
 
@@ -95,6 +95,8 @@ def run_drawn(
     biased, balanced, test = (
         drawn(images, shares, seed + place) for place, shares in enumerate((_BIASED, _EVEN, _EVEN))
     )
+    schedule, schedules = Schedule(epochs=8, learning_rate=2e-3), {"vit": Schedule(epochs=16)}
+    own = {name: one for name, one in schedules.items() if name in networks}
     done = augmentation_experiment(
         biased,
         balanced,
@@ -102,13 +104,14 @@ def run_drawn(
         folder / digest_of(biased, balanced, seed),
         networks=networks,
         repeats=repeats,
-        schedule=Schedule(epochs=8, learning_rate=2e-3),
-        schedules={"vit": Schedule(epochs=16)} if "vit" in networks else {},
+        schedule=schedule,
+        schedules=own,
         seed=seed,
         progress=progress,
     )
     asked = {"augment": "drawn faces", "images": images, "repeats": repeats,
-             "networks": [*networks], "seed": seed}  # fmt: skip
+             "networks": [*networks], "seed": seed, "schedule": asdict(schedule),
+             "schedules": {name: asdict(one) for name, one in own.items()}}  # fmt: skip
     counts = {"biased": len(biased), "balanced": len(balanced), "test": len(test)}
     planted = (
         "The faces are drawn. In the biased images 99 of 100 who hold a ring or a cross have short "

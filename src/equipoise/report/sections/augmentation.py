@@ -65,11 +65,18 @@ _DISTANCE = (
 def _chance(found: Sequence[Mapping[str, Any]]) -> str:
     """Say what guessing comes to, and which trainings are not shown to do better."""
     chance = found[0]["chance"]
-    lost = [f"{row['network']}, {row['arm']}" for row in found if not row["low"] > chance]
     text = f"Always naming the most frequent class is right on {percent(chance)}."
-    if not lost:
-        return text
-    return f"{text} Not shown to be better, so that nothing follows from them: {listed(lost, 12)}."
+    lost = [row for row in found if not row["low"] > chance]
+    untaught = [row["network"] for row in lost if row["arm"] == ARMS[-1]]
+    if untaught:
+        text += (
+            f" After balanced images, too, {listed(untaught, 12)} is not shown to do better: it "
+            "did not learn to tell the classes, and nothing follows from it."
+        )
+    others = [f"{r['network']} ({r['arm']})" for r in lost if r["network"] not in untaught]
+    if others:
+        text += f" Not shown to do better: {listed(others, 12)}."
+    return text
 
 
 def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:
@@ -102,9 +109,10 @@ def _associations(found: Sequence[Mapping[str, Any]]) -> list[Block]:
                "#By chance", "#p", "Closer to"]  # fmt: skip
     note = (
         "Image-image association of the features: how much closer images of a class are to those "
-        "of one group than to those of the other, with their faces whole and covered. What stays "
-        "with covered faces does not come from the face. First training run; described, without a "
-        "verdict."
+        "of one group than to those of the other, whose faces are whole; their own faces are whole "
+        "or covered. What classes with covered faces have in common comes from the cover, which "
+        "may look more like one group; what tells them apart does not come from the face. First "
+        "training run; described, without a verdict."
     )
     table = Table.of("Associations", columns, cells, source="augmentation_associations")
     return [Words((note,), "note"), Fold("Associations of classes with groups", (table,))]

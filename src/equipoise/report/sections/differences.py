@@ -56,7 +56,8 @@ def differences(result: AuditResult) -> Section | None:
     for finding in result.findings:
         if is_comparison(finding):
             pairs.setdefault(finding.model, []).append(finding)
-    if not pairs:
+    # Of trainings on changed faces their own section has every difference.
+    if not pairs or "augmentation" in result.tables:
         return None
     over = all(over_subjects(one) for found in pairs.values() for one in found)
     blocks: list[Block] = [Words((_KEY_SUBJECTS if over else _KEY,), "note")]

@@ -8,6 +8,7 @@ from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding
 from equipoise.report.asking import doing, groups_of, models_of
+from equipoise.report.augmentation import question
 from equipoise.report.blocks import Block, Facts, Fold, Section, Table, Words
 from equipoise.report.comparison import compares, over_subjects
 from equipoise.report.sections.tables import distinct, panels, rows
@@ -41,6 +42,8 @@ def _question(result: AuditResult) -> str:
     if spoken is not None:
         return spoken.question(result)
     target = _data(result).get("target")
+    if "augmentation" in result.tables:
+        return question(result)
     if compares(result):
         return _question_between(models, groups, target)
     task = f" when the answer asked for is {target}" if target else ""
