@@ -143,6 +143,11 @@ class Chart:
     title: str = ""
     kind: Literal["chart"] = "chart"
 
+    @property
+    def wide(self) -> bool:
+        """Whether it needs the width of the page, beside no other chart."""
+        return bool(self.spec.get("usermeta", {}).get("wide"))
+
 
 @dataclass(frozen=True)
 class Words:

@@ -10,6 +10,12 @@ import altair as alt
 from equipoise.report.charts import INK, STEPS, Spec, _chart, _row_axis, _spec, _tip
 
 PAPER = "var(--paper)"
+
+WIDE = 8
+"""Columns from which on a map takes the width of the page."""
+
+LEGIBLE = 42
+"""Pixels of a cell below which its number would run into the next one."""
 # The middle step of colour bears the same ink in light and in dark.
 _TONES = {"low": INK, "middle": "#0b1116", "high": PAPER}
 
@@ -31,7 +37,10 @@ def heat_map(
     scale: Scale,
     height: int,
 ) -> Spec:
-    """Cells coloured in five steps, each with its number.
+    """Cells coloured in five steps, each with its number where there is room for it.
+
+    From `WIDE` columns on the specification asks for the width of the page and its column labels
+    stand steeper, so that none lies on another. Numbers without room are in tooltips and tables.
 
     Parameters
     ----------
@@ -42,9 +51,10 @@ def heat_map(
     scale : Scale
     height : int
     """
+    wide = len(columns[1] or ()) >= WIDE
     axis = alt.Axis(
         title=None, ticks=False, domain=False, grid=False, labelColor=INK, orient="top",
-        labelAngle=-35, labelLimit=150, labelOverlap=False,
+        labelAngle=-60 if wide else -35, labelLimit=150, labelOverlap=False,
     )  # fmt: skip
     across, down = (None if order is None else [*order] for _, order in (columns, rows))
     base = _chart(data).encode(
@@ -59,9 +69,11 @@ def heat_map(
     tones = alt.Scale(domain=[*_TONES], range=[*_TONES.values()])
     cells = base.mark_rect(stroke=PAPER, strokeWidth=2).encode(color=fill, tooltip=_tip())
     numbers = base.mark_text(fontSize=12).encode(
-        text="shown:N", color=alt.Color("tone:N", legend=None, scale=tones)
+        text=alt.when(f"bandwidth('x') >= {LEGIBLE}").then("shown:N").otherwise(alt.value("")),
+        color=alt.Color("tone:N", legend=None, scale=tones),
     )
-    return _spec(alt.layer(cells, numbers).resolve_scale(color="independent"), height)
+    spec = _spec(alt.layer(cells, numbers).resolve_scale(color="independent"), height)
+    return spec | {"usermeta": {"wide": True}} if wide else spec
 
 
 def tone(value: float, low: float, high: float) -> str:
