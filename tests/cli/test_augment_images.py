@@ -272,6 +272,76 @@ def test_groups_that_go_with_labels_in_the_wrong_set_are_told(project: Path) -> 
     )
 
 
+def without_boxes(project: Path, kept: int, groups: Sequence[str]) -> None:
+    """Leave the boxes of the first images of some groups alone."""
+    rows = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    for group in groups:
+        for row in [row for row in rows if row[3] == group][kept:]:
+            row[4:] = [""] * 4
+    write(project / "biased.csv", rows)
+
+
+def test_a_group_without_any_face_ends_it_before_training(project: Path, command: Command) -> None:
+    without_boxes(project, 0, ["long hair"])
+    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert (code, err.splitlines()) == (
+        2,
+        [
+            "biased: no face was found in 18 of 32 images, which stay as they are (long hair 18 of "
+            "18, short hair 0 of 14).",
+            "error: biased images: no face was found in any image of long hair (found: long hair 0 "
+            "of 18, short hair 14 of 14), so that no face could be mixed with one of the other "
+            "group. To do: give the boxes of faces in columns, or another detector",
+        ],
+    )
+    assert not (project / "run").exists()
+    assert not [*(project / "evidence").rglob("*.pt")]
+
+
+def test_images_without_any_face_end_it_before_training(
+    project: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(images: Sequence[Any]) -> Regions:
+        return Regions(np.zeros((len(images), 4), np.int64), np.zeros(len(images), bool))
+
+    monkeypatch.setattr("equipoise.cli.augmenting.reading.CascadeDetector", lambda: nothing)
+    before, _, after = CONFIG.partition("faces: {columns")
+    rest = after.partition("\n")[2]
+    (project / "config.yaml").write_text(f"{before}faces: {{detector: cascade}}\n{rest}")
+    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert code == 2
+    biased, _, test, ended = err.splitlines()
+    assert biased == (
+        "biased: no face was found in any of the 32 images, which stay as they are (long hair 18 "
+        "of 18, short hair 14 of 14)."
+    )
+    assert test == (
+        "test: no face was found in any of the 32 images, which are not covered (long hair 16 of "
+        "16, short hair 16 of 16)."
+    )
+    assert ended.startswith(
+        "error: biased images: no face was found in any image of long hair or of short hair"
+    )
+    assert not [*(project / "evidence").rglob("*.pt")]
+
+
+def test_few_faces_leave_changed_faces_without_a_verdict(project: Path, command: Command) -> None:
+    without_boxes(project, 8, ["long hair"])
+    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, out, err = command(*call)
+    assert code == 0, err
+    why = (
+        "has no verdict (a face was found in 8 of 18 biased images of long hair only, fewer than "
+        "half, and the others were trained on as they are)"
+    )
+    page = (project / "run" / "report.html").read_text(encoding="utf-8")
+    for arm in ("partial mixing", "uniform noise"):
+        assert f"- cnn: {arm} {why}. Right on" in out
+        assert f"cnn: {arm} {why}. Right on" in page
+    assert f"cnn: balanced images {why}" not in page
+    assert "note: biased: no face was found in 10 of 32 images, which stay" in out
+
+
 def test_a_network_that_cannot_take_the_size_is_told_before_images_are_read(
     project: Path, command: Command, decoded: list[bytes]
 ) -> None:

@@ -68,7 +68,8 @@ def in_short(result: AuditResult) -> list[str]:
     """Say of each network, in a sentence, what helped and what did not, with the gains."""
     said: dict[str, list[str]] = {}
     for network, arm, finding in _judged(result):
-        said.setdefault(network, []).append(f"{_SPOKEN[arm]} {_word(finding)}, {_gain(finding)}")
+        text = f"{_SPOKEN[arm]} {_word(finding)}, {_gain(finding)}{_why(finding)}"
+        said.setdefault(network, []).append(text)
     held = "right answers, held against training on the biased images as they are"
     return [f"{network}, {held}: {'; '.join(parts)}." for network, parts in said.items()]
 
@@ -77,7 +78,8 @@ def conclusions(result: AuditResult) -> list[str]:
     """Say of each network and training whether it helped, by how much, and how far it came."""
     rows = _by_network(result)
     return [
-        f"{network}: {_SPOKEN[arm]} {_word(finding)}. {_numbers(rows[network], arm, finding)}"
+        f"{network}: {_SPOKEN[arm]} {_word(finding)}{_why(finding)}. "
+        f"{_numbers(rows[network], arm, finding)}"
         for network, arm, finding in _judged(result)
     ]
 
@@ -94,7 +96,14 @@ def _word(finding: Finding) -> str:
         return "helped" if finding.value > 0 else "did harm"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
         return "made no difference that matters"
+    if finding.verdict == Verdict.NONE:
+        return "has no verdict"
     return "was not shown to help or to harm"
+
+
+def _why(finding: Finding) -> str:
+    """Say why there is no verdict; nothing of one that there is."""
+    return f" ({finding.reason})" if finding.verdict == Verdict.NONE else ""
 
 
 def _gain(finding: Finding) -> str:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from equipoise.core import Verdict
+from equipoise.core import Finding, Verdict
 from equipoise.core.errors import InputError, ModelError
 from equipoise.mitigate.augmentation import (
     ARMS,
@@ -255,3 +255,28 @@ def test_verdicts_follow_interval_and_threshold() -> None:
     done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
     verdicts = [one.verdict for one in findings_of(done)]
     assert verdicts == [Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.DISPARITY]
+
+
+def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:
+    truth = np.arange(400) % 2
+    random = np.random.default_rng(0)
+    shares = {"biased": 0.6, "partial mixing": 0.95, "uniform noise": 0.95, "balanced": 0.97}
+    answers = {
+        ("cnn", arm): np.where(random.random((3, 400)) < share, truth, 1 - truth)
+        for arm, share in shares.items()
+    }
+
+    def found(missing: dict[str, tuple[int, int]]) -> list[Finding]:
+        sets = {"biased": missing, "test": {"x": (9, 9), "y": (9, 9)}}
+        done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, sets)
+        return [*findings_of(done)]
+
+    enough = found({"x": (0, 9), "y": (5, 10)})
+    assert [one.verdict for one in enough] == [Verdict.DISPARITY] * 3
+    few = found({"x": (0, 9), "y": (6, 10)})
+    assert [one.verdict for one in few] == [Verdict.NONE, Verdict.NONE, Verdict.DISPARITY]
+    assert {one.reason for one in few[:2]} == {
+        "a face was found in 4 of 10 biased images of y only, fewer than half, and the others were "
+        "trained on as they are"
+    }
+    assert [one.q_value for one in few] == [one.q_value for one in enough]

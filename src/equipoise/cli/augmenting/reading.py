@@ -200,11 +200,19 @@ def _notes(
             f"{name}: {len(failed)} of {len(table.rows)} images cannot be used ({told}), such as "
             f"{table.where(failed[0])}: {failed[0].reason}."
         )
+    return [*notes, *_faceless(name, faces), *_apart(name, faces)]
+
+
+def _faceless(name: str, faces: Faces) -> Iterator[str]:
+    """Say in how many images no face was found, and what becomes of them."""
     missing = faces.regions.missing(faces.groups)
-    if any(count for count, _ in missing.values()):
-        told = ", ".join(f"{group} {count} of {of}" for group, (count, of) in missing.items())
-        notes.append(f"{name}: no face was found in some images, which stay as they are ({told}).")
-    return [*notes, *_apart(name, faces)]
+    without = int((~faces.regions.found).sum())
+    if not without:
+        return
+    told = ", ".join(f"{group} {count} of {of}" for group, (count, of) in missing.items())
+    which = f"any of the {len(faces)}" if without == len(faces) else f"{without} of {len(faces)}"
+    then = {"biased": ", which stay as they are", "test": ", which are not covered"}.get(name, "")
+    yield f"{name}: no face was found in {which} images{then} ({told})."
 
 
 def _apart(name: str, faces: Faces) -> Iterator[str]:

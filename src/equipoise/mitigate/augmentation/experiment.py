@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
+from equipoise.mitigate.augmentation.checks import check_sets
 from equipoise.mitigate.augmentation.datasets import Faces, MixedFaces, NoisyFaces, PlainFaces
 from equipoise.mitigate.augmentation.mixing import cover_region
 from equipoise.mitigate.augmentation.networks import check_networks
@@ -107,7 +108,7 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     ------
     InputError
         When classes or groups differ between the sets, images differ in size, a network is named
-        twice, or there are not two groups.
+        twice, there are not two groups, or one has no face in the biased images.
     ModelError
         When a network cannot be trained.
 
@@ -115,7 +116,9 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     ----------
     Mandal 2024, chapter 10.
     """
-    classes, groups = _checked(biased, balanced, test, networks, repeats)
+    classes, groups = check_sets(biased, balanced, test)
+    if len({*networks}) < len(networks) or not networks or repeats < 1:
+        raise InputError("expected different networks, at least one, and at least one repeat")
     check_networks(networks, np.asarray(test.images[0]).shape[0])
     places = {name: place for place, name in enumerate(classes)}
     truth = np.array([places[str(label)] for label in test.labels], dtype=np.int64)
@@ -144,33 +147,6 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     sets = {"biased": biased, "balanced": balanced, "test": test}
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     return Experiment(tuple(networks), classes, groups, truth, said, associations, missing)
-
-
-def _checked(
-    biased: Faces, balanced: Faces, test: Faces, networks: Sequence[str], repeats: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    classes = tuple(sorted({str(one) for one in biased.labels}))
-    groups = tuple(sorted({str(one) for one in biased.groups}))
-    for name, faces in (("balanced", balanced), ("test", test)):
-        for what, known, own in (
-            ("classes", classes, faces.labels),
-            ("groups", groups, faces.groups),
-        ):
-            found = tuple(sorted({str(one) for one in own}))
-            if found != known:
-                raise InputError(
-                    f"the {name} images have the {what} {', '.join(found)}; expected those of the "
-                    f"biased ones: {', '.join(known)}"
-                )
-    if len(groups) != 2 or len(classes) < 2:
-        raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")
-    if len({*networks}) < len(networks) or not networks or repeats < 1:
-        raise InputError("expected different networks, at least one, and at least one repeat")
-    sizes = {np.asarray(one).shape for faces in (biased, balanced, test) for one in faces.images}
-    if len(sizes) > 1 or any(len(size) != 3 or size[0] != size[1] for size in sizes):
-        shown = ", ".join(str(size) for size in sorted(sizes)[:3])
-        raise InputError(f"images of the shapes {shown}; expected squares of one size, (s, s, 3)")
-    return classes, groups
 
 
 def _arm(arm: str, biased: Faces, balanced: Faces, seed: int) -> PlainFaces:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics import accuracy_difference
+from equipoise.mitigate.augmentation.checks import few_faces
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
 from equipoise.stats.multiplicity import benjamini_hochberg
 from equipoise.stats.resampling import Bootstrap
@@ -90,7 +91,8 @@ def findings_of(
     """Return a finding for each network and each arm that is not the biased one.
 
     Each is the gain in accuracy over training on the biased images as they are. All are one
-    family of tests.
+    family of tests. What says nothing has no verdict, and says why: changed faces where few
+    biased images of a group have one (`LEAST_FACES`).
     """
     drafts = [
         _finding(done, network, arm, threshold, level)
@@ -98,7 +100,8 @@ def findings_of(
         for arm in ARMS[1:]
     ]
     q_values = benjamini_hochberg([one.p_value for one in drafts]).tolist()
-    return tuple(_judged(one, q, alpha) for one, q in zip(drafts, q_values, strict=True))
+    judged = (_judged(one, q, alpha) for one, q in zip(drafts, q_values, strict=True))
+    return tuple(_reserved(done, one) for one in judged)
 
 
 def _finding(done: Experiment, network: str, arm: str, threshold: float, level: float) -> Finding:
@@ -131,6 +134,13 @@ def _judged(finding: Finding, q: float, alpha: float) -> Finding:
     )  # fmt: skip
     reason = why.replace("excess over chance", "difference").replace("disparity", "difference")
     return replace(finding, q_value=q, verdict=verdict, reason=reason)
+
+
+def _reserved(done: Experiment, finding: Finding) -> Finding:
+    """Take the verdict from a finding from which nothing follows."""
+    arm = json.loads(finding.parameters)["arm"]
+    few = few_faces(done.missing.get("biased", {})) if arm != ARMS[-1] else ""
+    return replace(finding, verdict=Verdict.NONE, reason=few) if few else finding
 
 
 _ACCURACIES = pa.schema(
