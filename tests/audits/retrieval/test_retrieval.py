@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, max_skew, ndkl, normalized_similarity_mad
 
@@ -194,12 +194,57 @@ def test_a_small_pool_shortens_the_prefixes_and_says_so() -> None:
         "not 100."
     ) in notes
     # What the user asked for is not changed: pools too small for it are counted.
-    asked = run(data=data, ranking={"prefixes": 60})
+    jobs = np.repeat(QUERIES, (70, 30, 20))
+    uneven = {**data, "images": {"table": table().with_columns(job=jobs), "id": "image"}}
+    asked = run(data=uneven, ranking={"prefixes": 60, "k": [10, 25]})
+    assert [note for note in asked.manifest.notes if "pools" in note] == [
+        "m, gender: 1 of 3 pools have no more images with a group than ranking.k, 25: not "
+        "estimable there, and counted.",
+        "m, gender: 2 of 3 pools have fewer images with a group than ranking.prefixes, 60: NDKL is "
+        "not estimable there, and counted.",
+    ]
+    found = by_metric(asked, "K = 10")
+    assert found["ndkl", "nurse"].verdict == Verdict.NOT_ESTIMABLE
+    assert not np.isnan(found["ndkl", "chef"].value)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "message"),
+    [
+        (
+            {"k": 100_000},
+            "ranking.k: 100000; the largest pool has 40 images with a group. Expected: fewer, so "
+            "that the first are some of a pool",
+        ),
+        ({"k": [10, 41]}, "ranking.k: 41; the largest pool has 40 images with a group."),
+        (
+            {"prefixes": 41},
+            "ranking.prefixes: 41; the largest pool has 40 images with a group. Expected: at most "
+            "that many",
+        ),
+    ],
+)
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_a_k_beyond_every_pool_is_refused(step: Any, ranking: dict[str, Any], message: str) -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    with pytest.raises(InputError, match=re.escape(message)):
+        step(audits.parse_config(values(data=data, ranking=ranking)))
+
+
+def test_a_k_beyond_the_pools_of_one_choice_of_groups_alone_is_told() -> None:
+    """Of all 120 images the first 70 are some; of the 40 of one race they are all."""
+    data = {"images": {"table": table(), "id": "image"}, "groups": [["gender", "race"]]}
+    config = audits.parse_config(values(data=data, ranking={"k": 70, "measures": ["ndkl"]}))
+    planned = {one["version"]: one for one in audits.plan(config).rankings}
+    assert planned["default"]["prefixes"] == 119
+    assert planned["within race"]["prefixes"] == 70
+    result = audits.run(config)
     assert (
-        "m, gender: 3 of 3 pools have fewer than 61 images with a group: not estimable for some "
-        "measures, and counted there."
-    ) in asked.manifest.notes
-    assert by_metric(asked)["ndkl", ""].verdict == Verdict.NOT_ESTIMABLE
+        "m, gender (within race): 3 of 3 pools have no more images with a group than ranking.k, "
+        "70: not estimable there, and counted."
+    ) in result.manifest.notes
+    within = by_metric(result, "within race")["ndkl", ""]
+    assert within.verdict == Verdict.NOT_ESTIMABLE
 
 
 def test_one_small_pool_leaves_the_others_as_they_are() -> None:
@@ -214,9 +259,10 @@ def test_one_small_pool_leaves_the_others_as_they_are() -> None:
     assert found["ndkl", "pilot"].verdict == Verdict.NOT_ESTIMABLE
     assert "share of the first 16" in json.dumps(found["ndkl", "chef"].direction)
     assert not np.isnan(found["ndkl", ""].value)
-    assert any(
-        note.startswith("m, gender: 1 of 3 pools have fewer than") for note in result.manifest.notes
-    )
+    assert (
+        "m, gender: 1 of 3 pools have no more images with a group than ranking.k, 4: not estimable "
+        "there, and counted."
+    ) in result.manifest.notes
 
 
 def test_images_without_a_group_make_no_pool_larger() -> None:

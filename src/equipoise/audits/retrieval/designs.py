@@ -93,8 +93,8 @@ class Design(Compared):
         """The last prefix of NDKL and of the curves."""
         if self.config.ranking.prefixes is not None:
             return self.config.ranking.prefixes
-        wanted = self.ks[0] ** 2
-        return min(wanted, self.smallest_pool - 1) if self.smallest_pool else wanted
+        # Where no pool has more than K images nothing is estimable, and nothing need be long.
+        return min(self.ks[0] ** 2, self.smallest_pool - 1 if self.smallest_pool else self.ks[0])
 
     @property
     def desired(self) -> Any:

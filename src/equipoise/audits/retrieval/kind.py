@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.group_sizes import check_two, planned
+from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import (
     PERCEIVED,
     Measured,
@@ -17,6 +17,7 @@ from equipoise.audits.kinds import (
     told,
 )
 from equipoise.audits.retrieval import loading
+from equipoise.audits.retrieval.checking import check
 from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
@@ -59,11 +60,11 @@ def measured_designs(
 
     Raises
     ------
-    DataError
-        When a choice of groups leaves fewer than two to compare.
+    DataError, InputError
+        See `checking.check`.
     """
     every = [*designs(config, data)]
-    _check(every, data)
+    check(every, config, data)
     tests = sum(tests_of(design) for design in every)
     return [measure_design(design, config, tests) for design in told(every, progress, "measuring")]
 
@@ -96,8 +97,15 @@ class Plan:
 
 
 def plan(config: RankingAudit, data: RetrievalData) -> Plan:
-    """Say what the audit would do."""
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError, InputError
+        Where the audit would refuse its groups, sets or K, see `checking.check`.
+    """
     every = [*designs(config, data)]
+    check(every, config, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -139,12 +147,6 @@ def _seconds(design: Design, config: RankingAudit) -> float:
     return _SECONDS_PER_DESIGN + 2 * draws * items * len(design.ks) * _SECONDS_PER_ITEM
 
 
-def _check(every: Sequence[Design], data: RetrievalData) -> None:
-    for design in every:
-        which = f"groups {design.name}: fewer than two"
-        check_two(design.groups, which, "images that can be ranked", file=data.images.name)
-
-
 def notes(
     measured: Sequence[MeasuredDesign], data: RetrievalData, config: RankingAudit
 ) -> Iterator[str]:
@@ -169,21 +171,15 @@ def _missing(data: RetrievalData) -> Iterator[str]:
 
 
 def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
-    wanted = design.ks[0] ** 2
-    if config.ranking.prefixes is None and design.prefixes < wanted:
-        where = f"{design.model}, {design.name}"
-        where += f" ({design.version})" if design.version != "default" else ""
+    wanted, given = design.ks[0] ** 2, config.ranking.prefixes
+    where = f"{design.model}, {design.name}"
+    where += f" ({design.version})" if design.version != "default" else ""
+    if given is None and design.smallest_pool and design.prefixes < wanted:
         yield (
             f"{where}: the smallest pool has {design.smallest_pool} images, so NDKL and the curves "
             f"run over {design.prefixes} prefixes, not {wanted}."
         )
-    least = max(*design.ks, design.prefixes + 1)
-    few = sum(n < least for n in design.pool_sizes)
-    if few:
-        yield (
-            f"{design.model}, {design.name}: {few} of {len(design.pool_sizes)} pools have fewer "
-            f"than {least} images with a group: not estimable for some measures, and counted there."
-        )
+    yield from _small_pools(design, where, config)
     for name, n, usable in zip(
         design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
     ):
@@ -192,3 +188,23 @@ def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
                 f"{design.name}: {name} has {n} images that can be ranked, fewer than "
                 f"{design.groups.min_size}, and is shown only."
             )
+
+
+def _small_pools(design: Design, where: str, config: RankingAudit) -> Iterator[str]:
+    """Yield how many pools are too small for the numbers that the configuration has."""
+    sizes = design.pool_sizes
+    for k in design.ks:
+        few = sum(n <= k for n in sizes)
+        if few:
+            what = f"ranking.k, {k}" if config.ranking.k else f"groups, K = {k}"
+            yield (
+                f"{where}: {few} of {len(sizes)} pools have no more images with a group than "
+                f"{what}: not estimable there, and counted."
+            )
+    prefixes = config.ranking.prefixes or 0
+    few = sum(n < prefixes for n in sizes)
+    if few:
+        yield (
+            f"{where}: {few} of {len(sizes)} pools have fewer images with a group than "
+            f"ranking.prefixes, {prefixes}: NDKL is not estimable there, and counted."
+        )
