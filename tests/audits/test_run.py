@@ -83,7 +83,7 @@ def test_planted_bias_is_found_where_it_is() -> None:
     for subject, verdict in (("cat", Verdict.DISPARITY), ("owl", Verdict.NOT_ESTIMABLE)):
         assert pick(result, "cramers_v", subject).verdict is verdict
     assert pick(result, "true_positive_rate", "dog").direction == (
-        "true positive rate of dog: lowest for b (47.9\u00a0%), highest for a (87.3\u00a0%)"
+        "true positive rate for “dog”: lowest for b (47.9\u00a0%), highest for a (87.3\u00a0%)"
     )
 
 

@@ -189,11 +189,11 @@ def test_in_short_tells_a_composite_before_a_larger_effect_of_one_word(result: A
     )
     section = summary(replace(result, findings=(word, composite)))
     assert section is not None
-    count = "m: 2 disparities among 2 findings with a verdict, 0 inconclusive."
+    count = "m: 2 of 2 findings with a verdict are disparities, 0 inconclusive."
     assert words_of(section) == [f"{count} {sentence(composite)} {sentence(word)}"]
     alone = summary(replace(result, findings=(word,)))
     assert alone is not None
-    count = "m: 1 disparity among 1 finding with a verdict, 0 inconclusive."
+    count = "m: 1 of 1 finding with a verdict is a disparity, 0 inconclusive."
     assert words_of(alone) == [f"{count} {sentence(word)}"]
 
 
@@ -219,7 +219,7 @@ def test_in_short_begins_with_what_a_kind_of_audit_is_for(result: AuditResult) -
     )  # fmt: skip
     section = summary(replace(result, findings=(mad, skew)))
     assert section is not None
-    count = "m: 2 disparities among 2 findings with a verdict, 0 inconclusive."
+    count = "m: 2 of 2 findings with a verdict are disparities, 0 inconclusive."
     assert words_of(section) == [f"{count} {sentence(skew)}"]
 
 

@@ -144,8 +144,8 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
     low = min(known, key=lambda one: one.value)
     high = max(known, key=lambda one: one.value)
     what = _BEHIND.get(metric, metric.replace("_", " "))
-    of = f" of {subject}" if subject else ""
-    return f"{what}{of}: {lowest_and_highest(low, high, shares=_is_share(what))}"
+    about = f" for “{subject}”" if subject else ""
+    return f"{what}{about}: {lowest_and_highest(low, high, shares=_is_share(what))}"
 
 
 def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:

@@ -77,6 +77,7 @@ _WORSE_WHEN_HIGHER = frozenset(
     {"unanswered_rate", "false_positive_rate", "false_negative_rate", "effect_size_mean"}
 ).union(EFFECT_SIZES)
 _VALUES_WORSE_WHEN_LOWER = frozenset({"worst_group_accuracy"})
+_LARGEST_LOG = 700.0
 _SUFFIXES = ("_difference", "_ratio", "_gap")
 
 
@@ -218,6 +219,7 @@ def _plain_sentence(finding: Finding) -> str:
         value=number(finding.value),
         points=f"{number(100 * finding.value, 1)} percentage points",
         share=percent(finding.value),
+        times=number(math.exp(finding.value), 2) if finding.value < _LARGEST_LOG else "∞",
         degrees=f"{number(math.degrees(finding.value), 1)}°",
         band=band(finding.value),
         model=finding.model,

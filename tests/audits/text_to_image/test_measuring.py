@@ -72,7 +72,7 @@ def test_shares_are_those_of_the_images(painted: tuple[AuditResult, Path]) -> No
     assert fire.verdict == Verdict.DISPARITY
     assert flag.verdict != Verdict.DISPARITY
     assert fire.direction == (
-        "share of fire: lowest for blue (10.0\u00a0%), highest for red (90.0\u00a0%)"
+        "share for “fire”: lowest for blue (10.0\u00a0%), highest for red (90.0\u00a0%)"
     )
     mean = of(result, "share_mad", "")
     every = [of(result, "share_mad", name).value for name in REDNESS]

@@ -85,7 +85,7 @@ def asked_ndkl(ranking: Ranking, k: int, desired: Desired) -> Asked:
         statistic=Divergence(desired_shares(desired, pools)[tops.pool]),
         others=tuple(Other(name, "", one, "higher", each=True) for name, one in beside),
         shown=discounted_shares,
-        shows=f"share of the first {tops.k}, those shown first counting most",
+        shows=f"share of the first {tops.k} weighted by place",
         params={"desired": _told(desired)},
     )
 

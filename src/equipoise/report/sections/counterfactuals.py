@@ -54,9 +54,10 @@ def marginals(result: AuditResult) -> Section | None:
     if not found:
         return None
     note = (
-        "One attribute is compared among images that have one value of the others: the pool of "
-        "“doctor” is split, and each part ranked by itself. K is the number of values compared, "
-        "unless it was given, so numbers do not compare with those of the combinations."
+        "One attribute is compared among images that have one value of the others: a subject’s "
+        "pool is split, and each part ranked by itself, as “doctor | old” is. K is the number of "
+        "values compared, unless it was given, so numbers do not compare with those of the "
+        "combinations."
     )
     blocks: list[Block] = [
         Words((note,), "note"),

@@ -15,6 +15,8 @@ from equipoise.report.voices import voice
 from equipoise.report.words import names_groups, ranked, sentence
 
 MOST_MODELS = 8
+# What a reader should hear first of predictions, before what has a larger excess.
+FOREMOST = ("worst_group_accuracy", "accuracy_gap", "equalized_odds", "demographic_parity")
 # So many models have their counts and an example told, too.
 FEW_MODELS = 3
 MOST_DISAGREEMENTS = 3
@@ -80,24 +82,22 @@ def _statement(model: str, found: Sequence[Finding], few: bool) -> str:
     told = [sentence(finding) for finding in _told(disparities)]
     if not few:
         return told[0]
-    tested = len(disparities) + unsure + below
-    what = plural(len(disparities), "disparity", "disparities")
-    count = f"{what} among {plural(tested, 'finding')} with a verdict, {unsure} inconclusive."
-    return " ".join([f"{model}: {count}" if model else count.capitalize(), *told])
+    tested = plural(len(disparities) + unsure + below, "finding")
+    verb = "is a disparity" if len(disparities) == 1 else "are disparities"
+    count = f"{len(disparities)} of {tested} with a verdict {verb}, {unsure} inconclusive."
+    return " ".join([f"{model}: {count}" if model else count, *told])
 
 
 def _told(disparities: Sequence[Finding]) -> list[Finding]:
     """Return the disparity to be told first, and one of a part where that is of the whole."""
     spoken = voice(disparities[0].audit)
-    if spoken is None:
-        named = [finding for finding in disparities if names_groups(finding)]
-        whole = [finding for finding in named if not finding.subject]
-        return [*(whole or named or disparities)[:1]]
-    order = [*spoken.foremost]
-    by_metric = sorted(
-        disparities,
-        key=lambda one: order.index(one.metric) if one.metric in order else len(order),
-    )
-    wholes = [finding for finding in by_metric if finding.family is Family.COMPOSITE]
-    parts = [finding for finding in by_metric if finding.family is not Family.COMPOSITE]
+    order = FOREMOST if spoken is None else spoken.foremost
+
+    def place(finding: Finding) -> tuple[int, bool]:
+        known = order.index(finding.metric) if finding.metric in order else len(order)
+        return known, not names_groups(finding)
+
+    ordered = sorted(disparities, key=place)
+    wholes = [finding for finding in ordered if finding.family is Family.COMPOSITE]
+    parts = [finding for finding in ordered if finding.family is not Family.COMPOSITE]
     return [*wholes[:1], *parts[:1]]

@@ -42,9 +42,9 @@ class Voice:
         Metric to its name for display.
     frames : mapping of (str, bool) to str
         What a value means, by metric and whether it has a subject: a sentence with the fields
-        {title}, {value}, {degrees}, {points}, {share}, {band}, {model}, {groups}, {subject},
-        {version} (in brackets; nothing where there is one only) and {place}. The finding's
-        `direction` follows it.
+        {title}, {value}, {times} (e to the power of the value), {degrees}, {points}, {share},
+        {band}, {model}, {groups}, {subject}, {version} (in brackets; nothing where there is one
+        only) and {place}. The finding's `direction` follows it.
     harm : mapping of str to str
         Which side of chance is worse, by metric, where it is not "higher".
     groups_worse : mapping of str to str

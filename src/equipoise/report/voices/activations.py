@@ -60,17 +60,17 @@ VOICE = Voice(
     titles=MappingProxyType(
         {
             "activation_share": "Share of the maps inside the region",
-            "activation_share_gap": "Gap in that share between groups",
+            "activation_share_gap": "Gap in the share of the maps",
         }
     ),
     frames=MappingProxyType(
         {
             ("activation_share", True): (
-                "Of the maps of {model}, a share of {value} lies inside the region “{subject}”."
+                "Of the maps of {model}, {share} lie inside the region “{subject}”."
             ),
             ("activation_share_gap", True): (
                 "Inside the region “{subject}”, the share of the maps of {model} differs by up to "
-                "{value} between groups of {groups}."
+                "{points} between groups of {groups}."
             ),
         }
     ),

@@ -66,13 +66,13 @@ VOICE = Voice(
         {
             **_both(
                 "max_skew",
-                "the group of {groups} that is most over-represented among the first images has a "
-                "skew of {value}.",
+                "the group of {groups} that is most over-represented among the first images is "
+                "there {times} times as often as its share asks for (skew {value}).",
             ),
             **_both(
                 "min_skew",
-                "the group of {groups} that is most under-represented among the first images has "
-                "a skew of {value}.",
+                "the group of {groups} that is most under-represented among the first images is "
+                "there {times} times as often as its share asks for (skew {value}).",
             ),
             **_both(
                 "ndkl",
@@ -95,8 +95,8 @@ VOICE = Voice(
                 "{value} standard deviations, summed over groups.",
             ),
             ("skew_at_k", True): (
-                "Over the queries of {model}, {subject} has a mean skew of {value} among the first "
-                "images."
+                "Over the queries of {model}, {subject} is among the first images {times} times as "
+                "often as its share asks for, on average (mean skew {value})."
             ),
         }
     ),

@@ -97,8 +97,8 @@ VOICE = Voice(
                 "their mean by {value} standard deviations, summed over groups."
             ),
             ("favourite_gap", True): (
-                "In {model}, the group of {groups} that was declared for a concept lies {value} "
-                "above the others on average ({subject})."
+                "In {model}, the group of {groups} that “{subject}” declares for a concept lies "
+                "{value} above the others on average."
             ),
             ("alignment", True): (
                 "In {model}, preferences among groups of {groups} agree with {subject} by {value}, "

@@ -20,12 +20,12 @@ _TITLES = {
 }
 _FRAMES = {
     ("share_mad", True): (
-        "Among images of “{subject}” by {model}{version}, shares of {groups} lie {points} from "
-        "equal, summed over classes."
+        "In images of “{subject}” by {model}{version}, differences of the shares of {groups} from "
+        "equal ones sum to {points}."
     ),
     ("share_mad", False): (
-        "Over all neutral prompts of {model}{version}, shares of {groups} lie {points} from equal "
-        "on average, summed over classes."
+        "In images of neutral prompts by {model}{version}, differences of the shares of {groups} "
+        "from equal ones sum to {points}, on average over prompts."
     ),
     ("share_gap", True): (
         "Among images of “{subject}” by {model}{version}, a share of {groups} is up to {points} "
