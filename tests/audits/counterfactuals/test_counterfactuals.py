@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits, report
-from equipoise.core import AuditResult, ConfigError, Finding, InputError, Verdict
+from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
 from equipoise.core.finding import Family
 from equipoise.counterfactuals.neutral import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
@@ -271,6 +271,14 @@ def test_incomplete_and_repeated_sets_are_counted() -> None:
     assert planned.sets == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
+
+
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_sets_of_one_image_each_are_refused(step: Any) -> None:
+    given = {**data(table()), "sets": "image"}
+    message = r"column 'image': no set holds images of two groups of race × gender\. Expected: sets"
+    with pytest.raises(DataError, match=message):
+        step(audits.parse_config(values(data=given)))
 
 
 def test_images_without_one_of_the_attributes_are_in_no_pool() -> None:

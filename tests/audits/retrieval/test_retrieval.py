@@ -361,6 +361,47 @@ def test_one_group_cannot_be_compared() -> None:
         run(data=data)
 
 
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+@pytest.mark.parametrize("column", ["image", "gender"])
+def test_sets_of_one_group_each_are_refused(step: Any, column: str) -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "sets": column}
+    with pytest.raises(DataError) as raised:
+        step(audits.parse_config(values(data=data)))
+    assert str(raised.value) == (
+        f"images (data frame), column {column!r}: no set holds images of two groups of gender. "
+        "Expected: sets of images that differ in their groups only. To do: give the "
+        "counterfactuals of one another the same value, name another column, or leave data.sets "
+        "out."
+    )
+
+
+def test_sets_that_vary_one_of_two_attributes_are_told() -> None:
+    """Sets of a man and a woman of one race: nothing is exchanged between races."""
+    pairs = table().with_columns(set=pl.Series([f"s{k // 2}" for k in range(N)]))
+    data = {
+        "images": {"table": pairs, "id": "image"},
+        "groups": [["gender", "race"]],
+        "sets": "set",
+    }
+    result = run(data=data)
+    assert [note for note in result.manifest.notes if "no set" in note] == [
+        "m, race (within gender): no set holds images of two groups, so none are exchanged "
+        "within sets."
+    ]
+    verdicts = {f.verdict for f in result.findings if f.groups == "race"}
+    assert verdicts == {Verdict.NONE}
+
+
+def test_one_pair_in_a_set_is_enough_and_subjects_part_sets() -> None:
+    one = table().with_columns(set=pl.Series(["a", "a", *(f"s{k}" for k in range(2, N))]))
+    data = {"images": {"table": one, "id": "image"}, "groups": ["gender"], "sets": "set"}
+    audits.plan(audits.parse_config(values(data=data)))
+    apart = one.with_columns(job=pl.Series(["chef", "nurse", *one["job"].to_list()[2:]]))
+    data = {**data, "images": {"table": apart, "id": "image"}, "subject": "job"}
+    with pytest.raises(DataError, match="column 'set': no set holds images of two groups"):
+        audits.plan(audits.parse_config(values(data=data)))
+
+
 def test_the_curves_and_distributions_are_tables() -> None:
     result = run(ranking={"curves": True, "prefixes": 20})
     curves = result.tables["curves"].to_pylist()

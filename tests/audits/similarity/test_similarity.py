@@ -364,6 +364,19 @@ def test_a_hypothesis_that_cannot_be_used(
         run(hypotheses=[hypothesis])
 
 
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+@pytest.mark.parametrize("column", ["image", "gender"])
+def test_sets_of_one_group_each_are_refused(step: Any, column: str) -> None:
+    """Not for what they do to hypotheses: these would lack images in every set."""
+    told = {"table": stereotypes(favours=["man", "woman", "man"]), "concept": "job"}
+    config = audits.parse_config(
+        values(data=data(sets=column), hypotheses=[{**told, "favours": "favours"}])
+    )
+    message = rf"column '{column}': no set holds images of two groups of gender\. Expected: sets"
+    with pytest.raises(DataError, match=message):
+        step(config)
+
+
 def test_a_hypothesis_about_other_concepts() -> None:
     other = pl.DataFrame({"job": ["clown"], "who": ["man"]})
     with pytest.raises(

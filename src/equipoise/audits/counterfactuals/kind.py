@@ -33,8 +33,9 @@ def measure(config: Config, data: CounterfactualData, progress: Progress | None)
 
     Raises
     ------
-    DataError
-        When no choice of groups leaves two to compare.
+    DataError, InputError
+        When a choice of groups leaves fewer than two to compare, no set holds two, or K is larger
+        than every pool.
     """
     measured = retrieval.measured_designs(config, data, progress)
     quality = measure_quality(config, data, tests_of(config))
@@ -59,7 +60,13 @@ class Plan(retrieval.Plan):
 
 
 def plan(config: Config, data: CounterfactualData) -> Plan:
-    """Say what the audit would do."""
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError, InputError
+        Where the audit would refuse its groups, sets or K.
+    """
     sets = [
         {"groups": one.name, **sets_of(one)}
         for one in designs(config, data)

@@ -1,4 +1,4 @@
-"""What is refused before anything is ranked: groups that cannot be compared, K beyond pools."""
+"""What is refused before anything is ranked: groups and sets without a pair, K beyond pools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from equipoise.audits.group_sizes import check_two
+from equipoise.audits.retrieval.compared import check_sets
 from equipoise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,13 +21,15 @@ def check(every: Sequence[Design], config: RankingAudit, data: RetrievalData) ->
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare.
+        When a choice of groups leaves fewer than two to compare, or no set holds two.
     InputError
         When `ranking.k` or `ranking.prefixes` is beyond every pool.
     """
     for design in every:
         which = f"groups {design.name}: fewer than two"
         check_two(design.groups, which, "images that can be ranked", file=data.images.name)
+        if not design.within:
+            check_sets(design, file=data.images.name)
     _check_pools(every, config)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.config_sections import group_name
+from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 
 if TYPE_CHECKING:
@@ -57,3 +59,44 @@ class Compared:
     def column(self, name: str) -> Objects:
         """Return a column of the images that are compared."""
         return self.data.images.columns[name][self.scored.used]
+
+    def exchanges(self, within: Sequence[str] = ()) -> bool:
+        """Whether some set of a subject, and of the attributes held fixed, holds several groups.
+
+        Parameters
+        ----------
+        within : sequence of str
+            Attributes that are held fixed.
+        """
+        about = self.config.data
+        if about.sets is None:
+            return True
+        columns = [about.sets, *within, *([about.subject] if about.subject else [])]
+        codes = [self.data.images.coded[name].codes[self.scored.used] for name in columns]
+        kept = np.all([self.groups.codes >= 0, *(one >= 0 for one in codes)], axis=0)
+        place = np.zeros(int(kept.sum()), dtype=np.int64)
+        for one in codes:
+            _, place = np.unique(
+                place * (int(one.max(initial=0)) + 1) + one[kept], return_inverse=True
+            )
+        pairs = np.unique(place * len(self.groups) + self.groups.codes[kept])
+        return bool((np.diff(pairs // len(self.groups)) == 0).any())
+
+
+def check_sets(design: Compared, *, file: str) -> None:
+    """Refuse sets in none of which images of two groups stand.
+
+    Raises
+    ------
+    DataError
+        With the column.
+    """
+    if not design.exchanges():
+        raise DataError(
+            f"no set holds images of two groups of {design.name}",
+            file=file,
+            column=design.config.data.sets,
+            expected="sets of images that differ in their groups only",
+            fix="give the counterfactuals of one another the same value, name another column, or "
+            "leave data.sets out",
+        )

@@ -180,6 +180,8 @@ def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
             f"run over {design.prefixes} prefixes, not {wanted}."
         )
     yield from _small_pools(design, where, config)
+    if not design.exchanges(design.within):
+        yield f"{where}: no set holds images of two groups, so none are exchanged within sets."
     for name, n, usable in zip(
         design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
     ):

@@ -16,6 +16,7 @@ from equipoise.audits.kinds import (
     estimated_seconds,
     told,
 )
+from equipoise.audits.retrieval.compared import check_sets
 from equipoise.audits.retrieval.loading import notes_of
 from equipoise.audits.similarity import loading
 from equipoise.audits.similarity.designs import Design, designs
@@ -45,7 +46,8 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare, or a hypothesis names none.
+        When a choice of groups leaves fewer than two to compare, no set holds two, or a
+        hypothesis names none.
     """
     every = [*designs(config, data)]
     _check(every, data)
@@ -85,8 +87,15 @@ class Plan:
 
 
 def plan(config: Config, data: SimilarityData) -> Plan:
-    """Say what the audit would do."""
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare, or no set holds two.
+    """
     every = [*designs(config, data)]
+    _check(every, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -131,6 +140,7 @@ def _check(every: Sequence[Design], data: SimilarityData) -> None:
     for design in every:
         which = f"groups {design.name}: fewer than two"
         check_two(design.groups, which, "images that can be compared", file=data.images.name)
+        check_sets(design, file=data.images.name)
 
 
 def _notes(every: Sequence[Design], data: SimilarityData) -> Iterator[str]:
