@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Verdict
 from equipoise.report.augmentation import ARMS, accuracies, conclusions, in_short
-from equipoise.report.blocks import Table
+from equipoise.report.blocks import Table, Words
 from equipoise.report.page import render
 from equipoise.report.sections.augmentation import augmentation
 from report.synthetic import faces
@@ -66,21 +66,58 @@ def test_what_helped_and_what_did_not_in_plain_words() -> None:
     assert all(text in page for text in (*in_short(result), *conclusions(result)))
 
 
-def test_trainings_that_are_at_chance() -> None:
+def noted(rows: list[dict[str, object]]) -> str:
+    """Return what the section says first, of these rows of its table."""
     result = experiment()
-    rows = result.tables["augmentation"].to_pylist()
+    table = pa.Table.from_pylist(rows, result.tables["augmentation"].schema)
+    tables = result.tables | {"augmentation": table}
+    section = augmentation(AuditResult(result.findings, result.manifest, tables))
+    assert section is not None
+    first = section.blocks[0]
+    assert isinstance(first, Words)
+    return " ".join(first.items)
+
+
+def test_trainings_that_are_at_chance() -> None:
+    rows = experiment().tables["augmentation"].to_pylist()
+    chance = "Always naming the most frequent class is right on 25.0\u00a0%."
+    assert noted(rows).endswith(f"where they do not say otherwise. {chance}")
     rows[0] |= {"low": 0.2}
-    schema = result.tables["augmentation"].schema
-
-    def page() -> str:
-        tables = result.tables | {"augmentation": pa.Table.from_pylist(rows, schema)}
-        return render(AuditResult(result.findings, result.manifest, tables))
-
-    assert "Not shown to do better: cnn (biased)." in page()
     rows[3] |= {"low": 0.25}
-    said = page()
-    assert "After balanced images, too, cnn is not shown to do better: it did not learn" in said
-    assert "Not shown to do better" not in said
+    assert noted(rows).endswith(
+        f"otherwise. {chance} Not shown to do better: cnn (biased) and cnn (balanced)."
+    )
+    lost = [row | {"low": 0.25} for row in rows]
+    other = [row | {"network": "vit", "low": 0.2 + place / 10} for place, row in enumerate(rows)]
+    assert noted([*lost, *other]).endswith(
+        f"otherwise. {chance} Not shown to do better after any training: cnn. Where no difference "
+        "was shown there, nothing follows from it. Not shown to do better: vit (biased)."
+    )
+
+
+def test_trainings_without_a_verdict_are_told_with_the_reason() -> None:
+    result = experiment()
+
+    def of(*places: int, reason: str) -> AuditResult:
+        found = [
+            replace(one, verdict=Verdict.NONE, reason=reason) if place in places else one
+            for place, one in enumerate(result.findings)
+        ]
+        return AuditResult(tuple(found), result.manifest, result.tables)
+
+    held = "cnn, right answers, held against training on the biased images as they are:"
+    assert in_short(of(0, 1, 2, reason="it learned nothing")) == [
+        f"{held} no verdict for partial mixing, uniform noise and balanced images (it learned "
+        "nothing)."
+    ]
+    few = of(0, 1, reason="few faces")
+    assert in_short(few) == [
+        f"{held} balanced images made no difference that matters, +0.1 points [−0.4, 0.6]; no "
+        "verdict for partial mixing and uniform noise (few faces)."
+    ]
+    assert conclusions(few)[0].startswith("cnn: partial mixing has no verdict (few faces). Right")
+    page = render(few)
+    assert all(text in page for text in (*in_short(few), *conclusions(few)))
 
 
 def test_words_for_harm_for_one_run_and_for_what_is_as_good_as_balanced_images() -> None:

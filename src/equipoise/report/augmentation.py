@@ -65,11 +65,21 @@ def question(result: AuditResult) -> str:
 
 
 def in_short(result: AuditResult) -> list[str]:
-    """Say of each network, in a sentence, what helped and what did not, with the gains."""
+    """Say of each network, in a sentence, what helped and what did not, with the gains.
+
+    Trainings without a verdict come last, together, with the reason and no numbers.
+    """
     said: dict[str, list[str]] = {}
+    unjudged: dict[str, dict[str, list[str]]] = {}
     for network, arm, finding in _judged(result):
-        text = f"{_SPOKEN[arm]} {_word(finding)}, {_gain(finding)}{_why(finding)}"
-        said.setdefault(network, []).append(text)
+        parts = said.setdefault(network, [])
+        if finding.verdict == Verdict.NONE:
+            reasons = unjudged.setdefault(network, {})
+            reasons.setdefault(finding.reason, []).append(_SPOKEN[arm])
+        else:
+            parts.append(f"{_SPOKEN[arm]} {_word(finding)}, {_gain(finding)}")
+    for network, reasons in unjudged.items():
+        said[network] += [f"no verdict for {listed(arms)} ({w})" for w, arms in reasons.items()]
     held = "right answers, held against training on the biased images as they are"
     return [f"{network}, {held}: {'; '.join(parts)}." for network, parts in said.items()]
 

@@ -233,8 +233,9 @@ def test_images_that_show_nothing_leave_something_open() -> None:
     assert (found.low, found.high) == pytest.approx((-most, most), abs=1e-12)
     alone = gain(right, 0 * right)
     assert (alone.low, alone.high) == pytest.approx((1 - most, 1.0), abs=1e-12)
-    answers = {("cnn", arm): np.zeros((3, 200), np.int64) for arm in ARMS}
-    done = Experiment(("cnn",), ("a",), ("x", "y"), np.zeros(200, np.int64), answers, {}, {})
+    truth = np.arange(200) % 2
+    answers = {("cnn", arm): np.tile(truth, (3, 1)) for arm in ARMS}
+    done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
     row = tables_of(done, replicates=100)["augmentation"].to_pylist()[0]
     for name, scale in (("difference", 1), ("runs", 1), ("percent", 100)):
         assert (row[f"{name}_low"], row[f"{name}_high"]) == (0.0, pytest.approx(scale * most))
@@ -244,11 +245,11 @@ def test_images_that_show_nothing_leave_something_open() -> None:
 
 
 def test_verdicts_follow_interval_and_threshold() -> None:
-    truth, n = np.zeros(300, np.int64), 300
+    truth = np.arange(300) % 2
     random = np.random.default_rng(0)
 
     def said(share: float) -> np.ndarray:
-        return (random.random((3, n)) > share).astype(np.int64)
+        return np.where(random.random((3, 300)) > share, 1 - truth, truth)
 
     shares = {"biased": 0.5, "partial mixing": 0.95, "uniform noise": 0.5, "balanced": 0.97}
     answers = {("cnn", arm): said(share) for arm, share in shares.items()}
@@ -280,3 +281,27 @@ def test_changed_faces_are_judged_where_half_of_each_group_has_one() -> None:
         "trained on as they are"
     }
     assert [one.q_value for one in few] == [one.q_value for one in enough]
+
+
+def test_a_network_that_learned_nothing_has_no_verdict_of_likeness() -> None:
+    truth = np.arange(4000) % 2
+    random = np.random.default_rng(0)
+
+    def found(share: float) -> tuple[Finding, ...]:
+        shares = dict.fromkeys(ARMS, 0.5) | {"balanced": share}
+        answers = {
+            ("cnn", arm): np.where(random.random((5, 4000)) < share, truth, 1 - truth)
+            for arm, share in shares.items()
+        }
+        done = Experiment(("cnn",), ("a", "b"), ("x", "y"), truth, answers, {}, {})
+        return findings_of(done, threshold=0.05)
+
+    untaught = found(0.5)
+    assert [one.verdict for one in untaught] == [Verdict.NONE] * 3
+    assert {one.reason for one in untaught} == {
+        "cnn is not shown to be right more often than always naming the most frequent class after "
+        "any of its trainings, and nothing follows from it"
+    }
+    # One that learns from balanced images tells that the others taught it nothing.
+    verdicts = [one.verdict for one in found(0.9)]
+    assert verdicts == [Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD, Verdict.DISPARITY]

@@ -92,7 +92,8 @@ def findings_of(
 
     Each is the gain in accuracy over training on the biased images as they are. All are one
     family of tests. What says nothing has no verdict, and says why: changed faces where few
-    biased images of a group have one (`LEAST_FACES`).
+    biased images of a group have one (`LEAST_FACES`), and what is alike in a network that is not
+    shown to do better than always naming the most frequent class after any of its trainings.
     """
     drafts = [
         _finding(done, network, arm, threshold, level)
@@ -138,9 +139,26 @@ def _judged(finding: Finding, q: float, alpha: float) -> Finding:
 
 def _reserved(done: Experiment, finding: Finding) -> Finding:
     """Take the verdict from a finding from which nothing follows."""
-    arm = json.loads(finding.parameters)["arm"]
-    few = few_faces(done.missing.get("biased", {})) if arm != ARMS[-1] else ""
-    return replace(finding, verdict=Verdict.NONE, reason=few) if few else finding
+    known = json.loads(finding.parameters)
+    why = few_faces(done.missing.get("biased", {})) if known["arm"] != ARMS[-1] else ""
+    # Two trainings that are shown to differ are not both at chance.
+    if not why and finding.verdict != Verdict.DISPARITY and _untaught(done, known["network"]):
+        why = (
+            f"{known['network']} is not shown to be right more often than always naming the most "
+            "frequent class after any of its trainings, and nothing follows from it"
+        )
+    return replace(finding, verdict=Verdict.NONE, reason=why) if why else finding
+
+
+def _untaught(done: Experiment, network: str) -> bool:
+    """Return whether a network is not shown to do better than chance after any training."""
+    own = [done.right(network, arm) for arm in ARMS]
+    return not any(gain(right, np.zeros_like(right)).low > _chance(done) for right in own)
+
+
+def _chance(done: Experiment) -> float:
+    """Return how often always naming the most frequent class is right."""
+    return float(np.bincount(done.truth).max() / len(done.truth))
 
 
 _ACCURACIES = pa.schema(
@@ -181,7 +199,6 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
 
 
 def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[dict[str, object]]:
-    chance = float(np.bincount(done.truth).max() / len(done.truth))
     for network in done.networks:
         balanced = done.said[network, ARMS[-1]]
         for arm in ARMS:
@@ -190,7 +207,7 @@ def _accuracies(done: Experiment, seed: int, replicates: int) -> Iterator[dict[s
             row: dict[str, object] = {
                 "network": network, "arm": arm, "runs": len(right), "images": right.shape[1],
                 "accuracy": own.value, "low": max(own.low, 0.0), "high": min(own.high, 1.0),
-                "chance": chance,
+                "chance": _chance(done),
             }  # fmt: skip
             if arm != ARMS[-1]:
                 row |= _difference(done, balanced, done.said[network, arm], seed, replicates)

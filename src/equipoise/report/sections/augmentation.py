@@ -67,13 +67,14 @@ def _chance(found: Sequence[Mapping[str, Any]]) -> str:
     chance = found[0]["chance"]
     text = f"Always naming the most frequent class is right on {percent(chance)}."
     lost = [row for row in found if not row["low"] > chance]
-    untaught = [row["network"] for row in lost if row["arm"] == ARMS[-1]]
+    taught = {row["network"] for row in found if row["low"] > chance}
+    untaught = [one for one in distinct(found, "network") if one not in taught]
     if untaught:
         text += (
-            f" After balanced images, too, {listed(untaught, 12)} is not shown to do better: it "
-            "did not learn to tell the classes, and nothing follows from it."
+            f" Not shown to do better after any training: {listed(untaught, 12)}. Where no "
+            "difference was shown there, nothing follows from it."
         )
-    others = [f"{r['network']} ({r['arm']})" for r in lost if r["network"] not in untaught]
+    others = [f"{r['network']} ({r['arm']})" for r in lost if r["network"] in taught]
     if others:
         text += f" Not shown to do better: {listed(others, 12)}."
     return text
