@@ -1,26 +1,25 @@
 """Models of audits other than predictions, compared over the subjects that they share.
 
 What such a run keeps of a model is a number per subject: a query, a concept, a target. Two models,
-or a model before and after it was mitigated, are held against each other subject by subject.
+or a model before and after it was mitigated, are held against each other subject by subject. Where
+a subject has several numbers, of its parts, their mean is what is paired.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.comparison.differences import AUDIT, pair_name, plain
+from equipoise.audits.comparison.pairs import Known, Pairing, pairings
 from equipoise.audits.findings import Draft, conclude
 from equipoise.core.errors import DataError
-from equipoise.core.finding import Excluded, Family, Finding, Verdict
+from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.result import AuditResult
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.sign_flips import sign_flips
@@ -28,45 +27,7 @@ from equipoise.stats.sign_flips import sign_flips
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
 
-Floats = npt.NDArray[np.float64]
-Named = tuple[str, str, str]
-"""Metric, groups and version of a number."""
-
 FLIPS = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class Pairing:
-    """One measure of two models, by subject.
-
-    Attributes
-    ----------
-    named : tuple of str
-        Metric, groups, version.
-    models : tuple of str
-        First and second; differences are second minus first.
-    subjects : tuple of str
-        Those that both have a finite number for; ("",) for a measure of the whole.
-    values : ndarray, shape (2, subjects)
-    verdicts : tuple of (Verdict, Verdict)
-    left : int
-        Subjects without a number in one of the two.
-    untested : str
-        Why nothing is tested over the subjects; "" where they are.
-    """
-
-    named: Named
-    models: tuple[str, str]
-    subjects: tuple[str, ...]
-    values: Floats
-    verdicts: tuple[tuple[Verdict, Verdict], ...]
-    left: int
-    untested: str
-
-    @property
-    def far(self) -> Floats:
-        """How far each number is from 0, where there is no disparity: shape (2, subjects)."""
-        return np.abs(self.values)
 
 
 def compare_subjects(
@@ -85,10 +46,10 @@ def compare_subjects(
     -------
     findings : tuple of Finding
         Per pair of models and measure the mean over subjects of how much farther from 0 the
-        second model is, with Student's interval and a sign-flip test over subjects. A measure
-        with one number a model is described.
+        second model is, with Student's interval and a sign-flip test over subjects, each of
+        which is one pair whatever parts it has. A measure with one number a model is described.
     changes : pyarrow.Table
-        Per pair, measure and subject both numbers, both verdicts, and what became of the
+        Per pair, measure and subject, or part of one, both numbers, both verdicts, and what became of the
         disparity: see `CHANGES`.
 
     Raises
@@ -96,16 +57,16 @@ def compare_subjects(
     DataError
         When there are fewer than two models, or two have no measure in common.
     """
-    models, groups = named_models(runs), _groups(runs.values())
+    models, known = named_models(runs), Known.of([*runs.values()])
     if len(models) < 2:
         raise DataError(
             f"{', '.join(models)}: one model only",
             expected="at least two models to compare",
             fix="name several runs, or audit several models in one",
         )
-    pairings = [one for pair in combinations(models, 2) for one in _pairings(pair, models, groups)]
-    drafts = [_draft(one, config) for one in pairings]
-    return conclude(drafts, config.testing), _changes(pairings)
+    found = [one for pair in combinations(models, 2) for one in pairings(pair, models, known)]
+    drafts = [_draft(one, config) for one in found]
+    return conclude(drafts, config.testing), _changes(found)
 
 
 def named_models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
@@ -128,72 +89,6 @@ def named_models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     }
 
 
-def _groups(results: Iterable[AuditResult]) -> frozenset[str]:
-    tables = [one.tables["group_sizes"] for one in results if "group_sizes" in one.tables]
-    return frozenset(name for table in tables for name in table["group"].to_pylist())
-
-
-def _pairings(
-    pair: tuple[str, str], models: Mapping[str, Sequence[Finding]], groups: frozenset[str]
-) -> list[Pairing]:
-    first, second = (_by_name(models[name]) for name in pair)
-    shared = [named for named in first if named in second]
-    found = [_pairing(named, pair, (first[named], second[named]), groups) for named in shared]
-    kept = [one for one in found if one is not None]
-    if not kept:
-        raise DataError(
-            f"{pair[0]} and {pair[1]} have no measure of the same subjects in common",
-            expected="runs with the same metrics, groups and subjects",
-            fix="audit both models with one configuration",
-        )
-    return kept
-
-
-def _by_name(findings: Sequence[Finding]) -> dict[Named, dict[str, Finding]]:
-    """Return the findings that were tested, by measure and subject."""
-    found: dict[Named, dict[str, Finding]] = {}
-    for one in findings:
-        if one.family is not Family.DESCRIPTIVE:
-            found.setdefault((one.metric, one.groups, one.version), {})[one.subject] = one
-    return found
-
-
-def _pairing(
-    named: Named,
-    pair: tuple[str, str],
-    both: tuple[Mapping[str, Finding], Mapping[str, Finding]],
-    groups: frozenset[str],
-) -> Pairing | None:
-    """Line up two models' numbers; the whole stands for itself only where there are no parts."""
-    first, second = both
-    every = [*dict.fromkeys((*first, *second))]
-    subjects = [name for name in every if name] or every
-    known = [
-        name for name in subjects
-        if all(name in one and math.isfinite(one[name].value) for one in both)
-    ]  # fmt: skip
-    if not known:
-        return None
-    return Pairing(
-        named,
-        pair,
-        tuple(known),
-        np.array([[one[name].value for name in known] for one in both]),
-        tuple((first[name].verdict, second[name].verdict) for name in known),
-        len(subjects) - len(known),
-        _untested(known, groups),
-    )
-
-
-def _untested(subjects: Sequence[str], groups: frozenset[str]) -> str:
-    if len(subjects) == 1:
-        many = "one subject that both models have" if subjects[0] else "one number a model"
-        return f"{many}: nothing to pair; read the intervals of both in their own reports"
-    if groups.issuperset(subjects):
-        return "the numbers are those of the groups, which depend on each other: none is tested"
-    return ""
-
-
 def _draft(one: Pairing, config: AuditConfig) -> Draft:
     level, seed = config.resampling.level, config.resampling.seed
     metric, groups, version = one.named
@@ -202,15 +97,15 @@ def _draft(one: Pairing, config: AuditConfig) -> Draft:
     low, high = mean_t(apart, level) if tested else (math.nan, math.nan)
     p = sign_flips(apart, permutations=FLIPS, seed=seed) if tested else None
     mean = float(apart.mean())
-    left = (Excluded("subjects without a number in both", one.left),) if one.left else ()
+    method = f"Student's t over {len(apart)} subjects, paired{one.averaged}"
     finding = Finding(
         audit=AUDIT, model=pair_name(one.models), metric=metric, subject="", groups=groups,
         version=version, family=Family.COMPOSITE if tested else Family.DESCRIPTIVE,
         value=mean, ci_low=float(low), ci_high=float(high), level=level,
         chance=0.0 if tested else math.nan, chance_low=math.nan, chance_high=math.nan,
         excess=mean if tested else math.nan, p_value=math.nan if p is None else p.value,
-        q_value=math.nan, threshold=math.nan, n=len(apart), by_group=(), excluded=left,
-        unit="subject", method=f"Student's t over {len(apart)} subjects, paired" if tested else "",
+        q_value=math.nan, threshold=math.nan, n=len(apart), by_group=(), excluded=one.left,
+        unit="subject", method=method if tested else "",
         null=f"signs of the differences are exchangeable over subjects; {p.method}" if p else "",
         parameters=_parameters(one), direction=_direction(one, mean), verdict=Verdict.NONE,
         reason=one.untested, citation="",
@@ -226,7 +121,7 @@ def _parameters(one: Pairing) -> str:
         "value_a": float(means[0]),
         "value_b": float(means[1]),
         "worse": worse,
-        "over": len(one.subjects),
+        "over": one.far.shape[1],
     }
     return json.dumps(known, ensure_ascii=False)
 
@@ -260,7 +155,7 @@ def _changes(pairings: Sequence[Pairing]) -> pa.Table:
 
 def _rows(one: Pairing) -> Iterator[dict[str, object]]:
     metric, groups, version = one.named
-    for place, (subject, verdicts) in enumerate(zip(one.subjects, one.verdicts, strict=True)):
+    for place, (subject, verdicts) in enumerate(zip(one.parts, one.verdicts, strict=True)):
         yield {
             "model_a": one.models[0], "model_b": one.models[1],
             "metric": metric, "groups": groups, "version": version, "subject": subject,

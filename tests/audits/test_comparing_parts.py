@@ -1,0 +1,179 @@
+"""Parts of one subject: averaged before subjects are paired, never pairs of their own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import permutation_test, ttest_rel
+
+from equipoise import audits
+from equipoise.audits.comparison.parts import Owners
+from equipoise.core import AuditResult, Finding
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HUES, FRAMES = ("red", "blue", "green"), ("level", "upright")
+
+
+def run_of(example: str) -> AuditResult:
+    return audits.run(
+        audits.load_config(EXAMPLES / example / "audit.yaml"), base=EXAMPLES / example
+    )
+
+
+@pytest.fixture(scope="module")
+def planted() -> AuditResult:
+    return run_of("counterfactuals")
+
+
+def sized(levels: Iterable[tuple[str, ...]], groups: str) -> list[dict[str, object]]:
+    return [
+        {"groups": groups, "group": ", ".join(one), "levels": [*one], "n": 9, "usable": True}
+        for one in levels
+    ]
+
+
+def made(
+    planted: AuditResult, numbers: dict[str, float], *, queries: Iterable[str] = (),
+    hues: tuple[str, ...] = HUES, **other: str,
+) -> AuditResult:  # fmt: skip
+    """A run with NDKL over frames within hues: a number per part, by its name."""
+    own = next(f for f in planted.findings if f.metric == "ndkl" and f.version == "within hue")
+    place = {"groups": "frame", "version": "within hue", "model": "one"} | other
+    found = [
+        replace(own, subject=name, value=value, **place) for name, value in numbers.items()
+    ]  # fmt: skip
+    asked = [
+        replace(own, subject=name, groups="hue × frame", version="default", model="one")
+        for name in queries
+    ]
+    rows = sized([(hue, frame) for hue in hues for frame in FRAMES], "hue × frame")
+    table = pa.Table.from_pylist(rows)
+    return AuditResult((*found, *asked), planted.manifest, {"group_sizes": table})
+
+
+def compared(one: AuditResult, two: AuditResult, version: str = "within hue") -> Finding:
+    result = audits.compare_results({"a": one, "b": two})
+    return next(f for f in result.findings if f.version == version)
+
+
+def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(
+    planted: AuditResult,
+) -> None:
+    rng = np.random.default_rng(4)
+    names = [f"s{index}" for index in range(8)]
+    numbers = rng.uniform(0, 1, (2, 8, 3)) + rng.uniform(0, 1, (2, 8, 1))
+    runs = [
+        made(planted, {
+            f"{name} | {hue}": table[row, column]
+            for row, name in enumerate(names) for column, hue in enumerate(HUES)
+        })
+        for table in numbers
+    ]  # fmt: skip
+    found = compared(*runs)
+    before, after = numbers.mean(axis=2)
+    assert found.n == 8
+    assert json.loads(found.parameters)["over"] == 8
+    assert found.method == "Student's t over 8 subjects, paired, 24 parts averaged by subject"
+    assert found.value == pytest.approx((after - before).mean(), abs=1e-12)
+    test = ttest_rel(after, before).confidence_interval()
+    np.testing.assert_allclose([found.ci_low, found.ci_high], [test.low, test.high], rtol=1e-12)
+    flips = permutation_test(
+        (after - before,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert found.p_value == pytest.approx(flips.pvalue, abs=1e-12)
+
+
+def test_a_subject_counts_once_however_many_parts_it_has(planted: AuditResult) -> None:
+    numbers = {f"s{index} | red": 0.5 for index in range(8)} | {"s0 | blue": 0.1, "s0 | green": 0.3}
+    found = compared(made(planted, dict.fromkeys(numbers, 0.0)), made(planted, numbers))
+    assert found.n == 8
+    assert found.value == pytest.approx((7 * 0.5 + (0.5 + 0.1 + 0.3) / 3) / 8, abs=1e-12)
+    known = json.loads(found.parameters)
+    assert (known["value_a"], known["value_b"]) == pytest.approx((0.0, found.value), abs=1e-12)
+
+
+def test_what_became_of_a_disparity_is_told_part_by_part(planted: AuditResult) -> None:
+    run = made(planted, {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES})
+    result = audits.compare_results({"a": run, "b": run})
+    assert result.tables["changes"].num_rows == 24
+
+
+def test_parts_and_subjects_that_one_model_lacks_are_counted_apart(planted: AuditResult) -> None:
+    numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
+    fewer = {name: value for name, value in numbers.items() if not name.startswith("s0")}
+    fewer["s1 | red"] = math.nan
+    found = compared(made(planted, numbers), made(planted, fewer))
+    assert found.n == 7
+    assert [(one.reason, one.count) for one in found.excluded] == [
+        ("subjects without a number in both", 1),
+        ("parts of subjects without a number in both", 1),
+    ]
+
+
+def test_a_name_that_holds_the_mark_is_taken_apart_at_a_label_that_there_is(
+    planted: AuditResult,
+) -> None:
+    """Of "cat | dog | b | red" the label is "b | red" where the run asked for "cat | dog"."""
+    hues = ("red", "b | red")
+    names = [f"cat | dog {index}" for index in range(8)]
+    numbers = {f"{name} | {hue}": 0.1 * index for index, name in enumerate(names) for hue in hues}
+    run = made(planted, numbers, queries=names, hues=hues)
+    assert compared(run, run).n == 8
+    owners = Owners.of(run)
+    told = {f.subject: owners.owner(f) for f in run.findings if f.version == "within hue"}
+    assert told == {f"{name} | {hue}": name for name in names for hue in hues}
+
+
+def test_parts_whose_subject_is_not_known_are_not_tested(planted: AuditResult) -> None:
+    run = made(planted, {f"s{index} | purple": 0.5 for index in range(8)})
+    found = compared(run, run)
+    assert math.isnan(found.p_value)
+    assert math.isnan(found.ci_low)
+    assert found.reason == (
+        "the numbers are of parts whose subjects cannot be told apart: none is tested"
+    )
+
+
+def test_parts_of_one_ranking_are_one_subject(planted: AuditResult) -> None:
+    """Scores without queries: pools are called by what is held fixed alone."""
+    numbers = dict.fromkeys(("6", "7", "8"), 0.5)
+    run = made(planted, numbers, hues=("6", "7", "8"))
+    found = compared(run, run)
+    assert (found.n, math.isnan(found.p_value)) == (1, True)
+    assert found.reason.startswith("one subject that both models have: nothing to pair")
+
+
+def test_versions_that_name_more_than_what_is_held_fixed(planted: AuditResult) -> None:
+    version = "within hue, K = 5"
+    numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
+    run = made(planted, numbers, version=version)
+    assert compared(run, run, version).n == 8
+
+
+def test_the_example_has_eight_subjects_whatever_is_held_fixed(planted: AuditResult) -> None:
+    result = audits.compare_results({"counterfactuals": planted})
+    tested = [f for f in result.findings if not math.isnan(f.p_value)]
+    assert {f.version for f in tested} == {"default", "within frame", "within hue"}
+    assert {f.n for f in tested} == {8}
+    # Of 8 pairs no p of flipped signs is smaller.
+    assert min(f.p_value for f in tested) >= 2 / 2**8
+
+
+def test_pairs_of_sets_of_one_concept_are_one_subject() -> None:
+    found = run_of("diversity")
+    result = audits.compare_results({"a": found, "b": found})
+    own = next(f for f in result.findings if f.metric == "iss_difference")
+    assert own.n == 2
+    owners = Owners.of(found)
+    pairs = [f for f in found.findings if f.metric == "iss_difference" and " − " in f.subject]
+    assert {f.subject: owners.owner(f) for f in pairs} == {
+        f.subject: f.subject.split(": ")[0] for f in pairs
+    }
