@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 DIMENSION, NARROW = 256, 32
 # Powers of the rows up to here are told to be a straight line: times vary by some per cent.
 STRAIGHT = 1.15
-# Shares by which runs of the same audit differ, beside other work on the machine.
+# What a line may miss by: beside other work on the machine, time is not told more closely.
 NOISE = 0.1
 
 

@@ -34,8 +34,8 @@ p-value, and the run is written with its report, in a process of its own. The ev
   are compared with them;
 - **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC.
 
-Vectors have {wide} numbers up to a million rows, and {narrow} from there to ten million, whose
-files would take 5 GB otherwise.
+Vectors have {narrow} or {wide} numbers, as stands with the rows: ten million of {wide} would be
+files of 5 GB.
 
 Memory is the peak of the whole process, of which about 220 MB are Python and libraries. A `.npy` is
 mapped, and what reading it took is given back; vectors in Parquet are held as they are stored.
@@ -52,10 +52,10 @@ and the processor time somewhat.
 
 
 FITTED = """\
-Memory and time are fitted as a + b · rows^p over the sizes above, and as a straight line, a + b ·
-rows, of which is told by how much it misses a measurement at most. Growth is said to be a straight
-line, or less, up to p = {straight}, or where the line misses by no more than {noise}: so much do
-runs of one audit differ.
+Memory and time are fitted as a + b · rows^p over the sizes above, and as a straight line a + b ·
+rows, of which the table tells by how much it misses a measurement at most. Growth is said to be a
+straight line, or less, up to p = {straight}, or where the line misses by no more than {noise}: a
+machine with other work on it does not tell time more closely.
 
 """
 
