@@ -20,12 +20,21 @@
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
     // Names of groups and classes may take two fifths of the width, whatever the width is.
     const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.4 * element.clientWidth) };
-    // Beside long names a narrow chart leaves a legend room for one entry a line.
-    const legend = { ...page.config.legend, ...(element.clientWidth < 420 ? { columns: 1 } : {}) };
-    vegaEmbed(element, spec, {
+    const embed = (columns) => vegaEmbed(element, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
-      config: { ...page.config, axis, legend }, tooltip: { disableDefaultStyle: true },
-    }).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+      config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
+    }).then((drawn) => {
+      // A legend may be wider than the plot below it: fewer entries a line, until it fits.
+      if (columns === 1 || !runsOut(element)) return drawn;
+      drawn.finalize();
+      return embed(columns - 1);
+    });
+    embed(page.config.legend.columns).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+  }
+
+  function runsOut(element) {
+    const edge = element.getBoundingClientRect().right + 1;
+    return [...element.querySelectorAll(".role-legend")].some((legend) => legend.getBoundingClientRect().right > edge);
   }
 
   const waiting = [...document.querySelectorAll("[data-chart]")];
@@ -98,6 +107,19 @@
       }
       status.textContent = wanted ? left + " of " + body.rows.length + " rows" : "";
     });
+  }
+
+  // A table with columns out of sight says so, at its edge and in a line below it.
+  const across = (box) => {
+    const hidden = box.scrollWidth - box.clientWidth;
+    box.classList.toggle("left", hidden > 1 && box.scrollLeft > 1);
+    box.classList.toggle("right", hidden > 1 && box.scrollLeft < hidden - 1);
+    box.nextElementSibling.hidden = hidden <= 1;
+  };
+  const sizes = new ResizeObserver((entries) => { for (const entry of entries) across(entry.target); });
+  for (const box of document.querySelectorAll(".table")) {
+    sizes.observe(box);
+    box.addEventListener("scroll", () => across(box), { passive: true });
   }
 
   for (const table of document.querySelectorAll("main table")) {
