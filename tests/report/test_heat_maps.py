@@ -1,23 +1,21 @@
 """Heat maps of many columns: the width of the page, numbers where they fit, labels apart."""
 
-import re
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from equipoise.core import AuditResult, Manifest
+from equipoise.core import AuditResult
 from equipoise.report import render
 from equipoise.report.blocks import Chart, Grid
 from equipoise.report.charts_heat import WIDE, Scale, heat_map
 from equipoise.report.sections.counterfactuals import proportions
+from report.browser import MANIFEST, seen
 
 SCALE = Scale("share", (0.0, 1.0), "share", ".0%")
 
 
 def result(columns: int) -> AuditResult:
-    manifest = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
     rows = [
         {"model": "m", "groups": "race × gender", "version": "default",
          "attribute": "race × gender", "subject": subject, "group": f"group number {place}",
@@ -25,7 +23,7 @@ def result(columns: int) -> AuditResult:
         for subject in ("nurse", "pilot")
         for place in range(columns)
     ]  # fmt: skip
-    return AuditResult((), manifest, {"proportions": pa.Table.from_pylist(rows)})
+    return AuditResult((), MANIFEST, {"proportions": pa.Table.from_pylist(rows)})
 
 
 def chart(columns: int) -> Chart:
@@ -33,20 +31,6 @@ def chart(columns: int) -> Chart:
     assert section is not None
     (grid,) = [block for block in section.blocks if isinstance(block, Grid)]
     return grid.charts[0]
-
-
-def drawn(columns: int, width: int, chromium: str, tmp_path: Path) -> str:
-    path = tmp_path / "report.html"
-    path.write_text(render(result(columns)), encoding="utf-8")
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-               f"--window-size={width},4000", "--virtual-time-budget=20000", "--dump-dom",
-               f"--user-data-dir={tmp_path / str(width)}")  # fmt: skip
-    done = subprocess.run(
-        [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=180
-    )
-    page = done.stdout.split('<script type="application/json"')[0]
-    (svg,) = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
-    return svg
 
 
 @pytest.mark.parametrize(("columns", "wide"), [(2, False), (WIDE - 1, False), (WIDE, True)])
@@ -66,6 +50,7 @@ def test_labels_of_many_columns_stand_steeper() -> None:
 
 def test_numbers_are_drawn_where_cells_have_room_for_them(chromium: str, tmp_path: Path) -> None:
     numbers = {
-        width: drawn(12, width, chromium, tmp_path).count(">100 %<") for width in (520, 1280)
+        width: seen(result(12), width, chromium, tmp_path).split("<table")[0].count(">100 %<")
+        for width in (520, 1280)
     }
     assert numbers == {520: 0, 1280: 24}

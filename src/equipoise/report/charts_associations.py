@@ -20,8 +20,9 @@ from equipoise.report.charts import (
     _spec,
     _tip,
 )
+from equipoise.report.charts_names import PAPER, names
 
-PAPER = "var(--paper)"
+SCATTER_HEIGHT = 280
 
 
 def _series(names: tuple[str, ...], *, shown: bool = True) -> tuple[alt.Color, alt.Shape]:
@@ -88,11 +89,11 @@ def parts(data: str, names: tuple[str, ...], rows: int, sides: tuple[str, str]) 
 
 
 @cache
-def scatter(data: str, names: tuple[str, str], series: tuple[str, ...], *, smooth: bool) -> Spec:
+def scatter(data: str, axes: tuple[str, str], series: tuple[str, ...], *, smooth: bool) -> Spec:
     """One number against another, a point a subject with its name, and the local regression."""
     color, shape = _series(series)
-    x = alt.X("x:Q", axis=_number_axis(names[0]), scale=alt.Scale(zero=False))
-    y = alt.Y("y:Q", axis=_number_axis(names[1]), scale=alt.Scale(zero=False))
+    x = alt.X("x:Q", axis=_number_axis(axes[0]), scale=alt.Scale(zero=False))
+    y = alt.Y("y:Q", axis=_number_axis(axes[1]), scale=alt.Scale(zero=False))
     base = _chart(data).encode(x=x)
     layers = [
         base.mark_rule(strokeWidth=1.4, opacity=0.6).encode(y="low:Q", y2="high:Q", color=color)
@@ -104,11 +105,9 @@ def scatter(data: str, names: tuple[str, str], series: tuple[str, ...], *, smoot
         layers.append(line.transform_filter("isValid(datum.fitted)"))
     layers += [
         base.mark_point(size=62, opacity=1).encode(y=y, color=color, shape=shape, tooltip=_tip()),
-        base.mark_text(align="left", dx=7, dy=-6, fontSize=11, color=SOFT).encode(
-            y=y, text="name:N"
-        ),
+        *names(base, y=y),
     ]
-    return _spec(alt.layer(*layers), 280)
+    return _spec(alt.layer(*layers), SCATTER_HEIGHT)
 
 
 @cache

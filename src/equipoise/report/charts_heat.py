@@ -73,6 +73,8 @@ def heat_map(
         color=alt.Color("tone:N", legend=None, scale=tones),
     )
     spec = _spec(alt.layer(cells, numbers).resolve_scale(color="independent"), height)
+    # The last column's label leans out farther once cells have shrunk to make room for it.
+    spec["padding"] = {"left": 5, "top": 5, "bottom": 5, "right": 14}
     return spec | {"usermeta": {"wide": True}} if wide else spec
 
 

@@ -23,8 +23,10 @@ HALFWAY, MARGIN = 0.5, -2.0
 def price(data: str, recipes: tuple[str, ...]) -> Spec:
     """Share of the way that a disparity was lowered, over the change in accuracy."""
     color, shape = _model_color(recipes)
-    x = alt.X("lowered:Q", axis=_number_axis("share of the way to the floor"))
-    y = alt.Y("points:Q", axis=_number_axis("change in accuracy (points)"))
+    # Where accuracy stays as it was, 0 would be the end of the axis and marks lie on the frame.
+    room = alt.Scale(padding=14)
+    x = alt.X("lowered:Q", axis=_number_axis("share of the way to the floor"), scale=room)
+    y = alt.Y("points:Q", axis=_number_axis("change in accuracy (points)"), scale=room)
     base = _chart(data)
     return _spec(
         alt.layer(

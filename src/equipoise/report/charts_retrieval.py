@@ -22,7 +22,7 @@ from equipoise.report.charts_heat import Scale, heat_map
 def curves(data: str, title: str, models: tuple[str, ...]) -> Spec:
     """A measure at every K: line with its interval, over the band that chance gives."""
     color, _ = _model_color(models)
-    x = alt.X("k:Q", axis=_number_axis("K: how many of the best images"))
+    x = alt.X("k:Q", axis=_number_axis("K: how many of the best images", tickMinStep=1, format="d"))
     base = _chart(data).encode(x=x)
     y = alt.Y("value:Q", axis=_number_axis(title), scale=alt.Scale(zero=False))
     return _spec(

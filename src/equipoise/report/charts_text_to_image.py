@@ -18,23 +18,36 @@ from equipoise.report.charts import (
     _tip,
 )
 from equipoise.report.charts_associations import _series
+from equipoise.report.charts_names import names
 
 MOST_SERIES = len(MODEL_COLORS)
+PLANE_HEIGHT = 320
 
 
 @cache
 def plane(
-    data: str, sides: tuple[str, str], group: str, series: tuple[str, ...], neutral: float
+    data: str,
+    sides: tuple[str, str],
+    group: str,
+    series: tuple[str, ...],
+    neutral: float,
+    *,
+    near: bool,
 ) -> Spec:
-    """MCAS against similarity to a further group, a point a target, around the neutral point."""
+    """MCAS against similarity to a further group, a point a target.
+
+    The neutral point is drawn where it is near the marks; else the axis of similarity has the
+    marks alone, and its title says where that point lies.
+    """
     color, shape = _series(series)
     x = alt.X("x:Q", axis=_number_axis(f"← {sides[0]} · MCAS · {sides[1]} →"))
-    y = alt.Y("y:Q", axis=_number_axis(f"similarity to {group}"), scale=alt.Scale(zero=False))
+    beyond = [] if near else [f"(neutral: {neutral:.3g}, beyond the axis)"]
+    title = [f"similarity to {group}", *beyond]
+    y = alt.Y("y:Q", axis=_number_axis(title), scale=alt.Scale(zero=False, padding=18))
     base = _chart(data)
     at = alt.Chart(alt.InlineData(values=[{"x": 0.0, "y": neutral}]))
     layers = [
         at.mark_rule(color=SOFT, strokeDash=[3, 3]).encode(x="x:Q"),
-        at.mark_rule(color=SOFT, strokeDash=[3, 3]).encode(y="y:Q"),
         base.mark_rule(strokeWidth=1.2, opacity=0.6).encode(
             x="x_low:Q", x2="x_high:Q", y="y:Q", color=color
         ),
@@ -44,12 +57,15 @@ def plane(
         base.mark_point(size=62, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=_tip()
         ),
-        base.mark_text(align="left", dx=7, dy=-6, fontSize=11, color=SOFT).encode(
-            x=x, y=y, text="name:N"
-        ),
-        at.mark_point(shape="cross", size=110, color=INK, filled=True, opacity=1).encode(x=x, y=y),
+        *names(base, x=x, y=y),
     ]
-    return _spec(alt.layer(*layers), 320)
+    if near:
+        cross = at.mark_point(shape="cross", size=110, color=INK, filled=True, opacity=1)
+        layers += [
+            at.mark_rule(color=SOFT, strokeDash=[3, 3]).encode(y="y:Q"),
+            cross.encode(x=x, y=y),
+        ]
+    return _spec(alt.layer(*layers), PLANE_HEIGHT)
 
 
 @cache

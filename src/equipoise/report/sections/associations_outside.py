@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_associations as charts
 from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Words
+from equipoise.report.charts_names import spread
 from equipoise.report.names import title
 from equipoise.report.sections.associations import MOST_PANELS
 from equipoise.report.sections.tables import distinct, has, panels, rows, scope
@@ -147,7 +148,7 @@ def _scatter(key: tuple[str, ...], known: Sequence[Any], told: Sequence[Any]) ->
     smooth = any(has(row["fitted"]) for row in known)
     spec = charts.scatter("rows", (figure, _named(metric)), (model,), smooth=smooth)
     table = Table.of(name, columns, cells, source="outside")
-    return Chart(name, spec, {"rows": data}, table, name)
+    return Chart(name, spec, {"rows": spread(data, charts.SCATTER_HEIGHT)}, table, name)
 
 
 def _correlations(told: Any) -> list[Block]:

@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_associations as charts
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.charts_names import spread
 from equipoise.report.sections.associations import MODALITIES, MOST_PANELS, MOST_TARGETS, sides_of
 from equipoise.report.sections.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number
@@ -128,9 +129,8 @@ def _amplified(name: str, known: Sequence[Any], panel: Sequence[Any]) -> Chart |
     spec = charts.scatter(
         "rows", ("diffusion bias", "bias amplification"), (known[0]["model"],), smooth=smooth
     )
-    return Chart(
-        f"Bias amplification against diffusion bias: {name}", spec, {"rows": data}, table, name
-    )
+    label = f"Bias amplification against diffusion bias: {name}"
+    return Chart(label, spec, {"rows": spread(data, charts.SCATTER_HEIGHT)}, table, name)
 
 
 def further(result: AuditResult) -> Section | None:

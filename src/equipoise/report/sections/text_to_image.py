@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from equipoise.core import AuditResult, Finding
 from equipoise.core.finding import Family
 from equipoise.report import charts_associations, charts_text_to_image
 from equipoise.report.blocks import Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.charts_names import spread
 from equipoise.report.sections.associations import (
     MODALITIES,
     MOST_PANELS,
@@ -31,8 +33,9 @@ _LEANING = (
 _PLANE = (
     "Each mark is a target or a prompt of an attribute. To the sides: the group that it leans to, "
     "over images and texts (MCAS). Up: how similar it is to the further group. The cross is the "
-    "neutral point of the source, where no group is closer than another; cosines of encoders have "
-    "an offset of their own, so read marks against those of the attributes. Lines: intervals."
+    "neutral point of the source, where no group is closer than another; far from all marks it is "
+    "named beside the axis. Cosines of encoders have an offset of their own, so read marks "
+    "against those of the attributes. Lines: intervals. A name without room is in its tooltip."
 )
 _COMPONENTS = (
     "The four associations that MCAS adds up, each with its interval. II: images with images, "
@@ -94,12 +97,23 @@ def _plane(panel: Sequence[Row], group: str, name: str, groups: str) -> Chart:
                 f"distance {number(by_part['euclidean', '']['value'])}",
             }
         )  # fmt: skip
-    many = 2 + len({row["group"] for row in panel if row["part"] == "similarity"})
+    neutral = 1 / (2 + len({row["group"] for row in panel if row["part"] == "similarity"}))
+    near = _near(neutral, data)
+    sides = sides_of(groups) or ("second", "first")
     spec = charts_text_to_image.plane(
-        "rows", sides_of(groups) or ("second", "first"), group, distinct(data, "series"), 1 / many
+        "rows", sides, group, distinct(data, "series"), neutral, near=near
     )
     label = f"MCAS and similarity to {group}: {name}"
-    return Chart(label, spec, {"rows": data}, None, f"{name}; up: {group}")
+    through = (0.0, neutral if near else math.nan)
+    shown = spread(data, charts_text_to_image.PLANE_HEIGHT, through)
+    return Chart(label, spec, {"rows": shown}, None, f"{name}; up: {group}")
+
+
+def _near(neutral: float, data: Sequence[Row]) -> bool:
+    """Whether marks would stay apart on an axis that reaches to the neutral point."""
+    ends = [row[end] for row in data for end in ("y", "y_low", "y_high") if has(row[end])]
+    low, high = min(ends, default=neutral), max(ends, default=neutral)
+    return low - (high - low) <= neutral <= high + (high - low)
 
 
 def _plane_table(found: Sequence[Row]) -> Table:

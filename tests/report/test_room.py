@@ -1,0 +1,137 @@
+"""Names of marks, legends and wide tables have the room that they need, or say where to look."""
+
+import math
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equipoise.core import AuditResult
+from equipoise.report import charts_names, charts_retrieval
+from equipoise.report.blocks import Chart, Grid
+from equipoise.report.charts_names import spread
+from equipoise.report.sections.text_to_image import plane
+from report.browser import MANIFEST, seen
+
+LONG = "labour statistics that somebody made up"
+
+
+def shares(outside: str) -> AuditResult:
+    rows = [
+        {"model": "painter", "groups": "gender", "version": "default", "class": name,
+         "target": target, "share": 0.5, "low": 0.4, "high": 0.6, "raw": 0.5, "raw_low": 0.4,
+         "raw_high": 0.6, "outside": 0.3, "outside_name": outside, "corrected": True,
+         "images": 20, "reason": ""}
+        for target in ("builder", "nurse")
+        for name in ("man", "woman")
+    ]  # fmt: skip
+    return AuditResult((), MANIFEST, {"shares": pa.Table.from_pylist(rows)})
+
+
+def planes(level: float) -> dict[str, Any]:
+    rows = [
+        {"model": "painter", "groups": "gender", "version": "default", "set": "targets",
+         "target": target, "part": part, "group": group, "value": value, "low": value - 0.01,
+         "high": value + 0.01, "theta": 0.1, "neutral": 1 / 3, "offset": 0.0}
+        for target, x, y in (("builder", 0.1, level), ("nurse", -0.1, level + 0.05))
+        for part, group, value in (
+            ("mcas", "", x), ("similarity", "other", y), ("euclidean", "", 0.5),
+        )
+    ]  # fmt: skip
+    section = plane(AuditResult((), MANIFEST, {"plane": pa.Table.from_pylist(rows)}))
+    assert section is not None
+    (grid,) = [block for block in section.blocks if isinstance(block, Grid)]
+    chart = grid.charts[0]
+    assert isinstance(chart, Chart)
+    return dict(chart.spec)
+
+
+def boxes(rows: list[dict[str, Any]], wider: float) -> list[tuple[float, float, float, float]]:
+    """Return where the names lie in a plot that is wider than the narrowest."""
+    width, least = charts_names._WIDTH, min(row["x"] for row in rows)
+    across = max(row["x"] for row in rows) - least
+    low = min(row["y"] for row in rows)
+    up = max(row["y"] for row in rows) - low
+    return [
+        charts_names._box(
+            row["name"],
+            wider * width * ((row["x"] - least) / across if across else 0.5),
+            300 - 300 * ((row["y"] - low) / up if up else 0.5),
+            row["align"], row["dx"], row["dy"],
+        )
+        for row in rows
+        if row["name"]
+    ]  # fmt: skip
+
+
+places = st.tuples(st.floats(-1, 1), st.floats(0, 1), st.sampled_from(["", "nurse", "librarian"]))
+
+
+@given(st.lists(places, min_size=1, max_size=12), st.floats(1, 5))
+def test_no_name_lies_on_another(marks: list[tuple[float, float, str]], wider: float) -> None:
+    rows = [{"x": x, "y": y, "name": name} for x, y, name in marks]
+    found = boxes(spread(rows, 300), wider)
+    for one, other in combinations(found, 2):
+        apart = max(one[0] - other[1], other[0] - one[1], one[2] - other[3], other[2] - one[3])
+        assert apart >= -1e-6
+
+
+def test_names_of_marks_that_are_apart_stay_and_of_a_crowd_some_go() -> None:
+    apart = [{"x": x, "y": y, "name": "nurse"} for x in (0.0, 1.0) for y in (0.0, 1.0)]
+    assert [row["name"] for row in spread(apart, 300)] == ["nurse"] * 4
+    # What lies at the right edge has its name to the left.
+    assert [row["align"] for row in spread(apart, 300)] == ["left", "left", "right", "right"]
+    crowd = [{"x": place / 1000, "y": 0.5, "name": "librarian"} for place in range(30)]
+    assert 0 < sum(bool(row["name"]) for row in spread(crowd, 300)) < 30
+
+
+def test_what_the_axes_reach_to_besides_brings_marks_together() -> None:
+    rows = [{"x": float(x), "y": y, "name": "x"} for x, y in ((0, 0.90), (1, 0.95))]
+    near = charts_names._pixels(rows, ("y",), math.nan, 300)
+    far = charts_names._pixels(rows, ("y",), 0.3, 300)
+    assert near == [0.0, 300.0]
+    assert far[1] - far[0] == pytest.approx(300 * 0.05 / 0.65)
+
+
+@pytest.mark.parametrize(("level", "near"), [(0.33, True), (0.85, False)])
+def test_the_axes_of_the_plane_keep_to_the_marks(level: float, near: bool) -> None:
+    spec = planes(level)
+    marks = [layer.get("mark", {}) for layer in spec["layer"]]
+    assert any(mark.get("shape") == "cross" for mark in marks) is near
+    assert ("(neutral: 0.333, beyond the axis)" in str(spec)) is not near
+
+
+def test_ranks_are_whole() -> None:
+    spec = charts_retrieval.curves("rows", "NDKL", ("a",))
+    axes = [layer["encoding"]["x"]["axis"] for layer in spec["layer"]]
+    assert all(axis["tickMinStep"] == 1 and axis["format"] == "d" for axis in axes)
+
+
+def test_a_legend_stays_within_its_chart(chromium: str, tmp_path: Path) -> None:
+    page = seen(shares(LONG), 900, chromium, tmp_path)
+    (svg,) = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    (width,) = re.findall(r'class="marks" width="(\d+)"', svg)
+    (left,) = re.findall(r'class="marks".*?<g [^>]*transform="translate\((\d+),', svg)
+    legend = re.search(r'role-legend".*?d="M0,0h(\d+)', svg)
+    assert legend is not None
+    assert int(left) + int(legend.group(1)) <= int(width) + 1
+    assert svg.count("role-legend-label") == 3
+
+
+def test_a_table_with_columns_out_of_sight_says_so(chromium: str, tmp_path: Path) -> None:
+    row = {
+        "model": "m", "groups": "gender", "version": "default", "attribute": "gender",
+        "subject": "nurse", "group": "man", "share": 1.0, "pool_share": 0.5, "n": 10,
+    }  # fmt: skip
+    result = AuditResult((), MANIFEST, {"proportions": pa.Table.from_pylist([row])})
+    for width, hidden in ((500, False), (1400, True)):
+        page = seen(result, width, chromium, tmp_path)
+        found = re.search(r'<p class="note scrolls"( hidden="")?><span[^>]*>↔</span> 7 col', page)
+        assert found is not None
+        assert bool(found.group(1)) is hidden
+        assert ('class="table right"' in page) is not hidden
