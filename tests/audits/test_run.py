@@ -229,6 +229,21 @@ def test_the_plan_says_what_could_be_found() -> None:
     assert [row["compared"] for row in plan.groups] == [True, True]
 
 
+def test_the_plan_shows_rows_in_no_group() -> None:
+    group = pl.when(pl.int_range(pl.len()) < 400).then(None).otherwise("group")
+    frame = images().with_columns(group=group)
+    values = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "label", "groups": ["group"]},
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+    }
+    *some, none = audits.plan(audits.parse_config(values)).groups
+    assert sum(row["rows"] for row in some) == 500
+    assert none == {
+        "groups": "group", "group": "", "rows": 400, "compared": False, "note": "group missing"
+    }  # fmt: skip
+
+
 def test_a_map_entry_that_no_row_uses_is_named() -> None:
     result = run(images(), model={"map": {"oul": "owl"}})
     assert "m, default: no row has the label of map entries oul." in result.manifest.notes

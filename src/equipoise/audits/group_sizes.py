@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import DataError
@@ -66,12 +68,53 @@ def listed(groups: Groups) -> str:
     return shown + (", …" if len(sized) > _LISTED else "") if sized else "none has any"
 
 
-def planned(groups: Groups, of: str) -> list[Row]:
-    """Return each group's row in a plan, with how many it has of "images" or "rows"."""
-    return [
-        {"groups": groups.name, "group": name, of: n, "compared": bool(usable)}
+def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
+    """Return each group's row in a plan, then those of what is in no group.
+
+    Parameters
+    ----------
+    groups : Groups
+    of : str
+        What is counted: "images" or "rows".
+    left : mapping of str to int
+        Rows that are in no group, by reason; see `lacking`.
+    """
+    rows = [
+        {
+            "groups": groups.name, "group": name, of: n, "compared": bool(usable),
+            "note": "" if usable else f"fewer than {groups.min_size}" if n else "empty",
+        }
         for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+    ]  # fmt: skip
+    return rows + [
+        {"groups": groups.name, "group": "", of: n, "compared": False, "note": reason}
+        for reason, n in left.items()
+        if n
     ]
+
+
+def lacking(codes: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+    """Count rows that are in no group, by the attributes that they lack.
+
+    Parameters
+    ----------
+    codes : mapping of str to ndarray of int, shape (n,)
+        Codes of each attribute; -1 where it is missing.
+
+    Returns
+    -------
+    dict of str to int
+        "gender missing", "race and gender missing": each row once.
+    """
+    names = [*codes]
+    which = np.sum([(codes[name] < 0) << place for place, name in enumerate(names)], axis=0)
+    found = zip(*(one.tolist() for one in np.unique(which, return_counts=True)), strict=True)
+    told = {
+        tuple(name for place, name in enumerate(names) if lacks >> place & 1): n
+        for lacks, n in found
+        if lacks
+    }
+    return {f"{' and '.join(some)} missing": told[some] for some in sorted(told, key=len)}
 
 
 def check_two(groups: Groups, which: str, what: str, *, file: str, others: str = "groups") -> None:

@@ -226,6 +226,7 @@ def test_questions_stand_side_by_side() -> None:
     asked = [(one["question"], one["answered"], one["compared"]) for one in planned.models]
     assert asked == [("job", 178, 3), ("place", 200, 2)]
     assert planned.rows == 200
+    assert sum(one["rows"] for one in planned.groups) == 200
 
 
 def test_inputs_are_the_files_that_were_read(tmp_path: Path) -> None:

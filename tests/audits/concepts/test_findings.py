@@ -223,6 +223,16 @@ def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     assert found.seconds >= 0
 
 
+def test_the_plan_says_which_rows_take_no_part_and_why() -> None:
+    data = tables(*world(3, n=400))
+    gender = pl.when(pl.int_range(pl.len()) < 50).then(None).otherwise("gender")
+    data["images"] = data["images"].with_columns(gender=gender)
+    found: Any = audits.plan(audits.parse_config(values(data)))
+    *some, none = found.groups
+    assert sum(row["rows"] for row in some) == 350
+    assert (none["rows"], none["compared"], none["note"]) == (50, False, "no group")
+
+
 def test_progress_is_told_once_a_design() -> None:
     told: list[tuple[str, int, int | None]] = []
     config = audits.parse_config(small(versions={"o": {"prevalence": "observed"}}))

@@ -276,6 +276,26 @@ def test_images_without_a_group_make_no_pool_larger() -> None:
     assert all(not np.isnan(found["ndkl", name].value) for name in QUERIES)
 
 
+def test_the_plan_counts_images_in_no_group_by_what_they_lack() -> None:
+    place = pl.int_range(pl.len())
+    holes = table().with_columns(
+        gender=pl.when(place < 3).then(None).otherwise("gender"),
+        race=pl.when((place == 2) | (place > 117)).then(None).otherwise("race"),
+    )
+    data = {"images": {"table": holes, "id": "image"}, "groups": [["gender", "race"], "gender"]}
+    planned = audits.plan(audits.parse_config(values(data=data))).groups
+    none = [(one["groups"], one["images"], one["note"]) for one in planned if not one["group"]]
+    assert none == [
+        ("gender × race", 2, "gender missing"),
+        ("gender × race", 2, "race missing"),
+        ("gender × race", 1, "gender and race missing"),
+        ("gender", 3, "gender missing"),
+        ("race", 3, "race missing"),
+    ]
+    for groups in ("gender × race", "gender", "race"):
+        assert sum(one["images"] for one in planned if one["groups"] == groups) == N
+
+
 def test_ndkl_says_whom_the_order_shows_first() -> None:
     """Women fill the first half and men the second, but for one woman at the very end."""
     order = ["woman"] * 35 + ["man"] * 36 + ["woman"]

@@ -465,6 +465,20 @@ def test_the_plan_says_what_could_be_found() -> None:
     assert planned.tests == 4
 
 
+def test_the_plan_says_which_groups_are_too_small_and_what_is_in_none() -> None:
+    few = pl.Series(["z"] * 3 + [None] * 4 + ["a", "b"] * (N // 2 - 4) + ["a"])
+    given = {"images": {"table": table().with_columns(race=few), "id": "image"}}
+    planned: Any = audits.plan(
+        audits.parse_config(values(data={**given, "groups": ["race"], "min_group_size": 5}))
+    )
+    assert [[*row.values()] for row in planned.groups] == [
+        ["race", "a", 87, True, ""],
+        ["race", "b", 86, True, ""],
+        ["race", "z", 3, False, "fewer than 5"],
+        ["race", "", 4, False, "race missing"],
+    ]
+
+
 def test_the_example_finds_what_its_script_plants() -> None:
     config = audits.load_config(EXAMPLE / "audit.yaml")
     result = audits.run(config, base=EXAMPLE)

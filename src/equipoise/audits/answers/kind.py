@@ -84,7 +84,8 @@ class Plan:
         Per model and question: rows answered and not, without a partner, different answers, and
         those compared by themselves; None before the model was asked.
     groups : list of dict
-        Per group: rows, and whether it is large enough to be compared.
+        Per group: rows, and whether it is large enough to be compared; then rows in no group, by
+        reason.
     detectable : list of dict
         Per model, question and groups: the smallest difference in the share of an answer of 10 %
         that the two smallest groups would show with a power of 80 %.
@@ -106,11 +107,13 @@ def plan(config: Config, data: AnswersData) -> Plan:
     every = [*designs(config, data)]
     leading = [one for one in every if one.leads]
     tests = _tests(every, config)
-    by_groups = {one.groups: one.design.groups for one in every}
+    by_groups = {one.groups: one.design for one in every}
     return Plan(
         rows=len(data.rows.ids),
         models=[_model(one, config) for one in leading if one.groups == every[0].groups],
-        groups=[row for groups in by_groups.values() for row in planned(groups, "rows")],
+        groups=[
+            row for one in by_groups.values() for row in planned(one.groups, "rows", one.lacking)
+        ],
         detectable=[_detectable(one, config, tests) for one in leading],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(one, config) for one in every)),

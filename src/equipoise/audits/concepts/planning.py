@@ -36,7 +36,8 @@ class Plan:
     models : list of dict
         Per model: concepts that are measured, images without scores.
     groups : list of dict
-        Per group of the baseline: rows, and whether it is large enough to be compared.
+        Per group of the baseline: rows, and whether it is large enough to be compared; then rows
+        that take no part, by reason.
     versions : list of dict
         Per version and groups: what it changes, rows that take part, concepts that can be
         compared and those too rare.
@@ -78,7 +79,7 @@ def plan(config: Config, data: ConceptData) -> Plan:
             }
             for name, one in data.models.items()
         ],
-        groups=[row for one in baseline for row in planned(one.groups, "rows")],
+        groups=[row for one in baseline for row in planned(one.groups, "rows", one.excluded)],
         versions=[_version(one, positives[id(one)]) for one in first],
         detectable=[_detectable(config, one, positives[id(one)], max(tests)) for one in baseline],
         tests=max(tests),

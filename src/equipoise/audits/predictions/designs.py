@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.group_sizes import lacking
 from equipoise.core.groups import Groups
 from equipoise.data import Coded
 from equipoise.metrics.counts import Counts, count
@@ -62,6 +63,12 @@ class Design:
         """Unit of each of the rows, where the data name one."""
         unit = self.data.coded_unit
         return None if unit is None else chosen(unit, self.rows)
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """Rows in no group, by the attributes that they lack."""
+        known = self.data.coded_attributes
+        return lacking({name: known[name].codes[self.rows] for name in self.groups.attributes})
 
     @cached_property
     def counts(self) -> Counts:

@@ -37,7 +37,8 @@ class Plan:
     models : list of dict
         Per model: rows with an answer, without one, and without a partner.
     groups : list of dict
-        Per group: rows, and whether it is large enough to be compared.
+        Per group: rows, and whether it is large enough to be compared; then rows in no group, by
+        reason.
     detectable : list of dict
         Per model, version and groups: the smallest difference in accuracy and the smallest
         Cramér's V within a class that the two smallest groups, or the smallest class, would show
@@ -66,7 +67,11 @@ def plan(config: Config, data: PredictionData) -> Plan:
         rows=len(data.ids),
         classes=len(data.classes),
         models=[_model(name, data) for name in data.models],
-        groups=[row for design in by_groups.values() for row in planned(design.groups, "rows")],
+        groups=[
+            row
+            for design in by_groups.values()
+            for row in planned(design.groups, "rows", design.lacking)
+        ],
         detectable=[_detectable(design, config, tests) for design in every],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.config_sections import group_name
+from equipoise.audits.group_sizes import lacking
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 
@@ -56,6 +57,15 @@ class Compared:
         found = {name: self.column(name) for name in self.attributes}
         return Groups.of(found, min_size=self.config.data.min_group_size)
 
+    @property
+    def lacking(self) -> dict[str, int]:
+        """Images in no group, by the attributes that they lack."""
+        return lacking({name: self.codes(name) for name in self.attributes})
+
+    def codes(self, name: str) -> npt.NDArray[np.int32]:
+        """Return the codes of a column of the images that are compared; -1 where missing."""
+        return self.data.images.coded[name].codes[self.scored.used]
+
     def column(self, name: str) -> Objects:
         """Return a column of the images that are compared."""
         return self.data.images.columns[name][self.scored.used]
@@ -72,7 +82,7 @@ class Compared:
         if about.sets is None:
             return True
         columns = [about.sets, *within, *([about.subject] if about.subject else [])]
-        codes = [self.data.images.coded[name].codes[self.scored.used] for name in columns]
+        codes = [self.codes(name) for name in columns]
         kept = np.all([self.groups.codes >= 0, *(one >= 0 for one in codes)], axis=0)
         place = np.zeros(int(kept.sum()), dtype=np.int64)
         for one in codes:

@@ -79,7 +79,8 @@ class Plan:
     models : list of dict
         Per model: queries, images that can be ranked, and those that cannot, by reason.
     groups : list of dict
-        Per group, as ranked by the first model: images, and whether it is large enough.
+        Per group, as ranked by the first model: images, and whether it is large enough; then
+        images in no group, by reason.
     rankings : list of dict
         Per model and groups: groups, smallest pool, K, prefixes, and the MaxSkew@K that random
         order alone gives with groups of equal size.
@@ -106,6 +107,7 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
     """
     every = [*designs(config, data)]
     check(every, config, data)
+    by_groups = {one.name: one for one in every if one.model == every[0].model}
     return Plan(
         images=len(data.images),
         models=[
@@ -113,10 +115,7 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
             for name, one in data.models.items()
         ],
         groups=[
-            row
-            for one in every
-            if one.model == every[0].model
-            for row in planned(one.groups, "images")
+            row for one in by_groups.values() for row in planned(one.groups, "images", one.lacking)
         ],
         rankings=[_ranking(design) for design in every],
         tests=sum(tests_of(design) for design in every),

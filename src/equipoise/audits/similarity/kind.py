@@ -68,7 +68,8 @@ class Plan:
     models : list of dict
         Per model: concepts, images that can be compared, and those that cannot, by reason.
     groups : list of dict
-        Per group: images, and whether it is large enough to be compared.
+        Per group: images, and whether it is large enough to be compared; then images in
+        no group, by reason.
     comparisons : list of dict
         Per model and groups: concepts, groups, images of the two smallest groups of the smallest
         concept, and the gap in standard deviations that one test finds there in four of five
@@ -109,7 +110,7 @@ def plan(config: Config, data: SimilarityData) -> Plan:
             row
             for one in every
             if one.model == every[0].model
-            for row in planned(one.groups, "images")
+            for row in planned(one.groups, "images", one.lacking)
         ],
         comparisons=[_comparison(design) for design in every],
         tests=sum(tests_of(design) for design in every),
