@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from equipoise import audits
 from equipoise.audits.comparison.subjects import compare_subjects, named_models
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.errors import DataError
-from equipoise.report.comparison import changed
+from equipoise.report.comparison import changed, leading
 from equipoise.report.page import render
+from equipoise.report.words import sentence
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "similarity"
 
@@ -163,3 +165,51 @@ def test_the_report_speaks_of_subjects(before: AuditResult) -> None:
     assert "tests flip the signs of the differences" in page
     assert "The models side by side" not in page
     assert "resample images for all of them" not in page
+
+
+def few(before: AuditResult, values: Sequence[float], metric: str = "logit_gap") -> AuditResult:
+    """A run with one measure of as many subjects."""
+    own = next(f for f in before.findings if f.metric == "logit_gap" and f.subject)
+    found = [
+        replace(own, metric=metric, subject=f"s{index}", value=value)
+        for index, value in enumerate(values)
+    ]
+    return AuditResult(tuple(found), before.manifest, before.tables)
+
+
+@pytest.mark.parametrize("many", [2, 5, 6])
+def test_fewer_than_six_subjects_are_not_tested(before: AuditResult, many: int) -> None:
+    """Of 5 pairs the smallest p of flipped signs is 2 / 32, of 6 it is 2 / 64."""
+    first, second = np.zeros(many), np.linspace(0.4, 0.6, many)
+    result = audits.compare_results({"a": few(before, first), "b": few(before, second)})
+    (finding,) = result.findings
+    assert finding.value == pytest.approx(0.5)
+    if many == 6:
+        assert finding.p_value == pytest.approx(2 / 64)
+        return
+    assert finding.family is Family.DESCRIPTIVE
+    assert math.isnan(finding.p_value)
+    assert math.isnan(finding.ci_low)
+    assert finding.reason == (
+        f"{many} subjects are too few to test over, 6 or more are needed; "
+        "read the intervals of both in their own reports"
+    )
+    (told,) = leading(result.findings)
+    assert sentence(told).endswith(f"a difference of 0.500; no verdict: {finding.reason}.")
+
+
+@pytest.mark.parametrize(
+    ("metric", "most"),
+    [("correlation", 1.0), ("concept_difference", 1.0), ("iss_cross", 2.0), ("logit_gap", None)],
+)
+def test_an_interval_stays_within_what_a_bounded_number_can_differ_by(
+    before: AuditResult, metric: str, most: float | None
+) -> None:
+    far = most or 1.0
+    first = far * np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    runs = {"a": few(before, first, metric), "b": few(before, far - first, metric)}
+    (finding,) = audits.compare_results(runs).findings
+    test = ttest_rel(far - first, first).confidence_interval()
+    assert test.high > far
+    wanted = [test.low, test.high] if most is None else [-most, most]
+    np.testing.assert_allclose([finding.ci_low, finding.ci_high], wanted, rtol=1e-12)

@@ -173,7 +173,9 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
     pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
     chosen: list[Finding] = []
     for pair in pairs:
-        chosen += (one for one in findings if one.model == pair and _tested(one))
+        own = [one for one in findings if one.model == pair and over_subjects(one)]
+        # Where nothing could be tested, one of the numbers says why.
+        chosen += [one for one in own if _tested(one)] or own[:1]
         for metric in ("accuracy", "worst_group_accuracy"):
             found = [
                 one

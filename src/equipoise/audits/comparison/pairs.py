@@ -19,6 +19,11 @@ Floats = npt.NDArray[np.float64]
 Named = tuple[str, str, str]
 """Metric, groups and version of a number."""
 
+FEWEST = 6
+"""Pairs from which on flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
+
+_READ = "read the intervals of both in their own reports"
+
 
 @dataclass(frozen=True, eq=False)
 class Known:
@@ -181,7 +186,11 @@ def _untested(
         return "the numbers are those of the groups, which depend on each other: none is tested"
     if several and None in owners.values():
         return "the numbers are of parts whose subjects cannot be told apart: none is tested"
-    if len({owners[name] for name in parts}) == 1:
+    subjects = {owners[name] for name in parts}
+    if len(subjects) == 1:
         many = "one subject that both models have" if any(parts) else "one number a model"
-        return f"{many}: nothing to pair; read the intervals of both in their own reports"
+        return f"{many}: nothing to pair; {_READ}"
+    if len(subjects) < FEWEST:
+        few = f"{len(subjects)} subjects are too few to test over"
+        return f"{few}, {FEWEST} or more are needed; {_READ}"
     return ""

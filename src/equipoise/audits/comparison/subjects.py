@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from equipoise.audits.comparison.differences import AUDIT, pair_name, plain
-from equipoise.audits.comparison.pairs import Known, Pairing, pairings
+from equipoise.audits.comparison.pairs import Floats, Known, Pairing, pairings
 from equipoise.audits.findings import Draft, conclude
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.result import AuditResult
+from equipoise.metrics.cards import CARDS
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.sign_flips import sign_flips
 
@@ -47,10 +49,11 @@ def compare_subjects(
     findings : tuple of Finding
         Per pair of models and measure the mean over subjects of how much farther from 0 the
         second model is, with Student's interval and a sign-flip test over subjects, each of
-        which is one pair whatever parts it has. A measure with one number a model is described.
+        which is one pair whatever parts it has. A measure of
+        fewer than 6 subjects is described.
     changes : pyarrow.Table
-        Per pair, measure and subject, or part of one, both numbers, both verdicts, and what became of the
-        disparity: see `CHANGES`.
+        Per pair, measure and subject, or part of one, both numbers, both verdicts, and what
+        became of the disparity: see `CHANGES`.
 
     Raises
     ------
@@ -94,14 +97,14 @@ def _draft(one: Pairing, config: AuditConfig) -> Draft:
     metric, groups, version = one.named
     apart = one.far[1] - one.far[0]
     tested = not one.untested
-    low, high = mean_t(apart, level) if tested else (math.nan, math.nan)
+    low, high = _interval(apart, level, metric) if tested else (math.nan, math.nan)
     p = sign_flips(apart, permutations=FLIPS, seed=seed) if tested else None
     mean = float(apart.mean())
     method = f"Student's t over {len(apart)} subjects, paired{one.averaged}"
     finding = Finding(
         audit=AUDIT, model=pair_name(one.models), metric=metric, subject="", groups=groups,
         version=version, family=Family.COMPOSITE if tested else Family.DESCRIPTIVE,
-        value=mean, ci_low=float(low), ci_high=float(high), level=level,
+        value=mean, ci_low=low, ci_high=high, level=level,
         chance=0.0 if tested else math.nan, chance_low=math.nan, chance_high=math.nan,
         excess=mean if tested else math.nan, p_value=math.nan if p is None else p.value,
         q_value=math.nan, threshold=math.nan, n=len(apart), by_group=(), excluded=one.left,
@@ -111,6 +114,24 @@ def _draft(one: Pairing, config: AuditConfig) -> Draft:
         reason=one.untested, citation="",
     )  # fmt: skip
     return Draft(finding, "either")
+
+
+def _interval(apart: Floats, level: float, metric: str) -> tuple[float, float]:
+    """Return Student's interval of a mean difference, within what the metric can differ by."""
+    low, high = mean_t(apart, level)
+    most = _farthest(metric)
+    return max(float(low), -most), min(float(high), most)
+
+
+_NUMBER = r"([-−]?\d+(?:\.\d+)?)"
+_BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
+
+
+def _farthest(metric: str) -> float:
+    """Return how far from 0 a metric can be, by its card; infinity where that is not said."""
+    found = _BOUNDS.fullmatch(CARDS[metric].range) if metric in CARDS else None
+    ends = [abs(float(end.replace("−", "-"))) for end in found.groups()] if found else []
+    return max(ends, default=math.inf)
 
 
 def _parameters(one: Pairing) -> str:
