@@ -137,3 +137,4 @@ def test_what_a_look_at_withheld_subjects_changed_is_told() -> None:
         "How set_shrinkage chooses its strength was changed twice after a look at withheld subjects"
     )
     assert not any("none was chosen" in note for note in notes)
+    assert "was not confirmed: with the rule frozen and models of another seed" in notes[-1]

@@ -1,4 +1,4 @@
-"""The scenes as an experiment: a recipe goes halfway to the null model on withheld subjects."""
+"""The scenes as an experiment, on the shipped models; docs/decisions/0011 tells of others."""
 
 import pytest
 
