@@ -57,7 +57,7 @@ def _between(result: AuditResult) -> Iterator[str]:
     found = leading(result.findings)
     yield from (sentence(finding) for finding in found[:MOST_MODELS])
     if len(found) > MOST_MODELS:
-        yield "More pairs of models are compared below."
+        yield f"{plural(len(found) - MOST_MODELS, 'further difference')}: see below."
     yield from changed(result)
     if all(map(over_subjects, result.findings)):
         return
