@@ -84,7 +84,7 @@ def test_drawn_faces_in_words(
     monkeypatch.chdir(tmp_path)
     code, out, err = command("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")
     assert code == 0, err
-    assert out.startswith("accuracy on the balanced test images, by training images:\nnetwork")
+    assert out.startswith("accuracy on the test images, by training images:\nnetwork")
     assert "note: The faces are drawn." in out
     assert Path("runs/augment/report.html").is_file()
     assert command("augment", "--images", "40", "--networks", "cnn", "--repeats", "1")[0] == 0

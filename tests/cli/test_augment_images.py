@@ -325,6 +325,42 @@ def test_images_without_any_face_end_it_before_training(
     assert not [*(project / "evidence").rglob("*.pt")]
 
 
+def test_balanced_images_that_are_fewer_are_told(project: Path, command: Command) -> None:
+    rows = [*csv.reader((project / "balanced.csv").read_text().splitlines())][1:]
+    write(project / "balanced.csv", rows[:29])
+    code, out, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert code == 0, err
+    note = (
+        "balanced: 29 images, and 32 biased ones: a difference between them may come from their "
+        "number alone."
+    )
+    assert note in err
+    assert f"note: {note}" in out
+    page = (project / "run" / "report.html").read_text(encoding="utf-8")
+    assert "In the images given as balanced, groups are not equally frequent" in page
+    assert "test images, in which each group is as frequent with each answer." in page
+
+
+def test_test_images_that_are_trained_on_end_it_before_training(
+    project: Path, command: Command
+) -> None:
+    photos = project / "photos"
+    # The same picture in another file; and the same file.
+    with Image.open(photos / "balanced-20.png") as picture:
+        picture.save(photos / "test-11.png", compress_level=1)
+    (photos / "test-30.png").write_bytes((photos / "biased-03.png").read_bytes())
+    (photos / "test-04.png").unlink()
+    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    assert (code, err.splitlines()[-1]) == (
+        2,
+        f"error: {project / 'test.csv'}: 2 of 31 test images are also trained on; the first is row "
+        f"12, {photos / 'test-11.png'}, the same picture as row 21, {photos / 'balanced-20.png'}, "
+        f"of the balanced images in {project / 'balanced.csv'}. To do: take their rows out of one "
+        "of the tables, or test on other images.",
+    )
+    assert not [*(project / "evidence").rglob("*.pt")]
+
+
 def test_few_faces_leave_changed_faces_without_a_verdict(project: Path, command: Command) -> None:
     without_boxes(project, 8, ["long hair"])
     call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"))

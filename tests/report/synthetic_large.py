@@ -248,10 +248,15 @@ def augmentation() -> AuditResult:
     )
     faces = [("cnn", "biased", "ring", "whole", "short", 0.2, 0.1, 0.3, -0.1, 0.1, 0.002)]
     missing = [("test", "short", 3, 100)]
+    counts = [
+        (images, tool, hair, 50)
+        for images in ("balanced", "test") for tool in ("bar", "ring") for hair in ("long", "short")
+    ]  # fmt: skip
     tables = {
         "augmentation": table(columns, rows),
         "augmentation_associations": table(
             "network arm class faces towards value low high chance_low chance_high p_value", faces),
+        "augmentation_images": table("images class group count", counts),
         "faces_missing": table("images group without of", missing),
     }  # fmt: skip
     verdicts = (Verdict.DISPARITY, Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)

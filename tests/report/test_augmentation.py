@@ -20,7 +20,7 @@ def tables() -> list[Table]:
 
 
 def test_the_form_of_the_source_s_table() -> None:
-    first, second = tables()
+    first, second, *_ = tables()
     assert [column.title for column in first.columns] == [
         "Network", "Biased", "Partial mixing", "Uniform noise", "Balanced"
     ]  # fmt: skip
@@ -66,11 +66,10 @@ def test_what_helped_and_what_did_not_in_plain_words() -> None:
     assert all(text in page for text in (*in_short(result), *conclusions(result)))
 
 
-def noted(rows: list[dict[str, object]]) -> str:
-    """Return what the section says first, of these rows of its table."""
+def noted(rows: list[dict[str, object]], name: str = "augmentation") -> str:
+    """Return what the section says first, of these rows of one of its tables."""
     result = experiment()
-    table = pa.Table.from_pylist(rows, result.tables["augmentation"].schema)
-    tables = result.tables | {"augmentation": table}
+    tables = result.tables | {name: pa.Table.from_pylist(rows, result.tables[name].schema)}
     section = augmentation(AuditResult(result.findings, result.manifest, tables))
     assert section is not None
     first = section.blocks[0]
@@ -93,6 +92,36 @@ def test_trainings_that_are_at_chance() -> None:
         f"otherwise. {chance} Not shown to do better after any training: cnn. Where no difference "
         "was shown there, nothing follows from it. Not shown to do better: vit (biased)."
     )
+
+
+def test_images_are_called_even_only_where_they_are() -> None:
+    rows = experiment().tables["augmentation_images"].to_pylist()
+    even = "test images, in which each group is as frequent with each answer. Training on balanced"
+    held = "Training on balanced images is what the others are held against."
+    assert even in noted(rows, "augmentation_images")
+    assert f"asked the same test images. {held} Intervals" in noted([], "augmentation_images")
+    rows[-1] |= {"count": 47}
+    assert (
+        "asked the same test images. In these, groups are not equally frequent with each answer "
+        "(bar: long 50, short 50; ring: long 50, short 47), so that an accuracy counts the more "
+        f"frequent more. {held} Intervals"
+    ) in noted(rows, "augmentation_images")
+    rows[-1] |= {"count": 50}
+    rows[0] |= {"count": 1200}
+    said = noted(rows, "augmentation_images")
+    assert even in said
+    assert (
+        f"{held} In the images given as balanced, groups are not equally frequent with each answer "
+        "(bar: long 1\u202f200, short 50; ring: long 50, short 50). Intervals"
+    ) in said
+    many = [
+        {"images": "test", "class": f"c{place}", "group": group, "count": place + (group == "x")}
+        for place in range(11) for group in "xy"
+    ]  # fmt: skip
+    assert "; c7: x 8, y 7; 3 more in the table below)" in noted(many, "augmentation_images")
+    page = render(experiment())
+    assert "Images of each label and group" in page
+    assert "balanced test images" not in page
 
 
 def test_trainings_without_a_verdict_are_told_with_the_reason() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.sections.tables import has
-from equipoise.report.text import interval, listed, number, p_value, percent
+from equipoise.report.sections.tables import has, rows
+from equipoise.report.text import count, interval, listed, number, p_value, percent
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
 """Columns of the table, as in Table 10.1 of Mandal 2024."""
@@ -20,6 +20,7 @@ _SPOKEN = {
     _BALANCED: "balanced images",
 }
 Row = Mapping[str, Any]
+_TOLD = 8
 
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
@@ -55,6 +56,29 @@ def distances(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
+def unequal(result: AuditResult, images: str) -> str:
+    """Say how many of each group each class has in a set; empty where they are equally many.
+
+    Parameters
+    ----------
+    result : AuditResult
+    images : str
+        biased, balanced or test.
+    """
+    classes: dict[str, dict[str, int]] = {}
+    for row in rows(result, "augmentation_images"):
+        if row["images"] == images:
+            classes.setdefault(row["class"], {})[row["group"]] = row["count"]
+    if all(len({*groups.values()}) == 1 for groups in classes.values()):
+        return ""
+    told = [
+        f"{name}: " + ", ".join(f"{group} {count(n)}" for group, n in groups.items())
+        for name, groups in classes.items()
+    ]
+    more = [f"{len(told) - _TOLD} more in the table below"] if len(told) > _TOLD else []
+    return "; ".join([*told[:_TOLD], *more])
+
+
 def question(result: AuditResult) -> str:
     """Return what was asked."""
     networks = listed([*_by_network(result)])
@@ -86,10 +110,10 @@ def in_short(result: AuditResult) -> list[str]:
 
 def conclusions(result: AuditResult) -> list[str]:
     """Say of each network and training whether it helped, by how much, and how far it came."""
-    rows = _by_network(result)
+    found = _by_network(result)
     return [
         f"{network}: {_SPOKEN[arm]} {_word(finding)}{_why(finding)}. "
-        f"{_numbers(rows[network], arm, finding)}"
+        f"{_numbers(found[network], arm, finding)}"
         for network, arm, finding in _judged(result)
     ]
 

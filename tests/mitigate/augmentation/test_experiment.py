@@ -162,6 +162,12 @@ def test_the_tables_and_findings_of_an_experiment(small: Experiment) -> None:
     assert rows[-1]["difference"] is None
     assert rows[0]["chance"] == 0.25
     assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
+    counts = tables["augmentation_images"].to_pylist()
+    assert [row["count"] for row in counts if row["images"] == "test"] == [10] * 8
+    assert [(row["class"], row["group"], row["count"]) for row in counts[:2]] == [
+        ("bar", GROUPS[1], 15), ("bar", GROUPS[0], 1)
+    ]  # fmt: skip
+    assert sum(row["count"] for row in counts) == 64 + 64 + 80
     assert [one.model for one in findings] == [f"cnn ({arm}) − cnn (biased)" for arm in ARMS[1:]]
     assert findings[0].value == pytest.approx(
         small.right("cnn", "partial mixing").mean() - right.mean(), abs=1e-12
@@ -190,8 +196,17 @@ def test_what_is_no_experiment(tmp_path: Path) -> None:
         InputError, match=r"^images of the shapes \(40, 40, 3\), \(48, 48, 3\); expec"
     ):
         run(tmp_path, test=grown)
+    sets = [faces(64, (0.5,) * 4, seed) for seed in range(3)]
     with pytest.raises(InputError, match="^expected different networks, at least one"):
-        augmentation_experiment(large, large, large, tmp_path, networks=())
+        augmentation_experiment(*sets, tmp_path, networks=())
+    tested = faces(80, (0.5,) * 4, 3)
+    images = np.array(tested.images)
+    images[[3, 7]] = np.asarray(faces(64, (0.5,) * 4, 2).images)[[5, 0]]
+    known = Faces(images, tested.labels, tested.groups, tested.regions)
+    with pytest.raises(
+        InputError, match="^2 of 80 test images are also trained on: test image 3 is image 5 of the"
+    ):
+        run(tmp_path, test=known)
 
 
 def test_the_gain_of_one_run_is_the_paired_t_of_its_images() -> None:

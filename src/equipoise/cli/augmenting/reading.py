@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -46,12 +46,18 @@ class Read:
     counts : mapping
         Rows, and those left out by reason; failures by group, and the first of them.
     notes : tuple of str
+    file : str
+        The table.
+    where : callable
+        From the place of an image in `faces` to its row and file, for messages.
     """
 
     faces: Faces
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
     notes: tuple[str, ...]
+    file: str
+    where: Callable[[int], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +71,8 @@ class _Listed:
     groups: NDArray[np.object_]
     without: int
 
-    def where(self, failed: Failed) -> str:
-        return f"row {self.rows[failed.place] + 1}, {self.pictures.where(failed.place)}"
+    def where(self, place: int) -> str:
+        return f"row {self.rows[place] + 1}, {self.pictures.where(place)}"
 
 
 def read_set(
@@ -103,9 +109,12 @@ def read_set(
     counts = {
         **table.items.counts, "without a label, group or path": table.without,
         "cannot be used, by group": by_group,
-        "cannot be used": {table.where(one): one.reason for one in failed[:_LISTED]},
+        "cannot be used": {table.where(one.place): one.reason for one in failed[:_LISTED]},
     }  # fmt: skip
-    return Read(faces, table.items.inputs, counts, (*_notes(name, faces, table, failed, by_group),))
+    return Read(
+        faces, table.items.inputs, counts, (*_notes(name, faces, table, failed, by_group),),
+        table.items.name, lambda place: table.where(int(used[place])),
+    )  # fmt: skip
 
 
 def _listed(name: str, given: SetConfig, config: AugmentConfig, base: Path) -> _Listed:
@@ -180,7 +189,7 @@ def _refuse_too_many(table: _Listed, failed: Sequence[Failed], config: AugmentCo
     )
     raise DataError(
         f"{len(failed)} of {n} images cannot be used, and max_failures allows {allowed}; the first "
-        f"is {table.where(first)}: {first.reason}",
+        f"is {table.where(first.place)}: {first.reason}",
         file=table.items.name,
         fix=fix,
     )
@@ -198,7 +207,7 @@ def _notes(
         told = ", ".join(f"{group} {many}" for group, many in by_group.items())
         notes.append(
             f"{name}: {len(failed)} of {len(table.rows)} images cannot be used ({told}), such as "
-            f"{table.where(failed[0])}: {failed[0].reason}."
+            f"{table.where(failed[0].place)}: {failed[0].reason}."
         )
     return [*notes, *_faceless(name, faces), *_apart(name, faces)]
 

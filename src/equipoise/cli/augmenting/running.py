@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +14,11 @@ import numpy as np
 from equipoise.audits.kinds import PERCEIVED, Progress
 from equipoise.audits.provenance import machine, versions
 from equipoise.cli.augmenting.config import AugmentConfig
-from equipoise.cli.augmenting.reading import read_set
+from equipoise.cli.augmenting.reading import Read, read_set
+from equipoise.core.errors import DataError
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.mitigate.augmentation import Faces, Regions, Schedule, augmentation_experiment
+from equipoise.mitigate.augmentation.checks import shared_images
 from equipoise.mitigate.augmentation.experiment import Experiment
 from equipoise.mitigate.augmentation.findings import findings_of, tables_of
 from equipoise.mitigate.augmentation.networks import check_networks
@@ -27,6 +29,8 @@ _NOTES = (
     PERCEIVED,
     "What is compared is training again, on images like these.",
 )
+_CLOSE = 0.05
+"""By which share of the biased images the balanced ones may be more or fewer unmentioned."""
 _BIASED, _EVEN = (0.01, 0.01, 0.99, 0.99), (0.5, 0.5, 0.5, 0.5)
 
 
@@ -56,9 +60,11 @@ def run_configured(
             ("biased", given.biased), ("balanced", given.balanced), ("test", given.test),
         )
     }  # fmt: skip
+    told = (*(note for one in sets.values() for note in one.notes), *_sizes(sets))
     if tell is not None:
-        for text in (note for one in sets.values() for note in one.notes):
+        for text in told:
             tell(text)
+    _refuse_trained_on(sets)
     states = digest_of(sets["biased"].faces, sets["balanced"].faces, config.seed)
     resolved = config.model_dump(mode="json")
     inputs = {key: about for one in sets.values() for key, about in one.inputs.items()}
@@ -75,10 +81,36 @@ def run_configured(
         seed=config.seed,
         progress=progress,
     )
-    notes = (*_NOTES, *(note for one in sets.values() for note in one.notes))
     counts = {name: one.counts for name, one in sets.items()}
-    manifest = _manifest(resolved, inputs, counts, notes, perf_counter() - began)
+    manifest = _manifest(resolved, inputs, counts, (*_NOTES, *told), perf_counter() - began)
     return _result(done, manifest, config.threshold, config.alpha, config.replicates)
+
+
+def _sizes(sets: Mapping[str, Read]) -> Iterator[str]:
+    """Say when one training set has clearly more images: more alone make a network better."""
+    biased, balanced = (len(sets[name].faces) for name in ("biased", "balanced"))
+    if abs(balanced - biased) > _CLOSE * biased:
+        yield (
+            f"balanced: {balanced} images, and {biased} biased ones: a difference between them may "
+            "come from their number alone."
+        )
+
+
+def _refuse_trained_on(sets: Mapping[str, Read]) -> None:
+    """Refuse test images that are also trained on: on those a network has seen the answer."""
+    test = sets["test"]
+    training = {name: sets[name].faces for name in ("biased", "balanced")}
+    found = shared_images(test.faces, training)
+    if not found:
+        return
+    place, name, other = found[0]
+    raise DataError(
+        f"{len(found)} of {len(test.faces)} test images are also trained on; the first is "
+        f"{test.where(place)}, the same picture as {sets[name].where(other)}, of the {name} images "
+        f"in {sets[name].file}",
+        file=test.file,
+        fix="take their rows out of one of the tables, or test on other images",
+    )
 
 
 def run_drawn(

@@ -57,7 +57,7 @@ def command(
     """Test whether mixing or covering faces helps training.
 
     Trains on biased images, on the same with mixed or noisy faces, and on balanced ones, and says
-    with intervals what helped on a balanced test set. CONFIG names your own images; without
+    with intervals what helped on the same test images. CONFIG names your own images; without
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
@@ -103,7 +103,7 @@ def _show(result: AuditResult) -> None:
     from equipoise.report.augmentation import ARMS, accuracies, conclusions
 
     rows: Sequence[Sequence[str]] = accuracies(result)
-    say("accuracy on the balanced test images, by training images:")
+    say("accuracy on the test images, by training images:")
     say_table(("network", *ARMS), rows)
     say()
     for text in conclusions(result):

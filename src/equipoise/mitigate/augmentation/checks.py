@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from hashlib import sha256
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate.augmentation.datasets import Faces
@@ -20,7 +23,8 @@ def check_sets(biased: Faces, balanced: Faces, test: Faces) -> tuple[tuple[str, 
     ------
     InputError
         When classes or groups differ between the sets, there are not two groups and at least two
-        classes, images are no squares of one size, or a group has no face in the biased images.
+        classes, images are no squares of one size, a group has no face in the biased images, or
+        a test image is among those of training.
     """
     classes = tuple(sorted({str(one) for one in biased.labels}))
     groups = tuple(sorted({str(one) for one in biased.groups}))
@@ -42,7 +46,51 @@ def check_sets(biased: Faces, balanced: Faces, test: Faces) -> tuple[tuple[str, 
         shown = ", ".join(str(size) for size in sorted(sizes)[:3])
         raise InputError(f"images of the shapes {shown}; expected squares of one size, (s, s, 3)")
     _check_faces(biased)
+    known = shared_images(test, {"biased": biased, "balanced": balanced})
+    if known:
+        place, name, other = known[0]
+        raise InputError(
+            f"{len(known)} of {len(test)} test images are also trained on: test image {place} is "
+            f"image {other} of the {name} ones; expected none"
+        )
     return classes, groups
+
+
+def shared_images(test: Faces, training: Mapping[str, Faces]) -> list[tuple[int, str, int]]:
+    """Find the test images that are trained on: the same pixels, whatever file they come from.
+
+    Parameters
+    ----------
+    test : Faces
+    training : mapping of str to Faces
+        By name.
+
+    Returns
+    -------
+    list of (int, str, int)
+        Place of each such test image, in order; the name of the first set that has it, and its
+        first place there.
+    """
+    seen: dict[bytes, tuple[str, int]] = {}
+    for name, faces in training.items():
+        for place, image in enumerate(faces.images):
+            seen.setdefault(_digest(image), (name, place))
+    found = ((place, seen.get(_digest(image))) for place, image in enumerate(test.images))
+    return [(place, *where) for place, where in found if where is not None]
+
+
+def _digest(image: NDArray[np.uint8]) -> bytes:
+    return sha256(np.ascontiguousarray(image).data).digest()
+
+
+def counted(faces: Faces) -> dict[tuple[str, str], int]:
+    """Count the images of each class and group; a pair that none has is counted, too."""
+    pairs = [
+        (str(label), str(group)) for label, group in zip(faces.labels, faces.groups, strict=True)
+    ]
+    classes, groups = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
+    many = Counter(pairs)
+    return {(label, group): many[label, group] for label in classes for group in groups}
 
 
 def _check_faces(biased: Faces) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
-from equipoise.mitigate.augmentation.checks import check_sets
+from equipoise.mitigate.augmentation.checks import check_sets, counted
 from equipoise.mitigate.augmentation.datasets import Faces, MixedFaces, NoisyFaces, PlainFaces
 from equipoise.mitigate.augmentation.mixing import cover_region
 from equipoise.mitigate.augmentation.networks import check_networks
@@ -46,6 +46,8 @@ class Experiment:
         of the class are to faces of the first group than to those of the second; first run.
     missing : mapping of str to mapping of str to (int, int)
         By set of images and group: images without a face, and all.
+    counts : mapping of str to mapping of (str, str) to int
+        By set of images, then by class and group: images.
     """
 
     networks: tuple[str, ...]
@@ -55,6 +57,7 @@ class Experiment:
     said: Mapping[Named, NDArray[np.int64]]
     associations: Mapping[Named, Mapping[tuple[str, str], Estimate]]
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
+    counts: Mapping[str, Mapping[tuple[str, str], int]] = field(default_factory=dict)
 
     def right(self, network: str, arm: str) -> NDArray[np.float64]:
         """Return whether each run is right on each image, (repeats, n)."""
@@ -84,7 +87,7 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     balanced : Faces
         As many training images in which they do not.
     test : Faces
-        Of the same classes, as many of each group; none of them was trained on.
+        Of the same classes, as many of each group with each class; none is trained on.
     folder : Path
         Where the state of each training is kept: a killed experiment goes on where it was.
     networks : sequence of str
@@ -108,7 +111,8 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     ------
     InputError
         When classes or groups differ between the sets, images differ in size, a network is named
-        twice, there are not two groups, or one has no face in the biased images.
+        twice, there are not two groups, one has no face in the biased images, or a test image is
+        trained on.
     ModelError
         When a network cannot be trained.
 
@@ -146,7 +150,9 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
         said[name, arm] = np.stack(runs)
     sets = {"biased": biased, "balanced": balanced, "test": test}
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
-    return Experiment(tuple(networks), classes, groups, truth, said, associations, missing)
+    counts = {key: counted(faces) for key, faces in sets.items()}
+    names = tuple(networks), classes, groups
+    return Experiment(*names, truth, said, associations, missing, counts)
 
 
 def _arm(arm: str, biased: Faces, balanced: Faces, seed: int) -> PlainFaces:

@@ -181,10 +181,16 @@ _ASSOCIATIONS = pa.schema(
 _MISSING = pa.schema(
     [("images", pa.string()), ("group", pa.string()), ("without", pa.int64()), ("of", pa.int64())]
 )
+_IMAGES = pa.schema(
+    [(name, pa.string()) for name in ("images", "class", "group")] + [("count", pa.int64())]
+)
 
 
 def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dict[str, pa.Table]:
-    """Return the tables `augmentation`, `augmentation_associations` and `faces_missing`.
+    """Return the tables of an experiment.
+
+    They are `augmentation`, `augmentation_associations`, `augmentation_images` (how many of each
+    set, class and group) and `faces_missing`.
 
     The first has the form of the source's Table 10.1, a row for each network and arm: accuracy
     with its interval, `chance` that of always naming the most frequent class, and the Accuracy
@@ -193,6 +199,7 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     rows = {
         "augmentation": (_accuracies(done, seed, replicates), _ACCURACIES),
         "augmentation_associations": (_associated(done), _ASSOCIATIONS),
+        "augmentation_images": (_counts(done), _IMAGES),
         "faces_missing": (_missing(done), _MISSING),
     }
     return {name: pa.Table.from_pylist([*found], schema) for name, (found, schema) in rows.items()}
@@ -261,3 +268,9 @@ def _missing(done: Experiment) -> Iterator[dict[str, object]]:
     for images, groups in done.missing.items():
         for group, (without, of) in groups.items():
             yield {"images": images, "group": group, "without": without, "of": of}
+
+
+def _counts(done: Experiment) -> Iterator[dict[str, object]]:
+    for images, counts in done.counts.items():
+        for (name, group), count in counts.items():
+            yield {"images": images, "class": name, "group": group, "count": count}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report.augmentation import ARMS, accuracies, conclusions, distances
+from equipoise.report.augmentation import ARMS, accuracies, conclusions, distances, unequal
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.comparison_charts import accuracies_by_training
 from equipoise.report.sections.tables import distinct, rows
@@ -20,11 +20,11 @@ def augmentation(result: AuditResult) -> Section | None:
         return None
     columns = ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)]
     caption = (
-        "Accuracy on the balanced test images, by what was trained on, in the form of Mandal 2024, "
+        "Accuracy on the test images, by what was trained on, in the form of Mandal 2024, "
         "Table 10.1"
     )
     blocks: list[Block] = [
-        Words((f"{_INTRO} {_chance(found)}",), "note"),
+        Words((f"{_intro(result)} {_chance(found)}",), "note"),
         Words(tuple(conclusions(result)), "list"),
         _chart(found),
         Table.of(caption, columns, accuracies(result), source="augmentation"),
@@ -37,6 +37,21 @@ def augmentation(result: AuditResult) -> Section | None:
         Words((_DISTANCE,), "note"),
     ]
     blocks += _associations(rows(result, "augmentation_associations"))
+    blocks += _images(result)
+    return Section("augmentation", "What training on changed faces does", tuple(blocks))
+
+
+def _images(result: AuditResult) -> list[Block]:
+    """Count the images of each set, and those without a face."""
+    blocks: list[Block] = []
+    given = rows(result, "augmentation_images")
+    if given:
+        cells = [(r["images"], r["class"], r["group"], count(r["count"])) for r in given]
+        table = Table.of(
+            "Images used", ["Images", "Label", "Group", "#Number"], cells,
+            source="augmentation_images",
+        )  # fmt: skip
+        blocks.append(Fold("Images of each label and group", (table,)))
     missing = rows(result, "faces_missing")
     if missing:
         cells = [(r["images"], r["group"], count(r["without"]), count(r["of"])) for r in missing]
@@ -45,15 +60,34 @@ def augmentation(result: AuditResult) -> Section | None:
             ["Images", "Group", "#Without", "#Of"], cells, source="faces_missing",
         )  # fmt: skip
         blocks.append(Fold("Images in which no face was found", (table,)))
-    return Section("augmentation", "What training on changed faces does", tuple(blocks))
+    return blocks
 
 
-_INTRO = (
-    "Every network is trained anew on each set of images, several times, and asked the same test "
-    "images, in which each group is as frequent with each answer. Training on balanced images is "
-    "what the others are held against; intervals are over training runs and test images, where "
-    "they do not say otherwise."
-)
+def _intro(result: AuditResult) -> str:
+    """Say what was done, and claim that groups are as frequent with each answer only if so."""
+    asked, trained = unequal(result, "test"), unequal(result, "balanced")
+    parts = [
+        "Every network is trained anew on each set of images, several times, and asked the same "
+        + ("test images." if asked or not rows(result, "augmentation_images") else _EVEN)
+    ]
+    if asked:
+        parts.append(
+            f"In these, groups are not equally frequent with each answer ({asked}), so that an "
+            "accuracy counts the more frequent more."
+        )
+    parts.append("Training on balanced images is what the others are held against.")
+    if trained:
+        parts.append(
+            "In the images given as balanced, groups are not equally frequent with each answer "
+            f"({trained})."
+        )
+    parts.append(
+        "Intervals are over training runs and test images, where they do not say otherwise."
+    )
+    return " ".join(parts)
+
+
+_EVEN = "test images, in which each group is as frequent with each answer."
 
 _DISTANCE = (
     "Δ is how far an accuracy is from that after balanced images, without a sign; %Δ is its share "
@@ -92,7 +126,7 @@ def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:
     ]  # fmt: skip
     label = "Accuracy with its interval for each network and each set of training images."
     spec = accuracies_by_training("rows", ARMS, len(distinct(data, "network")))
-    return Chart(label, spec, {"rows": data}, None, "Accuracy on balanced test images")
+    return Chart(label, spec, {"rows": data}, None, "Accuracy on the test images")
 
 
 def _associations(found: Sequence[Mapping[str, Any]]) -> list[Block]:
