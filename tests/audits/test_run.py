@@ -244,6 +244,24 @@ def test_the_plan_shows_rows_in_no_group() -> None:
     }  # fmt: skip
 
 
+def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups() -> None:
+    group = pl.when(pl.int_range(pl.len()) < 60).then(pl.lit("nan")).otherwise("group")
+    result = run(images().with_columns(group=group))
+    note = (
+        "group: 'nan' is taken for a value of group (rows: 60). Where it means that there is none, "
+        'give `missing: ["", "nan"]`.'
+    )
+    assert note in result.manifest.notes
+    frame = images().with_columns(group=group)
+    values = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "label", "groups": ["group"]},
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+    }
+    told = {row["group"]: row["note"] for row in audits.plan(audits.parse_config(values)).groups}
+    assert told == {"a": "", "b": "", "nan": "is 'nan' a missing value? See `missing:`"}
+
+
 def test_a_map_entry_that_no_row_uses_is_named() -> None:
     result = run(images(), model={"map": {"oul": "owl"}})
     assert "m, default: no row has the label of map entries oul." in result.manifest.notes

@@ -123,6 +123,8 @@ CONTENT = [
     ),
     Case("attribute of one value", labels=b"id,y,g\n1,a,x\n2,b,x\n"),
     Case("label outside the classes", predictions=b"id,p\n1,a\n2,c\n3,c\n"),
+    Case("missing as pandas writes it", predictions=b"id,p\n1,a\n2,nan\n3,nan\n"),
+    Case("missing and another label outside", predictions=b"id,p\n1,N/A\n2,nan\n3,c\n"),
     Case(
         "many labels outside",
         predictions=b"id,p\n1,c d e f g\n2,h\n3,i\n",

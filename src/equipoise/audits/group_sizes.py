@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
+from equipoise.data.problems import looks_missing
 
 Row = dict[str, Any]
 
@@ -82,15 +84,45 @@ def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
     rows = [
         {
             "groups": groups.name, "group": name, of: n, "compared": bool(usable),
-            "note": "" if usable else f"fewer than {groups.min_size}" if n else "empty",
+            "note": _planned_note(groups, place),
         }
-        for name, n, usable in zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+        for place, (name, n, usable) in enumerate(
+            zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
+        )
     ]  # fmt: skip
     return rows + [
         {"groups": groups.name, "group": "", of: n, "compared": False, "note": reason}
         for reason, n in left.items()
         if n
     ]
+
+
+def _planned_note(groups: Groups, place: int) -> str:
+    if not groups.usable[place]:
+        return f"fewer than {groups.min_size}" if groups.counts[place] else "empty"
+    odd = [level for level in groups.levels[place] if looks_missing(level)]
+    return f"is {odd[0]!r} a missing value? See `missing:`" if odd else ""
+
+
+def odd_labels(groups: Groups, of: str) -> Iterator[str]:
+    """Yield notes on labels that programs write for a missing value, and that are groups here.
+
+    Parameters
+    ----------
+    groups : Groups
+    of : str
+        What is counted: "images" or "rows".
+    """
+    for place, name in enumerate(groups.attributes):
+        many: dict[str, int] = {}
+        for levels, n in zip(groups.levels, groups.counts.tolist(), strict=True):
+            if n and looks_missing(levels[place]):
+                many[levels[place]] = many.get(levels[place], 0) + n
+        for label, n in many.items():
+            yield (
+                f"{groups.name}: {label!r} is taken for a value of {name} ({of}: {n}). Where it "
+                f"means that there is none, give `missing: {json.dumps(['', label])}`."
+            )
 
 
 def lacking(codes: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:

@@ -10,6 +10,9 @@ from equipoise.core import DataError
 
 MAX_LISTED = 20
 MAX_SHOWN = 60
+_WRITTEN_FOR_MISSING = frozenset(
+    ("nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat", "-nan", "nil")
+)
 
 
 def show(text: object) -> str:
@@ -28,6 +31,11 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun in the right form."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def looks_missing(text: str) -> bool:
+    """Whether a text is what programs write for a missing value: "nan", "None", "N/A", ..."""
+    return text.strip().casefold() in _WRITTEN_FOR_MISSING
 
 
 def nearest(text: str, among: Iterable[str], *, least: float = 0.6) -> str | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
-from equipoise.data.problems import counted, listed, nearest, show
+from equipoise.data.problems import counted, listed, looks_missing, nearest, show
 from equipoise.data.sources import PredictionSource
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -163,8 +163,19 @@ def check_vocabulary(
         column=column,
         row=row,
         expected=f"one of {listed(labels.vocabulary[:allowed])}",
-        fix="map them to a class under `map:`, or set `open_vocabulary: true`",
+        fix=_instead(outside),
     )
+
+
+def _instead(outside: Sequence[str]) -> str:
+    """Say what to do about labels outside the classes; some may be missing predictions."""
+    mapped = "map them to a class under `map:`, or set `open_vocabulary: true`"
+    gone = [label for label in outside if looks_missing(label)]
+    if not gone:
+        return mapped
+    which = f"where {listed(gone)} means that there is no prediction, give "
+    which += f"`missing: {json.dumps(['', *gone])}`"
+    return which if len(gone) == len(outside) else f"{which}; of the others, {mapped}"
 
 
 MISSPELT = 0.85

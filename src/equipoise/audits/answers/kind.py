@@ -23,7 +23,7 @@ from equipoise.audits.answers.outside import Related, lost_answers, related
 from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import check_two, planned
+from equipoise.audits.group_sizes import check_two, odd_labels, planned
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.stats.power import minimum_difference
 
@@ -203,6 +203,7 @@ def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
             f"{groups.name}: fewer than {groups.min_size} rows, not compared: "
             f"{', '.join(few[:10])}{more}."
         )
+    yield from odd_labels(groups, "rows")
     if groups.n_missing:
         yield f"{groups.name}: {groups.n_missing} rows lack an attribute and are in no group."
     if one.leads and one.silent:

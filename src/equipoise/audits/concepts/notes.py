@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.concepts.designs import UNSCORED, Design
 from equipoise.audits.concepts.measuring import Run, unmeasured
+from equipoise.audits.group_sizes import odd_labels
 from equipoise.audits.kinds import PERCEIVED
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) ->
         *_without_scores(data),
         *(note for design in every for note in _unused_terms(data, design)),
         *(note for design in every for note in _left_out(design)),
+        *(note for design in every for note in odd_labels(design.groups, "rows")),
         *(note for run in runs for note in _rare(run)),
     ]
     if any(run.results.hall for run in runs):

@@ -39,9 +39,9 @@ def measure(config: Config, data: CounterfactualData, progress: Progress | None)
     """
     measured = retrieval.measured_designs(config, data, progress)
     quality = measure_quality(config, data, tests_of(config))
-    notes = (*retrieval.notes(measured, data, config), *_notes(config, data))
+    notes = dict.fromkeys([*retrieval.notes(measured, data, config), *_notes(config, data)])
     tables = {**tables_of(measured), **quality_tables(quality)}
-    return Measured((*drafts_of(measured), *quality.drafts), tables, notes)
+    return Measured((*drafts_of(measured), *quality.drafts), tables, tuple(notes))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from equipoise.audits.group_sizes import odd_labels
 from equipoise.audits.kinds import PERCEIVED
 from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
@@ -14,6 +15,7 @@ def notes_of(every: Sequence[Design], data: PredictionData) -> tuple[str, ...]:
     found = [PERCEIVED, *_without_label(data), *_unused(data)]
     for design in every:
         found += [*_determined(design), *_small(design), *_missing(design)]
+        found += odd_labels(design.groups, "rows")
     return tuple(dict.fromkeys(found))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.group_sizes import planned
+from equipoise.audits.group_sizes import odd_labels, planned
 from equipoise.audits.kinds import (
     PERCEIVED,
     Measured,
@@ -49,7 +49,7 @@ def measure(config: RankingAudit, data: RetrievalData, progress: Progress | None
         When no choice of groups leaves two to compare.
     """
     measured = measured_designs(config, data, progress)
-    told_of = tuple(notes(measured, data, config))
+    told_of = tuple(dict.fromkeys(notes(measured, data, config)))
     return Measured(drafts_of(measured), tables_of(measured), told_of)
 
 
@@ -170,6 +170,7 @@ def _missing(data: RetrievalData) -> Iterator[str]:
 
 
 def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
+    yield from odd_labels(design.groups, "images")
     wanted, given = design.ks[0] ** 2, config.ranking.prefixes
     where = f"{design.model}, {design.name}"
     where += f" ({design.version})" if design.version != "default" else ""

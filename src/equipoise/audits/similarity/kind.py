@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.group_sizes import check_two, planned
+from equipoise.audits.group_sizes import check_two, odd_labels, planned
 from equipoise.audits.kinds import (
     PERCEIVED,
     Measured,
@@ -55,7 +55,9 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
     measured = [
         measure_design(design, config, tests) for design in told(every, progress, "measuring")
     ]
-    return Measured(drafts_of(measured), tables_of(measured), tuple(_notes(every, data)))
+    return Measured(
+        drafts_of(measured), tables_of(measured), tuple(dict.fromkeys(_notes(every, data)))
+    )
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,7 @@ def _scales(every: Sequence[Design]) -> Iterator[str]:
 
 
 def _of_design(design: Design) -> Iterator[str]:
+    yield from odd_labels(design.groups, "images")
     for name, n, usable in zip(
         design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
     ):
