@@ -6,14 +6,15 @@ import re
 from dataclasses import replace
 from functools import cache
 
+import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import render
-from equipoise.report.comparison import leading, oriented, pair_of
+from equipoise.report.comparison import changed, leading, oriented, pair_of
 from equipoise.report.words import figures, heading, ranked, sentence
 from report.synthetic import NAN, faces
-from report.synthetic_large import COMPARED, comparison, difference
+from report.synthetic_large import COMPARED, comparison, comparison_of_subjects, difference
 
 FOUND = {(f.metric, f.subject): f for f in comparison().findings}
 
@@ -203,3 +204,50 @@ def test_without_a_disagreement_that_is_said() -> None:
     tables = {n: t for n, t in comparison().tables.items() if n != "disagreements"}
     text = render(replace(comparison(), tables=tables))
     assert "No two metrics with a verdict of difference prefer different models." in text
+
+
+def test_the_version_of_a_measure_is_named_where_there_are_several() -> None:
+    words = replace(FOUND["accuracy_gap", ""], version="TT")
+    assert sentence(words).startswith("Accuracy gap (GAP) over race × gender (TT): facellm 0.275,")
+
+
+def test_differences_that_in_short_leaves_out_are_counted() -> None:
+    base = comparison_of_subjects()
+    one = replace(FOUND["accuracy_gap", ""], unit="subject")
+    versions = tuple(replace(one, version=f"K = {k}") for k in range(10))
+    assert "2 further differences: see below." in render(replace(base, findings=versions))
+    assert "1 further difference: see below." in render(replace(base, findings=versions[:9]))
+    assert "further difference" not in render(replace(base, findings=versions[:8]))
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ([], "Of 1 disparity of a that b was measured for, too, 0 are none of b; 1 stayed"),
+        (["below threshold"], "Of 2 disparities of a that b was measured for, too, 1 is below the "
+         "threshold for b; 1 stayed"),
+        (["inconclusive"] * 28, "28 are inconclusive for b; 1 stayed"),
+        (["inconclusive"] * 3 + ["below threshold", "not estimable", "no verdict"],
+         "6 are none of b, 1 below the threshold, 3 inconclusive, 1 not estimable and 1 without a "
+         "verdict; 1 stayed"),
+    ],
+)  # fmt: skip
+def test_what_disparities_that_went_have_become(after: list[str], told: str) -> None:
+    base = comparison_of_subjects()
+    row = base.tables["changes"].to_pylist()[0]
+    found = [row | {"verdict_b": verdict, "change": "went"} for verdict in after]
+    stayed = row | {"verdict_b": "disparity", "change": "stayed"}
+    rows = pa.Table.from_pylist([*found, stayed])
+    (text,) = changed(replace(base, tables={"changes": rows}))
+    assert told in text
+    assert text.endswith("; 1 stayed, and 0 came.")
+
+
+def test_a_chance_level_without_a_band_has_no_interval() -> None:
+    found = replace(FOUND["accuracy_gap", ""], chance=0.0, chance_low=NAN, chance_high=NAN)
+    assert " · by chance 0.000 · " in figures(found)
+
+
+def test_facts_name_no_target_where_there_is_none() -> None:
+    named = replace(comparison().manifest, resolved={"data": {"target": None}})
+    assert "None" not in visible_words(render(replace(comparison(), manifest=named)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.names import title
-from equipoise.report.text import interval, number, percent, plural
+from equipoise.report.text import interval, listed, number, percent, plural
 
 AUDIT = "comparison"
 
@@ -78,7 +78,9 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
 def _about(finding: Finding) -> str:
     subject = f" of “{finding.subject}”" if finding.subject else ""
     over = f" over {finding.groups}" if finding.groups else ""
-    return f"{title(finding.metric)}{subject}{over}"
+    # One measure may come in several versions, such as words with words and images with images.
+    version = "" if finding.version == "default" else f" ({finding.version})"
+    return f"{title(finding.metric)}{subject}{over}{version}"
 
 
 def _values(finding: Finding, pair: Pair) -> str:
@@ -154,15 +156,32 @@ def changed(result: AuditResult) -> list[str]:
 
 def _changed(first: str, second: str, found: Sequence[dict[str, str]]) -> str:
     many = Counter(row["change"] for row in found)
-    below = sum(row["change"] == "went" and row["verdict_b"] == "below threshold" for row in found)
     there = plural(many["went"] + many["stayed"], "disparity", "disparities")
-    went = f"{many['went']} {'is' if many['went'] == 1 else 'are'} none of {second}"
-    sure = f", {below} of these below the threshold and the others inconclusive"
+    became = Counter(row["verdict_b"] for row in found if row["change"] == "went")
     return (
-        f"Of {there} of {first} that {second} was measured for, too, {went}"
-        f"{sure if many['went'] else ''}; "
+        f"Of {there} of {first} that {second} was measured for, too, {_went(second, became)}; "
         f"{many['stayed']} stayed, and {many['came']} came."
     )
+
+
+def _went(second: str, became: Counter[str]) -> str:
+    """Say what disparities that went are of the second model."""
+    many = became.total()
+    are = f"{many} {'is' if many == 1 else 'are'}"
+    told = [(became[verdict], words) for verdict, words in _BECAME.items() if became[verdict]]
+    if len(told) == 1:
+        return f"{are} {told[0][1]} for {second}"
+    parts = [f"{one} {words}" for one, words in told]
+    return ", ".join([f"{are} none of {second}", *([listed(parts)] if parts else [])])
+
+
+_BECAME = {
+    Verdict.BELOW_THRESHOLD.value: "below the threshold",
+    Verdict.INCONCLUSIVE.value: "inconclusive",
+    Verdict.NOT_ESTIMABLE.value: "not estimable",
+    Verdict.NONE.value: "without a verdict",
+}
+"""What a disparity of one model may be of another."""
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:

@@ -245,8 +245,9 @@ def figures(finding: Finding) -> str:
         kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
     if not math.isnan(finding.chance):
-        band_text = interval(finding.chance_low, finding.chance_high)
-        parts.append(f"by chance {number(finding.chance)} {band_text}")
+        drawn = not math.isnan(finding.chance_low)
+        band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
+        parts.append(f"by chance {number(finding.chance)}{band_text}")
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_side_of_chance(finding)}")
     if not math.isnan(finding.q_value):

@@ -97,7 +97,7 @@ def _images(result: AuditResult) -> tuple[tuple[str, str], ...]:
     return (
         ("Images", f"{count(max(images))}, from {source(data)}" if images else ""),
         ("Subjects", f"up to {count(max(subjects))}" if subjects else ""),
-        ("Target", str(data.get("target", ""))),
+        ("Target", str(data.get("target") or "")),
     )
 
 
