@@ -11,8 +11,8 @@ from scipy.stats import skew
 
 from equipoise.metrics.counts import count
 from equipoise.metrics.effect_sizes import effect_sizes
-from equipoise.metrics.skewsize import NO_CHANCE, mev_sweep, skewness, skewsize
-from equipoise.stats.resampling import Permutation, Resampling
+from equipoise.metrics.skewsize import NO_CHANCE, SkewSize, mev_sweep, skewness, skewsize
+from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())
 
@@ -68,6 +68,23 @@ def test_too_few_classes_says_so() -> None:
     found = skewsize(truth, rng.integers(0, 2, 400), group)
     assert np.isnan(found.value)
     assert found.reason == "2 classes can be estimated; skewness needs at least 3"
+
+
+def test_without_a_number_there_is_no_interval() -> None:
+    """Of three classes one is too rare to be estimated, and not in every replicate."""
+    # Of "c" three are taken for "a": 1.5 are expected in each group, of the 2 that are asked for.
+    truth = np.repeat(["a", "b", "c"], [60, 60, 16])
+    pred = np.concatenate([np.tile(["a", "a", "b"], 40), np.repeat(["a", "c"], [3, 13])])
+    groups = np.tile(["x", "y"], 68)
+    found = skewsize(truth, pred, groups, resampling=Bootstrap(200), rng=1, min_expected=2.0)
+    assert found.reason == "2 classes can be estimated; skewness needs at least 3"
+    assert np.isnan([found.interval().low, found.interval().high]).all()
+    counts = count(truth, pred, groups)
+    drawn = SkewSize(min_expected=2.0)
+    shares = counts.table.ravel() / len(truth)
+    weights = np.random.default_rng(5).multinomial(len(truth), shares, size=200)
+    several = drawn(counts, weights.reshape(200, *counts.table.shape).astype(float))
+    assert np.isfinite(several[:, 0]).any()
 
 
 def test_equal_effect_sizes_say_so() -> None:

@@ -106,6 +106,8 @@ class SkewSize(EffectTables):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         classes = Classes.of(self, counts, draws)
+        # Replicates may have classes enough where the data have not: no number, no interval.
+        known = not np.isnan(draws.observed[0])
         return Estimate(
             metric="skewsize",
             value=float(draws.observed[0]),
@@ -118,8 +120,8 @@ class SkewSize(EffectTables):
             by=classes.table,
             excluded=classes.excluded(),
             unit=counts.unit,
-            reason=no_skewness(int(classes.estimable.sum())) if np.isnan(draws.observed[0]) else "",
-            ends=replicates_of(draws, 0) or no_ends,
+            reason="" if known else no_skewness(int(classes.estimable.sum())),
+            ends=(replicates_of(draws, 0) if known else None) or no_ends,
         )
 
 
