@@ -69,3 +69,20 @@ def test_a_comparison_is_no_run(runs: Path, command: Command) -> None:
     code, _, said = command("compare", str(out), f"{runs}/one")
     assert code == 2
     assert "first: a comparison; expected runs of `equipoise audit`" in said
+
+
+def test_runs_of_two_kinds_with_one_model_each_are_told_so(runs: Path, command: Command) -> None:
+    config = EXAMPLES / "retrieval" / "audit.yaml"
+    assert run(["audit", str(config), "--out", str(runs / "ranked")]) == 0
+    code, _, said = command("compare", f"{runs}/one", f"{runs}/two", f"{runs}/ranked")
+    assert code == 2
+    assert (
+        "runs of 2 kinds: similarity with 2 models (embedder), retrieval with one model (embedder)"
+    ) in said
+    assert "name more runs of kind retrieval, or leave out those of it" in said
+
+
+def test_one_model_of_one_kind(runs: Path, command: Command) -> None:
+    code, _, said = command("compare", f"{runs}/one")
+    assert code == 2
+    assert "embedder: one model only" in said

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from equipoise.audits.comparison.subjects import compare_subjects
 from equipoise.audits.config import parse_config
+from equipoise.core.errors import DataError
 from equipoise.core.result import AuditResult
 
 
@@ -56,6 +57,36 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         notes=(*_notes(name, len(runs)),),
     )
     return AuditResult(findings, manifest, {"changes": changes})
+
+
+def check_kinds(runs: Mapping[str, AuditResult]) -> None:
+    """Refuse runs of several kinds of which one has no two models: kinds are compared apart.
+
+    Raises
+    ------
+    DataError
+        Which says how many models there are of each kind.
+    """
+    kinds: dict[str, dict[tuple[str, ...], str]] = {}
+    for run, result in runs.items():
+        kind = str(result.manifest.resolved.get("audit"))
+        for one in result.findings:
+            # Answers of one model that were read in two ways are compared as two.
+            read = one.version if kind == "predictions" else ""
+            if one.model:
+                kinds.setdefault(kind, {})[run, one.model, read] = one.model
+    few = [kind for kind, found in kinds.items() if len(found) < 2]
+    if few and len(kinds) > 1:
+        raise DataError(
+            f"runs of {len(kinds)} kinds: {', '.join(_models(*one) for one in kinds.items())}",
+            expected="at least two models of each kind, which are compared with each other alone",
+            fix=f"name more runs of kind {few[0]}, or leave out those of it",
+        )
+
+
+def _models(kind: str, found: Mapping[tuple[str, ...], str]) -> str:
+    names = ", ".join(dict.fromkeys(found.values()))
+    return f"{kind} with {'one model' if len(found) == 1 else f'{len(found)} models'} ({names})"
 
 
 def _notes(first: str, runs: int) -> Sequence[str]:

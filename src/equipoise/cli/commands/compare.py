@@ -53,8 +53,10 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: 
 def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
     """Compare runs of predictions image by image, those of other kinds subject by subject."""
     from equipoise import audits
+    from equipoise.audits.comparison.results import check_kinds
 
     read = _read_all(runs)
+    check_kinds(read)
     kinds = dict.fromkeys(str(run.manifest.resolved.get("audit")) for run in read.values())
     compared = []
     for kind in kinds:
