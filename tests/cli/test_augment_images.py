@@ -14,7 +14,7 @@ from PIL import Image
 from equipoise.cli.augmenting import decoding, running
 from equipoise.cli.augmenting.config import AugmentConfig, load_augment_config
 from equipoise.cli.augmenting.reading import Read, read_set
-from equipoise.core.errors import DataError, ModelError
+from equipoise.core.errors import DataError, ModelError, RunError
 from equipoise.mitigate.augmentation import Regions
 from equipoise.planted.faces import draw_faces
 
@@ -72,6 +72,10 @@ def read(project: Path, name: str = "biased") -> Read:
     return read_set(name, getattr(config.images, name), config, project)
 
 
+def packs(project: Path) -> list[Path]:
+    return [*(project / "evidence" / "augmentation" / "images").rglob("*.npy")]
+
+
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return what is decoded, as it is."""
@@ -114,6 +118,49 @@ def test_an_image_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
     # Rows in another order are the same set; their table is another file.
     write(project / "biased.csv", table[::-1])
     assert same(changed, read(project))
+    assert len(decoded) == 33
+
+
+def test_rows_taken_out_and_other_sets_decode_nothing_again(
+    project: Path, decoded: list[bytes]
+) -> None:
+    first = read(project)
+    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    write(project / "biased.csv", [*table[:4], *table[5:]])
+    fewer = read(project)
+    others = [place for place in range(32) if place != 4]
+    np.testing.assert_array_equal(fewer.faces.images, first.faces.images[others])
+    np.testing.assert_array_equal(fewer.faces.regions.boxes, first.faces.regions.boxes[others])
+    text = (project / "config.yaml").read_text()
+    (project / "config.yaml").write_text(text.replace("table: balanced.csv", "table: biased.csv"))
+    assert same(fewer, read(project, "balanced"))
+    assert len(decoded) == 32
+    assert len(packs(project)) == 1
+
+
+def test_images_that_come_one_by_one_leave_few_files(project: Path, decoded: list[bytes]) -> None:
+    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    most = 0
+    for many in range(1, 33):
+        write(project / "biased.csv", table[:many])
+        read(project)
+        most = max(most, len(packs(project)))
+    # Smaller packs go into what is added, and no image is in two.
+    assert most <= 5
+    assert sum(len(np.load(pack)) for pack in packs(project)) == len(decoded) == 32
+    (project / "config.yaml").write_text(CONFIG.replace("size: 40", "size: 24"))
+    read(project)
+    assert len(decoded) == 64
+    assert not [*(project / "evidence").rglob("*.partial")]
+
+
+def test_one_content_under_two_names_is_kept_once(project: Path) -> None:
+    photos = project / "photos"
+    (photos / "biased-09.png").write_bytes((photos / "biased-08.png").read_bytes())
+    first = read(project)
+    (pack,) = packs(project)
+    assert len(np.load(pack)) == 31
+    assert same(first, read(project))
 
 
 def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
@@ -125,19 +172,26 @@ def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
     np.testing.assert_array_equal(found.images[3], own)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", None])
+@pytest.mark.parametrize("content", [b"", b"no array", "cut", "other"])
 def test_a_damaged_store_is_as_none(
-    project: Path, decoded: list[bytes], content: bytes | None
+    project: Path, decoded: list[bytes], content: bytes | str
 ) -> None:
     first = read(project)
-    (kept,) = (project / "evidence" / "augmentation" / "images").iterdir()
-    if content is None:
-        np.savez(kept, digests=np.zeros((1, 32), np.uint8), pixels=np.zeros(3),
-                 shapes=np.zeros(3), boxes=np.zeros(3))  # fmt: skip
+    (kept,) = packs(project)
+    if content == "other":
+        np.save(kept, np.zeros(3))
     else:
-        kept.write_bytes(content)
+        kept.write_bytes(content if isinstance(content, bytes) else kept.read_bytes()[:-1])
     assert same(first, read(project))
     assert len(decoded) == 64
+    assert same(first, read(project))
+    assert len(decoded) == 64
+
+
+def test_a_store_that_cannot_be_written_is_told(project: Path) -> None:
+    (project / "evidence").write_text("a file")
+    with pytest.raises(RunError, match="decoded images cannot be kept there .*name another store"):
+        read(project)
 
 
 def test_faces_are_sought_in_new_images_alone(

@@ -1,13 +1,11 @@
 """Images of an experiment, decoded once: at one size, with the faces that a detector found.
 
-What came of an image is kept by the content of its file, so that a second run decodes and
-searches only what is new or changed.
+What came of an image is kept by the content of its file, so that another run decodes and searches
+only images that none has seen, whatever tables and sets they are in.
 """
 
 from __future__ import annotations
 
-import os
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.audits.kinds import Progress
-from equipoise.core.errors import RunError
+from equipoise.cli.augmenting.packs import Pack, add_pack, empty_pack, read_packs
 from equipoise.evidence import ImageError, Pictures, decode
 from equipoise.mitigate.augmentation import Regions
 
@@ -95,8 +93,8 @@ def decoded_once(
     detector : callable, optional
         Finds the face of each of some images.
     kept : Path
-        File of what an earlier run with the same size and detector decoded; written anew where
-        something is new. A damaged one is as none.
+        Folder of what earlier runs with the same size and detector decoded, for whatever table;
+        what is new is added.
     told, step
         Progress, and what it says.
 
@@ -112,11 +110,15 @@ def decoded_once(
     RunError
         When nothing can be written there.
     """
-    before = _read(kept, size)
-    known = {bytes(digest): place for place, digest in enumerate(before.digests)}
+    packs = read_packs(kept, empty_pack(0, size).dtype)
+    known = {
+        bytes(digest): (pack, row)
+        for pack in packs.values()
+        for row, digest in enumerate(np.array(pack["digests"]))
+    }
     found = Decoded.empty(len(pictures), size)
     failed: list[Failed] = []
-    fresh = 0
+    fresh: list[int] = []
     for start in range(0, len(pictures), _AT_ONCE):
         if told is not None:
             told(step, start, len(pictures))
@@ -126,7 +128,8 @@ def decoded_once(
                 data = pictures.read(place)
                 digest = sha256(data).digest()
                 if digest in known:
-                    _copy(found, place, before, known[digest])
+                    pack, row = known[digest]
+                    _copy(found, place, pack[row])
                     continue
                 new[place] = decode(data)
                 found.digests[place] = np.frombuffer(digest, np.uint8)
@@ -135,17 +138,26 @@ def decoded_once(
             except ImageError as error:
                 failed.append(Failed(place, error.reason))
         _fill(found, new, size, detector)
-        fresh += len(new)
+        fresh += new
     lost = {one.place for one in failed}
     sound = found.take(np.array([place not in lost for place in range(len(pictures))], bool))
     if fresh:
-        _write(kept, sound)
+        add_pack(kept, _packed(found.take(np.array(fresh)), size), packs)
     return sound, tuple(failed)
 
 
-def _copy(found: Decoded, place: int, before: Decoded, known: int) -> None:
-    for name, values in vars(before).items():
-        getattr(found, name)[place] = values[known]
+def _copy(found: Decoded, place: int, one: np.void) -> None:
+    for name, values in vars(found).items():
+        values[place] = one[name]
+
+
+def _packed(decoded: Decoded, size: int) -> Pack:
+    """Return images as a pack: each content once, however many files have it."""
+    _, places = np.unique(decoded.digests, axis=0, return_index=True)
+    pack = empty_pack(len(places), size)
+    for name, values in vars(decoded).items():
+        pack[name] = values[places]
+    return pack
 
 
 def _fill(found: Decoded, new: dict[int, Image], size: int, detector: Detector | None) -> None:
@@ -158,34 +170,3 @@ def _fill(found: Decoded, new: dict[int, Image], size: int, detector: Detector |
         picture = Pillow.fromarray(image).resize((size, size), Pillow.Resampling.BILINEAR)
         found.pixels[place] = np.asarray(picture)
         found.shapes[place] = image.shape[:2]
-
-
-def _read(kept: Path, size: int) -> Decoded:
-    nothing = Decoded.empty(0, size)
-    try:
-        with kept.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            read = Decoded(*(file[name] for name in vars(nothing)))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return nothing
-    alike = all(
-        (one.dtype, one.shape) == (other.dtype, (len(read.digests), *other.shape[1:]))
-        for one, other in zip(vars(read).values(), vars(nothing).values(), strict=True)
-    )
-    return read if alike else nothing
-
-
-def _write(kept: Path, sound: Decoded) -> None:
-    """Write what was decoded under another name first: what lies there is whole."""
-    partial = kept.with_name(f"{kept.name}.{os.getpid()}.partial")
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            np.savez(file, **vars(sound))
-        partial.replace(kept)
-    except OSError as error:
-        raise RunError(
-            f"{kept}: decoded images cannot be kept there ({error.strerror or error}). To do: free "
-            "space, or name another store"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def read_set(
     """
     detector = _detector(config.faces, base)
     table = _listed(name, given, config, base)
-    kept = base / config.store / "augmentation" / "images" / _name(name, table.items, config, base)
+    kept = base / config.store / "augmentation" / "images" / _name(config, base)
     decoded, failed = decoded_once(
         table.pictures, config.size, detector, kept, told, step=f"reading {name} images"
     )
@@ -151,12 +151,11 @@ def _detector(faces: FacesConfig, base: Path) -> Detector | None:
     return found
 
 
-def _name(name: str, items: Items, config: AugmentConfig, base: Path) -> str:
-    """Name the file of decoded images by what decides them beside their content."""
+def _name(config: AugmentConfig, base: Path) -> str:
+    """Name the folder of decoded images by what decides them beside their content."""
     faces = config.faces
     facts: dict[str, Any] = {
         "size": config.size, "decoding": Decoding().facts, "pillow": _pillow(),
-        "tables": sorted(str(about["sha256"]) for about in items.inputs.values()),
     }  # fmt: skip
     if faces.detector is not None:
         import cv2
@@ -164,7 +163,7 @@ def _name(name: str, items: Items, config: AugmentConfig, base: Path) -> str:
         facts |= {"detector": faces.detector, "opencv": cv2.__version__}
     if faces.model is not None:
         facts["model"] = sha256((base / faces.model).read_bytes()).hexdigest()
-    return f"{name}-{sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]}.npz"
+    return sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _pillow() -> str:

@@ -46,11 +46,11 @@ def check_sets(biased: Faces, balanced: Faces, test: Faces) -> tuple[tuple[str, 
         shown = ", ".join(str(size) for size in sorted(sizes)[:3])
         raise InputError(f"images of the shapes {shown}; expected squares of one size, (s, s, 3)")
     _check_faces(biased)
-    known = shared_images(test, {"biased": biased, "balanced": balanced})
-    if known:
-        place, name, other = known[0]
+    shared = shared_images(test, {"biased": biased, "balanced": balanced})
+    if shared:
+        place, name, other = shared[0]
         raise InputError(
-            f"{len(known)} of {len(test)} test images are also trained on: test image {place} is "
+            f"{len(shared)} of {len(test)} test images are also trained on: test image {place} is "
             f"image {other} of the {name} ones; expected none"
         )
     return classes, groups
