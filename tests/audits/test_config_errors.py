@@ -188,10 +188,15 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             with_data(max_unmatched=2),
             "c: data.max_unmatched: given 2; expected less than or equal to 1",
         ),
-        (with_data(groups=[]), "c: data.groups: given []; expected more entries"),
+        (with_data(groups=[]), "c: data.groups: given []; expected at least one entry"),
+        (
+            values(gate={"metric": "accuracy", "min": 0.5}),
+            "c: gate: given {'metric': 'accuracy', 'min': 0.5}; expected a list of mappings, each "
+            "with keys of metric, min, max, on, model, groups, subject, version",
+        ),
         (with_data(groups=[["a", "a"]]), "c: data.groups[0]: 'a' appears more than once"),
         (with_data(id=""), "c: data.id: given ''; expected a text that is not empty"),
-        (with_data(map={}), "c: data.map: given {}; expected more entries"),
+        (with_data(map={}), "c: data.map: given {}; expected at least one entry"),
         (
             with_data(table=3),
             "c: data.table: given 3; expected the path of a CSV, Parquet or JSON "
@@ -201,7 +206,7 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             values(models={"m": 3}),
             "c: models.m: given 3; expected a mapping",
         ),
-        (values(models={}), "c: models: given {}; expected more entries"),
+        (values(models={}), "c: models: given {}; expected at least one entry"),
         (
             values(models={n: {"table": "t", "prediction": "p"} for n in ("A", "a")}),
             "c: models: 'A' and 'a' differ in case only; expected distinct names",
@@ -264,6 +269,16 @@ def test_an_unknown_metric_is_named_with_the_nearest() -> None:
     said = refusal(values(testing={"thresholds": {"cramer": 0.1}}))
     assert said.startswith("c: testing.thresholds: no metric is called 'cramer'. Allowed: ")
     assert said.endswith("; did you mean 'cramers_v'?")
+
+
+def test_a_metric_of_another_kind_of_audit_is_told_from_one_that_is_none() -> None:
+    said = refusal(values(gate=[{"metric": "ndkl", "max": 0.5}]))
+    assert said.startswith(
+        "c: gate[0]: 'ndkl' is not measured by audits of predictions. Allowed: accuracy, "
+    )
+    assert "did you mean" not in said
+    said = refusal(values(testing={"thresholds": {"ndkl": 0.5}}))
+    assert said.startswith("c: testing.thresholds: 'ndkl' is not measured by audits of predictions")
 
 
 def test_the_fewest_permutations_that_can_reject_are_allowed() -> None:

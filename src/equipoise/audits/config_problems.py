@@ -29,7 +29,6 @@ _EXPECTED = {
     "model_type": "a mapping",
     "string_too_short": "a text that is not empty",
     "string_type": "text (in quotes where it looks like a number, true, false or null)",
-    "too_short": "more entries",
     "tuple_type": "a list",
 }
 """What each kind of pydantic error asks for, in the words of a configuration."""
@@ -86,7 +85,8 @@ def _problem(details: ErrorDetails, model: type[BaseModel], node: Any) -> tuple[
     path = _without_tags(model, found)
     if details["type"].startswith("union_tag"):
         path.append(details["ctx"]["discriminator"].strip("'"))
-    text = _sentence(details, allowed, path)
+    inner = _keys_within(model, found) if details["type"] == "tuple_type" else []
+    text = _sentence(details, allowed, path, inner)
     key = dotted(path)
     return line_of(node, path), f"{key}: {text}" if key else text
 
@@ -103,7 +103,9 @@ def _bare(step: str) -> str:
     return step if len(step) <= 60 else step[:60] + "…"
 
 
-def _sentence(details: ErrorDetails, allowed: list[str], path: list[str | int]) -> str:
+def _sentence(
+    details: ErrorDetails, allowed: list[str], path: list[str | int], inner: list[str]
+) -> str:
     kind, given = details["type"], details["input"]
     if kind in ("extra_forbidden", "invalid_key"):
         if not allowed:
@@ -116,8 +118,16 @@ def _sentence(details: ErrorDetails, allowed: list[str], path: list[str | int]) 
     if kind == "value_error":
         return _own(details, given)
     expected = _EXPECTED.get(kind) or details["msg"].replace("Input should be", "").strip()
+    if kind == "too_short":
+        expected = _at_least(details["ctx"]["min_length"])
+    if inner:
+        expected += f" of mappings, each with keys of {', '.join(inner)}"
     near = nearest(given, _choices(details)) if kind == "literal_error" else ""
     return f"given {_SHORT.repr(given)}; expected {expected}{near}"
+
+
+def _at_least(entries: int) -> str:
+    return "at least one entry" if entries == 1 else f"at least {entries} entries"
 
 
 def _untold(details: ErrorDetails) -> str:
@@ -142,12 +152,21 @@ def _choices(details: ErrorDetails) -> list[str]:
 
 def allowed_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     """Return the keys that a configuration may have at `path`, in the order of the schema."""
+    kind = _plain(_kind_at(model, path))
+    return keys(kind) if _is_model(kind) else []
+
+
+def _kind_at(model: type[BaseModel], path: Sequence[str | int]) -> Any:
     kind: Any = model
     for step in path:
         tagged = _tagged(kind)
         kind = tagged[step] if step in tagged else _member(_plain(kind), step)
-    kind = _plain(kind)
-    return keys(kind) if _is_model(kind) else []
+    return kind
+
+
+def _keys_within(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+    """Return the keys of the entries of a list; none where entries are of several kinds."""
+    return [] if _tagged(_kind_at(model, [*path, 0])) else allowed_keys(model, [*path, 0])
 
 
 def _without_tags(model: type[BaseModel], path: Sequence[str | int]) -> list[str | int]:

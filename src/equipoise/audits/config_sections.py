@@ -31,6 +31,24 @@ def known_metrics(info: ValidationInfo) -> list[str]:
     return [name for name, card in CARDS.items() if audit in (None, card.family, *card.also)]
 
 
+def check_metric(name: object, info: ValidationInfo) -> None:
+    """Refuse a name that is no metric of the audit that is being configured.
+
+    Raises
+    ------
+    ValueError
+        Whether there is no such metric, or none in audits of this kind; and what is allowed.
+    """
+    known = known_metrics(info)
+    if name in known:
+        return
+    allowed = f"Allowed: {', '.join(known)}"
+    if isinstance(name, str) and name in CARDS:
+        audit = str((info.context or {}).get("audit")).replace("_", " ")
+        raise ValueError(f"{name!r} is not measured by audits of {audit}. {allowed}")
+    raise ValueError(f"no metric is called {name!r}. {allowed}{nearest(name, known)}")
+
+
 class ResamplingConfig(Section):
     """How intervals and chance levels are made.
 
@@ -81,12 +99,7 @@ class GateConfig(Section):
 
     @model_validator(mode="after")
     def _bounded(self, info: ValidationInfo) -> GateConfig:
-        known = known_metrics(info)
-        if self.metric not in known:
-            raise ValueError(
-                f"no metric is called {self.metric!r}. Allowed: {', '.join(known)}"
-                f"{nearest(self.metric, known)}"
-            )
+        check_metric(self.metric, info)
         if self.min is None and self.max is None:
             raise ValueError("neither 'min' nor 'max' is given; expected at least one of them")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -121,11 +134,8 @@ class TestingConfig(Section):
     @field_validator("thresholds", mode="before")
     @classmethod
     def _known(cls, value: object, info: ValidationInfo) -> object:
-        known = known_metrics(info)
         for name in value if isinstance(value, Mapping) else ():
-            if name not in known:
-                allowed = f"Allowed: {', '.join(known)}{nearest(name, known)}"
-                raise ValueError(f"no metric is called {name!r}. {allowed}")
+            check_metric(name, info)
         return value
 
     def threshold(self, metric: str) -> float | None:

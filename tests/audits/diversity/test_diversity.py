@@ -231,13 +231,13 @@ def test_without_resampling_values_alone() -> None:
         ),
         (
             {"gate": [{"metric": "accuracy", "max": 0.5}]},
-            "configuration: gate[0]: no metric is called 'accuracy'. Allowed: iss_intra, "
-            "iss_cross, iss_difference, mean_distance",
+            "configuration: gate[0]: 'accuracy' is not measured by audits of diversity. "
+            "Allowed: iss_intra, iss_cross, iss_difference, mean_distance",
         ),
         (
             {"testing": {"thresholds": {"accuracy": 0.5}}},
-            "configuration: testing.thresholds: no metric is called 'accuracy'. Allowed: "
-            "iss_intra, iss_cross, iss_difference, mean_distance",
+            "configuration: testing.thresholds: 'accuracy' is not measured by audits of "
+            "diversity. Allowed: iss_intra, iss_cross, iss_difference, mean_distance",
         ),
         (
             {"models": {"m": {"file": "f.npy", "id": "i", "ids": "j.txt"}}},

@@ -464,6 +464,20 @@ def test_bias_at_k_of_two_named_groups() -> None:
             "configuration: ranking.k[0]: given 0; expected greater than or equal to 1",
         ),
         (
+            {"ranking": {"k": "12"}},
+            "configuration: ranking.k: given '12'; expected a whole number, or a list of whole "
+            "numbers",
+        ),
+        (
+            {"ranking": {"k": 71.5}},
+            "configuration: ranking.k: given 71.5; expected a whole number, or a list of whole "
+            "numbers",
+        ),
+        (
+            {"ranking": {"k": [12, "13"]}},
+            "configuration: ranking.k[1]: given '13'; expected a whole number",
+        ),
+        (
             {"ranking": {"measures": ["maxskew"]}},
             "configuration: ranking.measures[0]: given 'maxskew'; expected 'max_skew'",
         ),

@@ -445,7 +445,8 @@ _HYPOTHESIS = {"table": "h.csv", "concept": "job"}
         ),
         (
             {"testing": {"thresholds": {"ndkl": 0.5}}},
-            "configuration: testing.thresholds: no metric is called 'ndkl'. Allowed: ",
+            "configuration: testing.thresholds: 'ndkl' is not measured by audits of similarity. "
+            "Allowed: ",
         ),
     ],
 )

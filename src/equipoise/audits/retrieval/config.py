@@ -18,7 +18,11 @@ MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "r
 
 
 def _several(value: object) -> object:
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("expected a whole number, or a list of whole numbers")
+    return (value,)
 
 
 class DataConfig(Section):
