@@ -72,6 +72,11 @@ def test_version(command: Command) -> None:
         ),
         (["compare"], "missing argument 'RUN...'. See 'equipoise compare --help'"),
         (
+            ["check", "runs/nope"],
+            "runs/nope: no run and no configuration. To do: name the folder of a run, such as "
+            "runs/audit, or a configuration that exists",
+        ),
+        (
             ["audit", "no.yaml"],
             "no.yaml: no such file. To do: create one with 'equipoise new no.yaml'",
         ),

@@ -40,7 +40,7 @@ def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
     assert "note: small data" in out
     assert "verdicts: 1 disparity" in out
     assert "report: runs/one/report.html" in out
-    assert "Gate: 1 checks, 0 breached, 0 could not be checked." in out
+    assert "Gate: 1 check, 0 breached, 0 could not be checked." in out
 
 
 def test_verdicts_of_several_models_are_counted_for_each(

@@ -125,6 +125,16 @@ def odd_labels(groups: Groups, of: str) -> Iterator[str]:
             )
 
 
+def without_group(groups: Groups) -> Iterator[str]:
+    """Yield the note on rows that are in no group, where there are any."""
+    n = groups.n_missing
+    if n:
+        rows = (
+            "1 row lacks an attribute and is" if n == 1 else f"{n} rows lack an attribute and are"
+        )
+        yield f"{groups.name}: {rows} in no group."
+
+
 def lacking(codes: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
     """Count rows that are in no group, by the attributes that they lack.
 

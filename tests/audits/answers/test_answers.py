@@ -296,7 +296,7 @@ def test_small_groups_and_missing_attributes_are_told() -> None:
     frame = images().with_columns(group=pl.Series(groups))
     notes = run(JOBS, frame=frame, model=STATES).manifest.notes
     assert "group: fewer than 30 rows, not compared: c (4)." in notes
-    assert "group: 1 rows lack an attribute and are in no group." in notes
+    assert "group: 1 row lacks an attribute and is in no group." in notes
 
 
 @pytest.mark.parametrize(

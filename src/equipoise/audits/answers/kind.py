@@ -23,7 +23,7 @@ from equipoise.audits.answers.outside import Related, lost_answers, related
 from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import check_two, odd_labels, planned
+from equipoise.audits.group_sizes import check_two, odd_labels, planned, without_group
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.stats.power import minimum_difference
 
@@ -204,8 +204,7 @@ def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
             f"{', '.join(few[:10])}{more}."
         )
     yield from odd_labels(groups, "rows")
-    if groups.n_missing:
-        yield f"{groups.name}: {groups.n_missing} rows lack an attribute and are in no group."
+    yield from without_group(groups)
     if one.leads and one.silent:
         yield (
             f"{one.asked.key}, {groups.name}: no row of a group has an answer, so only the rates "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from equipoise.audits.group_sizes import odd_labels
+from equipoise.audits.group_sizes import odd_labels, without_group
 from equipoise.audits.kinds import PERCEIVED
 from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
@@ -100,15 +100,12 @@ def _small(design: Design) -> Iterator[str]:
         )
     empty = [name for name, n in zip(groups.names, groups.counts, strict=True) if n == 0]
     if empty and not design.counts.determines_target:
+        have = "intersection has" if len(empty) == 1 else "intersections have"
         yield (
-            f"{groups.name}: {len(empty)} intersections have no rows: {', '.join(empty[:10])}"
+            f"{groups.name}: {len(empty)} {have} no rows: {', '.join(empty[:10])}"
             f"{', …' if len(empty) > 10 else ''}."
         )
 
 
 def _missing(design: Design) -> Iterator[str]:
-    if design.groups.n_missing:
-        yield (
-            f"{design.groups.name}: {design.groups.n_missing} rows lack an attribute and are in "
-            "no group."
-        )
+    yield from without_group(design.groups)

@@ -50,11 +50,17 @@ def command(context: click.Context, target: Path, junit: Path | None, as_json: b
 def _findings(target: Path) -> tuple[AuditResult, AuditConfig]:
     from equipoise.audits.config import load_config, parse_config
     from equipoise.cli.measure import measure
+    from equipoise.core.errors import ConfigError
     from equipoise.report import read
 
     if target.is_dir():
         result = read(target)
         return result, parse_config(result.manifest.resolved, source=str(target / "manifest.json"))
+    if not target.exists():
+        raise ConfigError(
+            f"{target}: no run and no configuration. To do: name the folder of a run, such as "
+            "runs/audit, or a configuration that exists"
+        )
     config = load_config(target)
     return measure(config, target.parent)[0], config
 
@@ -98,5 +104,8 @@ def _show(outcome: GateResult) -> None:
 
 def gate_line(outcome: GateResult) -> str:
     """Return the outcome of a gate in one line."""
-    counts = (len(outcome.checks), len(outcome.breaches), len(outcome.unchecked))
-    return "Gate: {} checks, {} breached, {} could not be checked.".format(*counts)
+    from equipoise.data.problems import counted
+
+    breached, unchecked = len(outcome.breaches), len(outcome.unchecked)
+    checks = counted(len(outcome.checks), "check")
+    return f"Gate: {checks}, {breached} breached, {unchecked} could not be checked."
