@@ -32,7 +32,7 @@ class Row:
     n : int
         Subjects, images or queries.
     before, after, difference, low, high : float
-        Means; after less before, with its 95 % interval.
+        Means; after less before, with its 95 % interval, NaN where units are too few for one.
     p_value, q_value : float
         Against no difference; q over all recipes.
     test : str
@@ -81,12 +81,16 @@ class Row:
 
     @property
     def open(self) -> bool:
-        """Whether a bias was not seen to fall, and its interval reaches halfway to the floor."""
+        """Whether a bias was not seen to fall, and its interval reaches halfway to the floor.
+
+        So few units that there is no interval leave everything open.
+        """
         if self.share_reason:
             return False
         floor = 0.0 if math.isnan(self.floor) else self.floor
         halfway = HALFWAY * (self.before - floor)
-        return self.role == "bias" and not self.lowered and self.low <= -halfway < 0
+        reaches = math.isnan(self.low) or self.low <= -halfway
+        return self.role == "bias" and not self.lowered and reaches and halfway > 0
 
     @property
     def dear(self) -> bool:
@@ -159,7 +163,7 @@ def _biases(
     rows = []
     for (measure, about), values in after.bias.items():
         own = before.bias[measure, about]
-        pair = _pair(own, values, seed, "subjects")
+        pair = _pair(own, values, seed)
         least, share = math.nan, _NO_FLOOR
         if floor is not None:
             units = sorted(values)
@@ -180,7 +184,7 @@ def _utilities(
     for (measure, about), values in after.utility.items():
         if not values:
             continue
-        pair = _pair(before.utility[measure, about], values, seed, f"{measure} {about}")
+        pair = _pair(before.utility[measure, about], values, seed)
         other = math.nan
         if floor is not None:
             kept = [floor.utility[measure, about][name] for name in values]
@@ -189,9 +193,9 @@ def _utilities(
     return rows
 
 
-def _pair(before: Mapping[str, float], after: Mapping[str, float], seed: int, name: str) -> Paired:
+def _pair(before: Mapping[str, float], after: Mapping[str, float], seed: int) -> Paired:
     units = sorted(after)
-    return paired([before[u] for u in units], [after[u] for u in units], seed=seed, name=name)
+    return paired([before[u] for u in units], [after[u] for u in units], seed=seed)
 
 
 def _row(

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.stats.intervals import mean_t
 from equipoise.stats.sign_flips import sign_flips
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
 
 REPLICATES, FLIPS = 2000, 100_000
+FEWEST = 6
+"""Units from which on flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
 _TIE = 1e-12
 
 
@@ -28,7 +31,8 @@ class Paired:
     before, after, difference : float
         Means over units; after less before.
     low, high : float
-        95 % percentile interval of the difference, over resampled units.
+        Student's 95 % interval of the difference, as when models are compared; NaN with fewer than
+        `FEWEST` units, of which the test can show nothing either.
     p_value : float
         Two-sided, of differences whose signs are exchangeable; NaN with fewer than two units.
     test : str
@@ -51,7 +55,8 @@ class Share:
     Attributes
     ----------
     value, low, high : float
-        With its 95 % interval; NaN: not estimable.
+        With its 95 % interval, NaN with fewer than `FEWEST` units: draws of so few lie within
+        their own range. A value of NaN is not estimable.
     reason : str
         Why it is not estimable; empty where it is.
     """
@@ -73,7 +78,7 @@ def share_of_way(
         Units in which one is NaN are left out.
     seed : int
     name : str
-        As of `paired`.
+        Of what the units are: the same units are drawn wherever it is the same.
 
     Returns
     -------
@@ -94,7 +99,8 @@ def share_of_way(
     # Fewer than 2.5 % of the draws have no way at all; a share of it would have no sign.
     real = ways > _TIE
     shares = (drawn[real, 0] - drawn[real, 1]) / ways[real]
-    low, high = np.percentile(shares, [2.5, 97.5])
+    few = len(units) < FEWEST
+    low, high = (math.nan, math.nan) if few else np.percentile(shares, [2.5, 97.5])
     return Share(float(means[0] - means[1]) / way, float(low), float(high))
 
 
@@ -109,7 +115,7 @@ def _resampled(units: Floats, seed: int, name: str) -> Floats:
     return np.asarray(draw.multinomial(n, np.full(n, 1.0 / n), size=REPLICATES) @ units / n)
 
 
-def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str) -> Paired:
+def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int) -> Paired:
     """Compare numbers of the same units.
 
     Parameters
@@ -117,18 +123,16 @@ def paired(before: npt.ArrayLike, after: npt.ArrayLike, *, seed: int, name: str)
     before, after : array-like of float, shape (units,)
         Units in which either is NaN are left out.
     seed : int
-    name : str
-        Of what the units are: the same units are drawn wherever it is the same.
     """
     pair = np.stack([np.asarray(before, np.float64), np.asarray(after, np.float64)], axis=1)
     pair = pair[~np.isnan(pair).any(axis=1)]
     n = len(pair)
     if n == 0:
         return Paired(0, *(math.nan,) * 6, "none: no unit has both numbers")
-    replicates = _resampled(pair, seed, name)
-    low, high = np.percentile(replicates[:, 1] - replicates[:, 0], [2.5, 97.5])
+    apart = pair[:, 1] - pair[:, 0]
+    low, high = mean_t(apart) if n >= FEWEST else (math.nan, math.nan)
     means = pair.mean(axis=0)
-    p_value, test = _sign_flips(pair[:, 1] - pair[:, 0], seed)
+    p_value, test = _sign_flips(apart, seed)
     return Paired(
         n,
         float(means[0]),

@@ -13,7 +13,7 @@ import pyarrow as pa
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.mitigate.assessing import ALPHA, HALFWAY, MARGIN, Row
 from equipoise.mitigate.crossfit import Assessment
-from equipoise.mitigate.pairing import REPLICATES
+from equipoise.mitigate.pairing import FEWEST
 
 AUDIT = "mitigation"
 
@@ -125,7 +125,7 @@ def _finding(row: Row, sentence: str) -> Finding:
         by_group=(),
         excluded=(),
         unit=unit,
-        method=f"paired percentile bootstrap over each {unit}, {REPLICATES} replicates",
+        method=_method(row, unit),
         null=f"before and after are exchangeable for each {unit}; {row.test}",
         parameters=json.dumps(
             {"halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,
@@ -137,6 +137,12 @@ def _finding(row: Row, sentence: str) -> Finding:
         reason=f"a change is no disparity of its own; of this recipe: {sentence}",
         citation="",
     )  # fmt: skip
+
+
+def _method(row: Row, unit: str) -> str:
+    if row.n < FEWEST:
+        return f"no interval: n = {row.n}, and of fewer than {FEWEST} nothing can be shown"
+    return f"Student's t, paired by {unit}"
 
 
 def _direction(row: Row) -> str:
