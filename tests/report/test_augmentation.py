@@ -144,7 +144,7 @@ def test_trainings_without_a_verdict_are_told_with_the_reason() -> None:
         f"{held} balanced images made no difference that matters, +0.1 points [−0.4, 0.6]; no "
         "verdict for partial mixing and uniform noise (few faces)."
     ]
-    assert conclusions(few)[0].startswith("cnn: partial mixing has no verdict (few faces). Right")
+    assert conclusions(few)[0].startswith("cnn: no verdict for partial mixing (few faces). Right")
     page = render(few)
     assert all(text in page for text in (*in_short(few), *conclusions(few)))
 

@@ -112,8 +112,7 @@ def conclusions(result: AuditResult) -> list[str]:
     """Say of each network and training whether it helped, by how much, and how far it came."""
     found = _by_network(result)
     return [
-        f"{network}: {_SPOKEN[arm]} {_word(finding)}{_why(finding)}. "
-        f"{_numbers(found[network], arm, finding)}"
+        f"{network}: {_said(arm, finding)}. {_numbers(found[network], arm, finding)}"
         for network, arm, finding in _judged(result)
     ]
 
@@ -130,14 +129,14 @@ def _word(finding: Finding) -> str:
         return "helped" if finding.value > 0 else "did harm"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
         return "made no difference that matters"
-    if finding.verdict == Verdict.NONE:
-        return "has no verdict"
     return "was not shown to help or to harm"
 
 
-def _why(finding: Finding) -> str:
-    """Say why there is no verdict; nothing of one that there is."""
-    return f" ({finding.reason})" if finding.verdict == Verdict.NONE else ""
+def _said(arm: str, finding: Finding) -> str:
+    """Say what a training did, or why that has no verdict."""
+    if finding.verdict == Verdict.NONE:
+        return f"no verdict for {_SPOKEN[arm]} ({finding.reason})"
+    return f"{_SPOKEN[arm]} {_word(finding)}"
 
 
 def _gain(finding: Finding) -> str:
