@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from equipoise.core.finding import Verdict
-from equipoise.mitigate.assessing import Row, assessed, outcomes
+from equipoise.mitigate.assessing import Row, assessed
 from equipoise.mitigate.crossfit import Assessment
 from equipoise.mitigate.measuring import Measured
+from equipoise.mitigate.outcomes import outcomes
 from equipoise.mitigate.result import findings_of, notes_of, tables_of
 from equipoise.mitigate.split import Split
 
@@ -65,8 +66,9 @@ def test_a_fall_that_chance_explains_is_none() -> None:
     (outcome,) = outcomes([row])
     assert outcome.conclusion == "cannot be told"
     assert outcome.sentence == (
-        "0 of 1 disparities of withheld subjects fell at least halfway; of 1 these 4 subjects "
-        "cannot tell; accuracy was not measured"
+        "of 1 disparity of withheld subjects, 1 fell (NDKL over hue, 0.800 to 0.200) and none "
+        "rose. No change is beyond chance (q < 0.05); 4 subjects cannot tell whether 1 fell by "
+        "half. Accuracy was not measured"
     )
 
 
@@ -85,7 +87,9 @@ def test_without_accuracy_nothing_is_said_to_transfer() -> None:
     (outcome,) = outcomes([HALF, price("text_recall_at_1", 0.0, -0.01)])
     assert outcome.conclusion == "price not measured"
     assert not outcome.transfers
-    assert outcome.sentence.endswith("accuracy was not measured; at worst, recall by 0 points")
+    assert outcome.sentence.endswith(
+        ". Accuracy was not measured; recall changed, at worst, by 0 points"
+    )
 
 
 @pytest.mark.parametrize("bias", [HALF, PART])
@@ -94,8 +98,9 @@ def test_a_recall_that_falls_is_a_price_too(bias: Row) -> None:
     (outcome,) = outcomes(rows)
     assert outcome.conclusion == "costs too much"
     assert outcome.sentence.endswith(
-        "accuracy changed by +1.0 points; at worst, recall by −90.0 points, its interval reaches "
-        "−95.0 points; more than 2 points were lost in text recall at 1 on scenes"
+        ". Accuracy changed by +1.0 points; recall changed, at worst, by −90.0 points (its "
+        "interval reaches −95.0 points). More than 2 points were lost in text retrieval R@1 on "
+        "scenes"
     )
 
 
@@ -105,9 +110,11 @@ def test_a_disparity_at_the_floor_is_neither_halfway_nor_short_of_it() -> None:
     assert not at_floor.reaches
     (outcome,) = outcomes([HALF, at_floor, price("accuracy", 0.0, -0.01)])
     assert outcome.transfers
-    assert outcome.sentence.startswith(
-        "1 of 1 disparities of withheld subjects fell at least halfway; 1 could not, not being "
-        "clear of the floor before; "
+    assert outcome.sentence == (
+        "of 2 disparities of withheld subjects, 2 fell (NDKL over hue, 0.800 to 0.300; NDKL over "
+        "frame, 0.110 to 0.050) and none rose. Beyond chance (q < 0.05), 1 fell at least halfway "
+        "to the floor and 1 fell from near the floor. 1 was not clear of the floor before: no half "
+        "can be told of it. Accuracy changed by 0 points"
     )
     (outcome,) = outcomes([at_floor, price("accuracy", 0.0, -0.01)])
     assert outcome.conclusion == "cannot be told"
@@ -115,14 +122,36 @@ def test_a_disparity_at_the_floor_is_neither_halfway_nor_short_of_it() -> None:
     assert row.share_reason == reason
 
 
+def test_what_rose_is_told_as_what_fell_is() -> None:
+    def changed(about: str, after: float, q: float) -> Row:
+        change = after - 0.8
+        return replace(
+            HALF, about=about, after=after, difference=change, low=change - 0.05, q_value=q
+        )
+
+    rows = [
+        changed("a", 0.9, 0.5), changed("b", 0.95, 0.01), changed("c", 0.7, 0.01),
+        changed("d", 0.8, 1.0), changed("e", 1.0, 0.9), changed("f", 1.1, 0.8),
+        replace(changed("g", 1.2, 0.7), measure="logit_gap"), price("accuracy", 0.0, -0.01),
+    ]  # fmt: skip
+    (outcome,) = outcomes(rows)
+    # What is shown best comes first, and of many changes three are named.
+    assert outcome.sentence == (
+        "of 7 disparities of withheld subjects, 1 fell (NDKL over c, 0.800 to 0.700), 5 rose (NDKL "
+        "over b, 0.800 to 0.950; NDKL over a, 0.800 to 0.900; similarity gap in logits over g, "
+        "0.800 to 1.200; 2 more) and 1 stayed as it was. Beyond chance (q < 0.05), 1 fell but not "
+        "halfway to the floor and 1 rose. Accuracy changed by 0 points"
+    )
+
+
 def test_an_interval_beyond_the_margin_is_told() -> None:
     (outcome,) = outcomes([HALF, price("accuracy", -0.015, -0.035)])
     assert outcome.transfers
     assert outcome.sentence.endswith(
-        "accuracy changed by −1.5 points, its interval reaches −3.5 points"
+        ". Accuracy changed by −1.5 points (its interval reaches −3.5 points)"
     )
     (outcome,) = outcomes([HALF, price("accuracy", -0.015, -0.018)])
-    assert outcome.sentence.endswith("accuracy changed by −1.5 points")
+    assert outcome.sentence.endswith(". Accuracy changed by −1.5 points")
 
 
 def test_an_interval_that_rules_half_of_the_way_out_is_no_transfer() -> None:
@@ -142,7 +171,7 @@ def test_an_assessment_ends_as_every_audit_does() -> None:
     findings = findings_of(assessment)
     assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
     assert {one.verdict for one in findings} == {Verdict.NONE}
-    assert findings[0].direction == "ndkl of withheld subjects fell from 0.812 to 0.411"
+    assert findings[0].direction == "NDKL of withheld subjects fell from 0.812 to 0.411"
     tables = tables_of(assessment)
     assert {name: table.num_rows for name, table in tables.items()} == {
         "mitigation": 2, "mitigation_recipes": 1, "mitigation_subjects": 24,

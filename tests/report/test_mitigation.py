@@ -7,12 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from equipoise.core import AuditResult, Manifest
+from equipoise.core import AuditResult, Manifest, Verdict
 from equipoise.report.blocks import Chart, Grid, Table, Words
 from equipoise.report.page import render
 from equipoise.report.sections import mitigation
+from equipoise.report.sections.findings import findings
 from equipoise.report.sections.summary import summary
-from equipoise.report.voices.mitigation import name_of_measure
+from equipoise.report.voices.mitigation import name_of_measure, said_of
 from report.synthetic import finding
 
 
@@ -95,6 +96,42 @@ def test_in_short_tells_the_numbers_of_each_recipe() -> None:
     (words,) = short.blocks
     assert isinstance(words, Words)
     assert words.items == ("<b>ensemble transfers: 1 of 1 fell.",)
+
+
+def test_what_cannot_be_told_is_no_property_of_the_recipe() -> None:
+    one = {"recipe": "{a}", "conclusion": "cannot be told", "sentence": "1 fell"}
+    assert said_of(one) == "Whether {a} transfers cannot be told: 1 fell."
+    told = said_of(one | {"conclusion": "price not measured"})
+    assert told == "What {a} costs was not measured: 1 fell."
+
+
+def test_the_page_of_recipes_is_no_audit() -> None:
+    changes = (
+        finding(audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+                verdict=Verdict.NONE, direction="NDKL of withheld subjects fell"),
+        finding(audit="mitigation", model="ensemble", metric="accuracy_change", unit="image",
+                verdict=Verdict.NONE, direction="unchanged"),
+    )  # fmt: skip
+    page = render(replace(result(ROWS), findings=changes))
+    text = re.sub(
+        r"\s+", " ", re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+    )
+    assert "<h1>Mitigation by ensemble</h1>" in page
+    assert "1 recipe: transfers" in text
+    assert "2 numbers before and after a recipe: 1 disparity of withheld subjects, and 1 of" in text
+    assert "Changes (2)" in text
+    assert "Subjects behind it" in text
+    assert "What changed NDKL of withheld subjects fell" in text
+    for word in ("Audit of", "– no verdict", "with a verdict", "Who is worse off", "Chance band"):
+        assert word not in text
+
+
+def test_findings_of_which_none_has_a_verdict_say_so() -> None:
+    described = replace(result(ROWS), findings=(finding(verdict=Verdict.NONE),), tables={})
+    section = findings(described)
+    assert section is not None
+    assert isinstance(section.blocks[0], Words)
+    assert section.blocks[0].items[0].startswith("1 finding, none with a verdict")
 
 
 def test_the_page_escapes_names_and_keeps_its_words() -> None:

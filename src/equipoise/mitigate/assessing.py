@@ -1,12 +1,12 @@
-"""What each recipe changed of withheld subjects and at what price, tested and put into words."""
+"""What each recipe changed of withheld subjects and at what price, tested."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from equipoise.mitigate.measuring import ACCURACY, Measured
+from equipoise.mitigate.measuring import Measured
 from equipoise.mitigate.pairing import Paired, Share, paired, share_of_way
 from equipoise.stats.multiplicity import benjamini_hochberg
 
@@ -69,6 +69,11 @@ class Row:
         return self.role == "bias" and self.difference < 0 and self.q_value < ALPHA
 
     @property
+    def raised(self) -> bool:
+        """Whether a bias rose, beyond what the number of tests may give by chance."""
+        return self.role == "bias" and self.difference > 0 and self.q_value < ALPHA
+
+    @property
     def reaches(self) -> bool:
         """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
 
@@ -96,30 +101,6 @@ class Row:
     def dear(self) -> bool:
         """Whether accuracy or a recall fell by more than the margin."""
         return self.role == "utility" and self.difference < -MARGIN
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What is to be said of one recipe.
-
-    Attributes
-    ----------
-    recipe : str
-    transfers : bool
-        Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and neither
-        accuracy, which was measured, nor a recall fell by more than the margin on any set.
-    conclusion : str
-        "transfers", "transfers in part", "does not transfer", "costs too much": a bias fell, and
-        accuracy or a recall by more than the margin; "price not measured": halfway, without a set
-        to measure accuracy on; or "cannot be told": nothing was seen to fall, and an interval
-        leaves open that it fell halfway, or no bias is clear of the floor.
-    sentence : str
-    """
-
-    recipe: str
-    transfers: bool
-    conclusion: str
-    sentence: str
 
 
 def assessed(
@@ -212,66 +193,3 @@ def _row(
         pair.high, pair.p_value, math.nan, pair.test, floor, share.value,
         share.low, share.high, share.reason,
     )  # fmt: skip
-
-
-def outcomes(rows: Sequence[Row]) -> tuple[Outcome, ...]:
-    """Say of each recipe whether what it does holds for withheld subjects, and at what price."""
-    return tuple(
-        _outcome(recipe, [row for row in rows if row.recipe == recipe])
-        for recipe in dict.fromkeys(row.recipe for row in rows)
-    )
-
-
-def _outcome(recipe: str, rows: Sequence[Row]) -> Outcome:
-    every = [row for row in rows if row.role == "bias"]
-    # A disparity that is not clear of the floor leaves nothing to lower halfway.
-    biases = [row for row in every if not row.share_reason]
-    utilities = [row for row in rows if row.role == "utility"]
-    reached, lowered = sum(row.reaches for row in biases), sum(row.lowered for row in biases)
-    raised = [row for row in every if row.difference > 0 and row.q_value < ALPHA]
-    unsure = [row for row in biases if row.open]
-    halfway = reached == len(biases)
-    conclusion = (
-        "costs too much" if lowered and any(row.dear for row in utilities)
-        else "transfers in part" if lowered and not halfway
-        else "cannot be told" if unsure or not biases
-        else "does not transfer" if not lowered
-        else "transfers" if any(row.measure == ACCURACY for row in utilities)
-        else "price not measured"
-    )  # fmt: skip
-    said = [f"{reached} of {len(biases)} disparities of withheld subjects fell at least halfway"]
-    if lowered > reached:
-        said.append(f"{lowered - reached} fell by less")
-    if unsure:
-        said.append(f"of {len(unsure)} these {unsure[0].n} subjects cannot tell")
-    if len(every) > len(biases):
-        said.append(f"{len(every) - len(biases)} could not, not being clear of the floor before")
-    if raised:
-        said.append(f"{len(raised)} rose")
-    return Outcome(
-        recipe, conclusion == "transfers", conclusion, "; ".join([*said, *_price(utilities)])
-    )
-
-
-def _price(utilities: Sequence[Row]) -> list[str]:
-    """Say what accuracy and recall lost at worst, how much more it may be, and what is too much."""
-    accuracy = [row for row in utilities if row.measure == ACCURACY]
-    recall = [row for row in utilities if row.measure != ACCURACY]
-    said = [] if accuracy else ["accuracy was not measured"]
-    for rows, changed in ((accuracy, "accuracy changed by"), (recall, "at worst, recall by")):
-        if not rows:
-            continue
-        worst = min(rows, key=lambda row: row.difference)
-        lowest = min(row.low for row in rows)
-        reach = f", its interval reaches {_points(lowest)}" if lowest < -MARGIN else ""
-        said.append(f"{changed} {_points(worst.difference)}{reach}")
-    dear = [f"{row.measure.replace('_', ' ')} on {row.about}" for row in utilities if row.dear]
-    if dear:
-        more = f" and {len(dear) - 1} more" if len(dear) > 1 else ""
-        said.append(f"more than {100 * MARGIN:.0f} points were lost in {dear[0]}{more}")
-    return said
-
-
-def _points(difference: float) -> str:
-    change = round(100 * difference, 1) + 0.0
-    return f"{change:+.1f} points".replace("-", "−") if change else "0 points"

@@ -10,8 +10,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.assessing import Outcome, Row, assessed, outcomes
+from equipoise.mitigate.assessing import Row, assessed
 from equipoise.mitigate.measuring import Measured, Test, measured
+from equipoise.mitigate.outcomes import Outcome, outcomes
 from equipoise.mitigate.recipe import Progress, Recipe, Training
 from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
 from equipoise.mitigate.split import Split, folds, split_subjects

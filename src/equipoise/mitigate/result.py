@@ -13,6 +13,7 @@ import pyarrow as pa
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.mitigate.assessing import ALPHA, HALFWAY, MARGIN, Row
 from equipoise.mitigate.crossfit import Assessment
+from equipoise.mitigate.outcomes import named
 from equipoise.mitigate.pairing import FEWEST
 
 AUDIT = "mitigation"
@@ -97,10 +98,10 @@ def _subjects(assessment: Assessment) -> Iterator[dict[str, Any]]:
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:
     """Return one finding for each number: its change, without a verdict on the model."""
     said = {one.recipe: one for one in assessment.outcomes}
-    return tuple(_finding(row, said[row.recipe].sentence) for row in assessment.rows)
+    return tuple(_finding(row, said[row.recipe].conclusion) for row in assessment.rows)
 
 
-def _finding(row: Row, sentence: str) -> Finding:
+def _finding(row: Row, conclusion: str) -> Finding:
     unit = "subject" if row.role == "bias" else "query" if "recall" in row.measure else "image"
     return Finding(
         audit=AUDIT,
@@ -134,7 +135,7 @@ def _finding(row: Row, sentence: str) -> Finding:
         ),
         direction=_direction(row),
         verdict=Verdict.NONE,
-        reason=f"a change is no disparity of its own; of this recipe: {sentence}",
+        reason=f"a change is no disparity of its own; said of this recipe: {conclusion}",
         citation="",
     )  # fmt: skip
 
@@ -150,9 +151,7 @@ def _direction(row: Row) -> str:
         return "unchanged"
     went = "fell" if row.difference < 0 else "rose"
     of = "withheld subjects" if row.role == "bias" else row.about
-    return (
-        f"{row.measure.replace('_', ' ')} of {of} {went} from {row.before:.3g} to {row.after:.3g}"
-    )
+    return f"{named(row.measure)} of {of} {went} from {row.before:.3g} to {row.after:.3g}"
 
 
 def notes_of(assessment: Assessment) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from equipoise.core.errors import ModelError
-from equipoise.mitigate.assessing import assessed, outcomes
+from equipoise.mitigate.assessing import assessed
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.crossfit import Assessment, training_of
 from equipoise.mitigate.loading import Loaded, load
 from equipoise.mitigate.measuring import Measured, RetrievalSet, Test, ZeroShotSet, measured
+from equipoise.mitigate.outcomes import outcomes
 from equipoise.mitigate.pictures import check_images
 from equipoise.mitigate.recipe import Progress, Recipe, Training
 

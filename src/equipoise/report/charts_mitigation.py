@@ -48,7 +48,7 @@ def price(data: str, recipes: tuple[str, ...]) -> Spec:
 def subjects(data: str, recipes: tuple[str, ...], reach: float) -> Spec:
     """After over before, one mark a subject and recipe; on the line nothing changed."""
     color, shape = _model_color(recipes)
-    scale = alt.Scale(domain=[0.0, reach])
+    scale = alt.Scale(domain=[0.0, 1.05 * reach])
     x = alt.X("before:Q", axis=_number_axis("before"), scale=scale)
     y = alt.Y("after:Q", axis=_number_axis("after"), scale=scale)
     base = _chart(data)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -15,6 +16,7 @@ from equipoise.core import AuditResult
 from equipoise.report.asking import models_of
 from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
 from equipoise.report.comparison import compares
+from equipoise.report.sections.tables import mitigates, rows
 from equipoise.report.text import listed, visible
 from equipoise.report.voices import voices
 
@@ -60,6 +62,7 @@ def render(result: AuditResult) -> str:
         sections=sections,
         title=_title(result),
         tally=_tally(result),
+        tallied="Recipes by conclusion" if mitigates(result) else "Findings by verdict",
         notice=result.manifest.versions.get("equipoise", ""),
         chart_id=data.chart_id,
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
@@ -131,11 +134,16 @@ def _title(result: AuditResult) -> str:
     models = models_of(result)
     if not models:
         return "Audit"
+    if mitigates(result):
+        return f"Mitigation by {listed(models) if len(models) <= 3 else f'{len(models)} recipes'}"
     what = "Comparison" if compares(result) else "Audit"
     return f"{what} of {listed(models) if len(models) <= 3 else f'{len(models)} models'}"
 
 
 def _tally(result: AuditResult) -> list[tuple[str, str, str, int]]:
+    if mitigates(result):
+        said = Counter(row["conclusion"] for row in rows(result, "mitigation_recipes"))
+        return [("", "no-verdict", f"recipe{'s'[: n > 1]}: {word}", n) for word, n in said.items()]
     verdicts = [finding.verdict for finding in result.findings]
     badges = [Badge(verdict, compares(result)) for verdict in SYMBOLS if verdict in verdicts]
     return [(one.symbol, one.slug, one.word, verdicts.count(one.verdict)) for one in badges]

@@ -67,6 +67,8 @@ def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     """Print what each recipe did, what it cost, and where the report is."""
+    from equipoise.report.voices.mitigation import said_of
+
     rows = result.tables["mitigation"].to_pylist()
     recipes = result.tables["mitigation_recipes"].to_pylist()
     if as_json:
@@ -77,7 +79,7 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     say()
     for one in recipes:
         model = f" ({one['model']})" if one["model"] else ""
-        say(f"{one['recipe']} {one['conclusion']}: {one['sentence']}{model}")
+        say(f"{said_of(one)}{model}")
     for text in result.manifest.notes:
         say(f"note: {text}")
     say(f"report: {run / 'report.html'}")

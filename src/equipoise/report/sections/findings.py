@@ -24,7 +24,7 @@ from equipoise.report.blocks import (
 from equipoise.report.comparison import compares, is_comparison, pair_of
 from equipoise.report.contrast import contrast
 from equipoise.report.sections.differences import differences_chart
-from equipoise.report.sections.tables import parameters_text, scope
+from equipoise.report.sections.tables import mitigates, parameters_text, rows, scope
 from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.voices import voice
 from equipoise.report.words import (
@@ -54,11 +54,13 @@ def findings(result: AuditResult) -> Section | None:
     if not result.findings:
         return None
     between = compares(result)
-    blocks: list[Block] = [Words((_summary(result.findings, between=between),))]
+    intro = _changes(result) if mitigates(result) else _summary(result.findings, between=between)
+    blocks: list[Block] = [Words((f"{intro} Open one for its plot and numbers.",))]
     ordered = ranked(result.findings)
     for verdict, word in _LEADS.items():
         found = [finding for finding in ordered if finding.verdict == verdict]
         lead = "Differences" if between and verdict == Verdict.DISPARITY else word
+        lead = "Changes" if mitigates(result) else lead
         if found:
             blocks += [Heading(f"{lead} ({count(len(found))})"), *_cards(found)]
     return Section("findings", "What was found", tuple(blocks))
@@ -68,13 +70,25 @@ def _summary(found: Sequence[Finding], *, between: bool) -> str:
     tested = [f for f in found if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
     shown = sum(f.verdict == Verdict.DISPARITY for f in found)
     open_ones = sum(f.verdict == Verdict.INCONCLUSIVE for f in found)
+    if not tested:
+        return f"{plural(len(found), 'finding')}, none with a verdict; why is said with each."
     one, many = ("a difference", "differences") if between else ("a disparity", "disparities")
     largest = "difference" if between else "excess over chance"
     return (
         f"Of {plural(len(tested), 'finding')} with a verdict, "
         f"{plural(shown, f'is {one}', f'are {many}')} and "
         f"{plural(open_ones, 'is', 'are')} inconclusive. The largest {largest}, "
-        "in units of its threshold, comes first. Open a finding for its plot and numbers."
+        "in units of its threshold, comes first."
+    )
+
+
+def _changes(result: AuditResult) -> str:
+    roles = [row["role"] for row in rows(result, "mitigation")]
+    biases = plural(roles.count("bias"), "disparity", "disparities")
+    return (
+        f"{plural(len(result.findings), 'number')} before and after a recipe: {biases} of "
+        f"withheld subjects, and {roles.count('utility')} of accuracy and recall. A change is no "
+        "disparity of its own and has no verdict; what follows of each recipe is said in short."
     )
 
 
@@ -109,23 +123,29 @@ def _card(text: str, same: list[Finding]) -> Card:
         blocks.append(_groups_table(first))
     blocks += [Facts(_facts(finding)) for finding in same]
     lines = tuple(dict.fromkeys(figures(f) for f in same if not math.isnan(f.value)))
-    return Card(Badge(first.verdict, is_comparison(first)), text, lines, tuple(blocks))
+    badge = None if first.audit == "mitigation" else Badge(first.verdict, is_comparison(first))
+    return Card(badge, text, lines, tuple(blocks))
 
 
 def _facts(finding: Finding) -> tuple[tuple[str, str], ...]:
     left = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
     pair = pair_of(finding)
     values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
+    changes = finding.audit == "mitigation"
+    of = {"subject": "Subjects", "query": "Queries"}.get(finding.unit if changes else "", "Images")
     pairs = (
         ("About", heading(finding)),
         ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
-        ("Images behind it", count(finding.n)),
+        (f"{of} behind it", count(finding.n)),
         ("Left out", left),
         ("p, q", f"{p_value(finding.p_value)}, {p_value(finding.q_value)}"),
         ("Interval", finding.method),
         ("Null hypothesis", finding.null),
         ("Unit of resampling", finding.unit),
-        ("Who is worse" if pair else "Who is worse off", finding.direction),
+        (
+            "Who is worse" if pair else "What changed" if changes else "Who is worse off",
+            finding.direction,
+        ),
         ("To know", finding.reason),
         ("Parameters", "" if pair else parameters_text(finding.parameters)),
         ("Definition", finding.citation),
@@ -197,8 +217,8 @@ def _groups_table(finding: Finding) -> Table:
 
 def evidence(result: AuditResult) -> Section | None:
     """Every finding as a plot per model and groups, and all of them in one table."""
-    # The differences of a comparison have a section of their own.
-    if not result.findings or compares(result):
+    # The differences of a comparison, and the changes of a recipe, have sections of their own.
+    if not result.findings or compares(result) or mitigates(result):
         return None
     panels: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in result.findings:

@@ -21,10 +21,6 @@ def price(result: AuditResult) -> Section | None:
     found = rows(result, "mitigation")
     if not found:
         return None
-    said = rows(result, "mitigation_recipes")
-    outcome = Words(
-        tuple(f"{one['recipe']} {one['conclusion']}: {one['sentence']}." for one in said), "list"
-    )
     note = (
         "Across: how much lower a disparity of withheld subjects is than before, of 1 in all: at "
         "the floor, where a model without the bias was given, else at 0. Up: change in zero-shot "
@@ -34,7 +30,7 @@ def price(result: AuditResult) -> Section | None:
         "mark: no share of the way can be told of it."
     )
     plots = _plots(found)
-    blocks: list[Block] = [outcome]
+    blocks: list[Block] = []
     if plots:
         blocks += [Words((note,), "note"), Grid(plots)]
     blocks += [_table(found, "bias"), _table(found, "utility")]

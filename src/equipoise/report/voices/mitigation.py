@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
@@ -24,6 +24,11 @@ def name_of_measure(measure: str) -> str:
     return _NAMES.get(measure, measure.replace("_", " "))
 
 
+def _within(name: str) -> str:
+    """Return a name as it reads within a sentence; abbreviations keep their capitals."""
+    return name if name[:2].isupper() else name[0].lower() + name[1:]
+
+
 def _question(result: AuditResult) -> str:
     return (
         f"{doing('Do', models_of(result))} lower the disparities of subjects not learned from, and "
@@ -31,10 +36,21 @@ def _question(result: AuditResult) -> str:
     )
 
 
+_LEADS = {
+    "cannot be told": "Whether {recipe} transfers cannot be told",
+    "price not measured": "What {recipe} costs was not measured",
+}
+
+
+def said_of(one: Mapping[str, str]) -> str:
+    """Return what is said of a recipe, a row of `mitigation_recipes`, in whole sentences."""
+    lead = _LEADS.get(one["conclusion"], "{recipe} " + one["conclusion"])
+    return f"{lead.replace('{recipe}', one['recipe'])}: {one['sentence']}."
+
+
 def _in_short(result: AuditResult) -> tuple[str, ...]:
     table = result.tables.get("mitigation_recipes")
-    recipes = () if table is None else table.to_pylist()
-    return tuple(f"{one['recipe']} {one['conclusion']}: {one['sentence']}." for one in recipes)
+    return tuple(map(said_of, () if table is None else table.to_pylist()))
 
 
 def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
@@ -56,7 +72,7 @@ VOICE = Voice(
                 if name in ("ndkl", "logit_gap")
                 else f"With {{model}}, {shown} on {{groups}} changed by {{value}}."
             )
-            for name, shown in _NAMES.items()
+            for name, shown in zip(_NAMES, map(_within, _NAMES.values()), strict=True)
         }
     ),
     in_short=_in_short,
