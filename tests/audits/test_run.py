@@ -244,6 +244,47 @@ def test_the_plan_shows_rows_in_no_group() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("groups", ["label", "scene"])
+def test_a_plan_refuses_what_the_audit_refuses(groups: str) -> None:
+    frame = images(60)
+    values = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "label", "groups": [groups]},
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+    }
+    config = audits.parse_config(values)
+    for step in (audits.plan, audits.run):
+        with pytest.raises(DataError, match=f"groups {groups}: fewer than two groups have 30 rows"):
+            step(config)
+
+
+@pytest.mark.parametrize("groups", [["label"], [["group", "label"]]])
+def test_groups_by_the_target_itself_are_told(groups: Any) -> None:
+    """Meant where people are the classes: who is misgendered, by gender."""
+    frame = images()
+    values = {
+        "audit": "predictions",
+        "data": {"table": frame, "id": "id", "target": "label", "groups": groups},
+        "models": {"m": {"table": frame, "prediction": "answer"}},
+        "resampling": {"replicates": 100, "seed": 1},
+    }
+    config = audits.parse_config(values)
+    name = " × ".join(groups[0]) if isinstance(groups[0], list) else groups[0]
+    notes = (
+        f"{name}: label is the target and makes groups, so differences between these say which "
+        "classes are found less often. That is bias against people only where label is an "
+        "attribute of people, such as gender.",
+        f"{name}: the attribute label determines the target, so accuracy is tested over all rows "
+        "only, not also within each true class.",
+    )
+    assert audits.plan(config).notes == notes
+    assert {*notes} <= {*audits.run(config).manifest.notes}
+    other = config.model_copy(
+        update={"data": config.data.model_copy(update={"groups": (("group",),)})}
+    )
+    assert audits.plan(other).notes == ()
+
+
 def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups() -> None:
     group = pl.when(pl.int_range(pl.len()) < 60).then(pl.lit("nan")).otherwise("group")
     result = run(images().with_columns(group=group))

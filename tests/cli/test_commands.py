@@ -153,6 +153,15 @@ def test_plan_shows_models_that_are_told_about_in_different_columns(
     )
 
 
+def test_a_plan_cuts_long_tables_and_gives_notes_a_line_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_values({"groups": [{"group": f"g{k}"} for k in range(70)], "notes": ("one", "two, three")})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:5] == ["groups:", "group", "-----", "g0"]
+    assert lines[-4:] == ["g59", "… and 10 more; all with --json", "note: one", "note: two, three"]
+
+
 def compared(**_: Any) -> AuditResult:
     difference = {
         "metric": "accuracy", "subject": "", "groups": "g", "version": "default",

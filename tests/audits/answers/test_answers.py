@@ -289,6 +289,8 @@ def test_groups_that_are_too_small_are_refused() -> None:
     message = "fewer than two groups have 101 rows .*lower data.min_group_size"
     with pytest.raises(DataError, match=message):
         run(JOBS, data={"min_group_size": 101})
+    with pytest.raises(DataError, match=message):
+        audits.plan(config(JOBS, data={"min_group_size": 101}))
 
 
 def test_small_groups_and_missing_attributes_are_told() -> None:

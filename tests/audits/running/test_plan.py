@@ -15,7 +15,7 @@ from equipoise.audits.running import remembered
 from equipoise.audits.running.expected import Expected, expected
 from equipoise.audits.running.rehearsal import RunningPlan
 from equipoise.cli.app import run
-from equipoise.core.errors import ConfigError
+from equipoise.core.errors import ConfigError, DataError
 from equipoise.planted.scenes.embed import WEIGHTS
 
 
@@ -88,10 +88,12 @@ def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None
 
 def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:
     values = retrieval()
-    values["data"] = values["data"] | {"min_group_size": 20, "groups": ["frame", "hue"]}
+    values["data"] = values["data"] | {"groups": ["frame", "hue"]}
     found = plan(values, world).audit.groups
     assert [row["images"] for row in found] == [48, 48, *[16] * 6]
-    assert [row["compared"] for row in found] == [True, True, *[False] * 6]
+    values["data"] = values["data"] | {"min_group_size": 20}
+    with pytest.raises(DataError, match="groups hue: fewer than two have 20 images that can be"):
+        plan(values, world)
 
 
 def test_the_command_prints_what_is_run_beside_what_is_audited(

@@ -103,8 +103,15 @@ class Plan:
 
 
 def plan(config: Config, data: AnswersData) -> Plan:
-    """Say what the audit would do and could find; nothing is measured."""
+    """Say what the audit would do and could find; nothing is measured.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare.
+    """
     every = [*designs(config, data)]
+    _check(every, data)
     leading = [one for one in every if one.leads]
     tests = _tests(every, config)
     by_groups = {one.groups: one.design for one in every}

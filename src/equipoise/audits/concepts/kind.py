@@ -29,8 +29,16 @@ def load(config: Config, *, base: Path) -> ConceptData:
 
 
 def plan(config: Config, data: ConceptData) -> Plan:
-    """Say what the audit would do and could find, see `planning.plan`."""
-    return planning.plan(config, data)
+    """Say what the audit would do and could find, see `planning.plan`.
+
+    Raises
+    ------
+    DataError
+        When the baseline has nothing to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    return planning.plan(config, data, every)
 
 
 def measure(config: Config, data: ConceptData, progress: Progress | None) -> Measured:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.concepts.designs import Design, designs, metrics_of
+from equipoise.audits.concepts.designs import Design, metrics_of
 from equipoise.audits.concepts.measuring import tests_of
 from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
@@ -61,9 +62,8 @@ class Plan:
     seconds: float
 
 
-def plan(config: Config, data: ConceptData) -> Plan:
+def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
     """Say what the audit would do and could find; nothing is measured."""
-    every = [*designs(config, data)]
     first = [one for one in every if one.model == next(iter(config.models))]
     baseline = [one for one in first if not one.version.changed]
     positives = {id(one): _positives(data, one) for one in first}

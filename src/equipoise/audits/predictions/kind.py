@@ -32,8 +32,16 @@ def load(config: Config, *, base: Path) -> PredictionData:
 
 
 def plan(config: Config, data: PredictionData) -> Plan:
-    """Say what the audit would do and could find, see `planning.plan`."""
-    return planning.plan(config, data)
+    """Say what the audit would do and could find, see `planning.plan`.
+
+    Raises
+    ------
+    DataError
+        When nothing would be left to compare.
+    """
+    every = [*designs(config, data)]
+    _check(every, data)
+    return planning.plan(config, data, every)
 
 
 def measure(config: Config, data: PredictionData, progress: Progress | None) -> Measured:
@@ -50,7 +58,7 @@ def measure(config: Config, data: PredictionData, progress: Progress | None) -> 
     return Measured(
         drafts=(*same_numbers_once(drafts),),
         tables=tables_of(config, data, measured),
-        notes=notes_of(every, data),
+        notes=notes_of(every, data, config.data.target),
     )
 
 

@@ -10,13 +10,29 @@ from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
 
 
-def notes_of(every: Sequence[Design], data: PredictionData) -> tuple[str, ...]:
-    """Return the notes on an audit, each once."""
+def notes_of(every: Sequence[Design], data: PredictionData, target: str) -> tuple[str, ...]:
+    """Return the notes on an audit, each once; `target` is the column of the true class."""
     found = [PERCEIVED, *_without_label(data), *_unused(data)]
     for design in every:
-        found += [*_determined(design), *_small(design), *_missing(design)]
+        found += [*_of_groups(design, target), *_small(design), *without_group(design.groups)]
         found += odd_labels(design.groups, "rows")
     return tuple(dict.fromkeys(found))
+
+
+def notes_of_groups(every: Sequence[Design], target: str) -> tuple[str, ...]:
+    """Return the notes on how groups and true classes go together, each once."""
+    return tuple(dict.fromkeys(note for design in every for note in _of_groups(design, target)))
+
+
+def _of_groups(design: Design, target: str) -> Iterator[str]:
+    # Who is misgendered is asked by groups of the very gender that is predicted.
+    if target in design.groups.attributes:
+        yield (
+            f"{design.groups.name}: {target} is the target and makes groups, so differences "
+            "between these say which classes are found less often. That is bias against people "
+            f"only where {target} is an attribute of people, such as gender."
+        )
+    yield from _determined(design)
 
 
 def _without_label(data: PredictionData) -> Iterator[str]:
@@ -105,7 +121,3 @@ def _small(design: Design) -> Iterator[str]:
             f"{groups.name}: {len(empty)} {have} no rows: {', '.join(empty[:10])}"
             f"{', …' if len(empty) > 10 else ''}."
         )
-
-
-def _missing(design: Design) -> Iterator[str]:
-    yield from without_group(design.groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
-from equipoise.audits.predictions.designs import Design, designs, tests_of
+from equipoise.audits.predictions.designs import Design, tests_of
+from equipoise.audits.predictions.notes import notes_of_groups
 from equipoise.stats.power import (
     minimum_difference,
     minimum_effect_size,
@@ -47,6 +49,8 @@ class Plan:
         About how many tests there are to correct for.
     seconds : float
         A rough guide.
+    notes : tuple of str
+        What a reader must know of how groups and classes go together.
     """
 
     rows: int
@@ -56,11 +60,11 @@ class Plan:
     detectable: list[Row]
     tests: int
     seconds: float
+    notes: tuple[str, ...]
 
 
-def plan(config: Config, data: PredictionData) -> Plan:
+def plan(config: Config, data: PredictionData, every: Sequence[Design]) -> Plan:
     """Say what an audit would do and could find; nothing is measured, no model is loaded."""
-    every = [*designs(config, data)]
     tests = sum(tests_of(design) for design in every)
     by_groups = {design.groups.name: design for design in every}
     return Plan(
@@ -75,6 +79,7 @@ def plan(config: Config, data: PredictionData) -> Plan:
         detectable=[_detectable(design, config, tests) for design in every],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
+        notes=notes_of_groups(every, config.data.target),
     )
 
 

@@ -16,8 +16,7 @@ from equipoise.audits.kinds import (
     estimated_seconds,
     told,
 )
-from equipoise.audits.retrieval import loading
-from equipoise.audits.retrieval.checking import check
+from equipoise.audits.retrieval import checking, loading
 from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
@@ -64,7 +63,7 @@ def measured_designs(
         See `checking.check`.
     """
     every = [*designs(config, data)]
-    check(every, config, data)
+    checking.check(every, config, data)
     tests = sum(tests_of(design) for design in every)
     return [measure_design(design, config, tests) for design in told(every, progress, "measuring")]
 
@@ -106,7 +105,7 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
         Where the audit would refuse its groups, sets or K, see `checking.check`.
     """
     every = [*designs(config, data)]
-    check(every, config, data)
+    checking.check(every, config, data)
     by_groups = {one.name: one for one in every if one.model == every[0].model}
     return Plan(
         images=len(data.images),

@@ -11,6 +11,9 @@ import click
 
 from equipoise.cli.terminal import json_option, say, say_json, say_table
 
+# Rows of a table that are printed; the JSON has all.
+_MOST_ROWS = 60
+
 
 @click.command("plan")
 @click.argument("config", type=click.Path(path_type=Path))
@@ -43,7 +46,13 @@ def show_values(values: Mapping[str, Any]) -> None:
             say(f"\n{title}:")
             # Rows may tell different things, as those of models of different kinds do.
             columns = [*dict.fromkeys(column for row in value for column in row)]
-            say_table(columns, [[cell(row.get(column)) for column in columns] for row in value])
+            shown = value[:_MOST_ROWS]
+            say_table(columns, [[cell(row.get(column)) for column in columns] for row in shown])
+            if len(value) > len(shown):
+                say(f"… and {len(value) - len(shown)} more; all with --json")
+        elif name == "notes":
+            for note in value:
+                say(f"note: {note}")
         else:
             say(f"{title}: {cell(value)}")
 
