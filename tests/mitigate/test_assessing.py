@@ -67,8 +67,8 @@ def test_a_fall_that_chance_explains_is_none() -> None:
     assert outcome.conclusion == "cannot be told"
     assert outcome.sentence == (
         "of 1 disparity of withheld subjects, 1 fell (NDKL over hue, 0.800 to 0.200) and none "
-        "rose. No change is beyond chance (q < 0.05); 4 subjects cannot tell whether 1 fell by "
-        "half. Accuracy was not measured"
+        "rose. No change is beyond chance (q < 0.05); of 1, 4 subjects cannot tell whether it "
+        "fell by half. Accuracy was not measured"
     )
 
 

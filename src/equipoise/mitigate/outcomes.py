@@ -138,7 +138,10 @@ def _shown(biases: Sequence[Row]) -> list[str]:
     )
     unsure = [row for row in biases if row.open]
     if unsure:
-        text += f"; {unsure[0].n} subjects cannot tell whether {len(unsure)} fell {halfway}"
+        it = "it" if len(unsure) == 1 else "they"
+        text += (
+            f"; of {len(unsure)}, {unsure[0].n} subjects cannot tell whether {it} fell {halfway}"
+        )
     return [text] if biases else []
 
 
