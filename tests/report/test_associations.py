@@ -243,3 +243,17 @@ def test_the_question_names_both_sets_or_the_groups(result: AuditResult) -> None
 def test_sides_of_two_sets() -> None:
     assert sides_of("men against women") == ("women", "men")
     assert sides_of("gender") is None
+
+
+def test_the_example_is_of_the_metric_and_the_groups_that_were_told(result: AuditResult) -> None:
+    (weat,) = (f for f in result.findings if (f.metric, f.model, f.version) == ("weat", "m", "TT"))
+    told = replace(weat, audit="retrieval", metric="max_skew", verdict=Verdict.DISPARITY)
+    whole = replace(told, subject="", groups="race", family=Family.COMPOSITE, version="default")
+    held = replace(whole, version="within age", excess=99.0)
+    part = replace(whole, subject="nurse", family=Family.LEAF, excess=0.1)
+    other = replace(part, groups="gender", excess=50.0)
+    larger = replace(part, metric="ndkl", excess=60.0)
+    section = summary(replace(result, findings=(larger, held, other, part, whole)))
+    assert section is not None
+    (text,) = words_of(section)
+    assert text.endswith(f"{sentence(whole)} {sentence(part)}")

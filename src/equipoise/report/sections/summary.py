@@ -93,11 +93,17 @@ def _told(disparities: Sequence[Finding]) -> list[Finding]:
     spoken = voice(disparities[0].audit)
     order = FOREMOST if spoken is None else spoken.foremost
 
-    def place(finding: Finding) -> tuple[int, bool]:
+    def place(finding: Finding) -> tuple[int, bool, bool]:
         known = order.index(finding.metric) if finding.metric in order else len(order)
-        return known, not names_groups(finding)
+        return known, finding.version != "default", not names_groups(finding)
 
     ordered = sorted(disparities, key=place)
-    wholes = [finding for finding in ordered if finding.family is Family.COMPOSITE]
+    whole = [finding for finding in ordered if finding.family is Family.COMPOSITE][:1]
     parts = [finding for finding in ordered if finding.family is not Family.COMPOSITE]
-    return [*wholes[:1], *parts[:1]]
+    parts = [finding for finding in parts if finding.metric == parts[0].metric]
+    alike = [one for one in parts if any(_same_design(one, other) for other in whole)]
+    return [*whole, *(alike or parts)[:1]]
+
+
+def _same_design(one: Finding, other: Finding) -> bool:
+    return (one.groups, one.version) == (other.groups, other.version)
