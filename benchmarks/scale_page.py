@@ -22,9 +22,10 @@ WIDTH, PANEL, LEFT, TOP, HEIGHT = 840, 290, 64, 64, 260
 INTRODUCTION = """\
 # How audits grow
 
-`python -m benchmarks.scale --full --keep` wrote this page; `make bench` runs its smallest sizes. A
-row is a whole audit: evidence is read, joined, measured with every interval, chance level and
-p-value, and the run is written with its report, in a process of its own. The evidence is generated:
+`python -m benchmarks.scale --keep` wrote this page from what was measured so far, size by size
+(`--full`: every size); `make bench` runs its smallest sizes. A row is a whole audit: evidence is
+read, joined, measured with every interval, chance level and p-value, and the run is written with
+its report, in a process of its own. The evidence is generated:
 
 - **predictions**: Parquet, 40 classes, two attributes and their intersection, two models, ids of
   text in another order;

@@ -36,10 +36,7 @@ class PValue:
 
 
 def band(
-    null_draws: npt.ArrayLike,
-    *,
-    method: str = "",
-    weights: npt.ArrayLike | None = None,
+    null_draws: npt.ArrayLike, *, method: str = "", weights: npt.ArrayLike | None = None
 ) -> Chance:
     """Return the chance level: mean and 95 % band of a statistic under its null.
 
