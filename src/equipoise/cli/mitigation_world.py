@@ -17,10 +17,12 @@ from equipoise.mitigate.contrastive import Contrastive
 from equipoise.mitigate.crossfit import Assessment, cross_fit
 from equipoise.mitigate.distillation import TextDistillation
 from equipoise.mitigate.ensembling import PromptEnsemble
+from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.projection import DirectionRemoval
 from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
 from equipoise.mitigate.shrinkage import SetShrinkage
+from equipoise.models.ensembles import PLACE
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
@@ -40,6 +42,13 @@ LOOKED = (
     "models of another seed it brought two of four disparities halfway to the floor, those of the "
     "frame, and neither of the hue. docs/mitigation.md tells what was changed and what came out."
 )
+
+
+SAID = {
+    "hue": tuple(one.format(f"{VALUE} {PLACE}") for one in TEMPLATES),
+    "frame": tuple(one.format(f"{PLACE} with {VALUE} bars") for one in TEMPLATES),
+}
+"""How a subject is said with one attribute alone."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,7 @@ def recipes() -> tuple[Recipe, ...]:
         PromptEnsemble(),
         DirectionRemoval(),
         SetShrinkage(),
+        MatchedPrompts(said=SAID),
         TextDistillation(learning_rate=3e-4, kept=64),
         Contrastive(**tuned),  # type: ignore[arg-type]
         Contrastive(name="contrastive_penalty", penalty=1.0, **tuned),  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from equipoise.mitigate.crossfit import cross_fit
     from equipoise.mitigate.distillation import TextDistillation
     from equipoise.mitigate.ensembling import PromptEnsemble
+    from equipoise.mitigate.matching import MatchedPrompts
     from equipoise.mitigate.neurons.choosing import choose_units, random_units
     from equipoise.mitigate.neurons.measures import Trial, compare_models
     from equipoise.mitigate.neurons.recording import Recording, record_units
@@ -33,6 +34,7 @@ _HOMES = {
     "Faces": "augmentation.datasets",
     "Found": "neurons.searching",
     "ImageSets": "sets",
+    "MatchedPrompts": "matching",
     "MixedFaces": "augmentation.datasets",
     "NoisyFaces": "augmentation.datasets",
     "Pairs": "sets",
@@ -77,6 +79,7 @@ __all__ = [
     "Faces",
     "Found",
     "ImageSets",
+    "MatchedPrompts",
     "MixedFaces",
     "NoisyFaces",
     "Pairs",

@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    field_validator,
     model_validator,
 )
 
@@ -19,9 +20,11 @@ from equipoise.data import TEMPLATES
 from equipoise.mitigate.contrastive import Contrastive
 from equipoise.mitigate.distillation import TextDistillation
 from equipoise.mitigate.ensembling import PromptEnsemble
+from equipoise.mitigate.matching import VALUE, MatchedPrompts
 from equipoise.mitigate.projection import DirectionRemoval
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.shrinkage import SetShrinkage
+from equipoise.models.ensembles import PLACE
 
 
 class Section(BaseModel):
@@ -181,12 +184,41 @@ class ShrinkageConfig(Section):
         return SetShrinkage(name, **_options(self))
 
 
+class MatchedConfig(Section):
+    """Neutral prompts averaged with the captions that fit each image."""
+
+    recipe: Literal["matched_prompts"]
+    said: dict[Name, Names] | None = None
+    directions: bool = True
+
+    def made(self, name: str) -> Recipe:
+        """Return the recipe."""
+        return MatchedPrompts(name, **_options(self))
+
+    @field_validator("said")
+    @classmethod
+    def _placed(cls, said: dict[str, tuple[str, ...]] | None) -> Any:
+        for attribute, templates in (said or {}).items():
+            for one in templates:
+                if any(one.count(place) != 1 for place in (PLACE, VALUE)):
+                    raise ValueError(
+                        f"said.{attribute}: {one!r} does not hold {PLACE}, for the subject, and "
+                        f"{VALUE}, once each; expected such as 'a photo of a {VALUE} {PLACE}'"
+                    )
+        return said
+
+
 def _options(section: Section) -> dict[str, Any]:
     return section.model_dump(exclude={"recipe"})
 
 
 RecipeConfig = Annotated[
-    ContrastiveConfig | DistillationConfig | EnsembleConfig | RemovalConfig | ShrinkageConfig,
+    ContrastiveConfig
+    | DistillationConfig
+    | EnsembleConfig
+    | MatchedConfig
+    | RemovalConfig
+    | ShrinkageConfig,
     Field(discriminator="recipe"),
 ]
 

@@ -81,20 +81,7 @@ class Ensemble:
 
     def embed(self, embed_texts: Callable[[Sequence[str]], Floats], texts: Sequence[str]) -> Floats:
         """Return one vector for each text: of several captions the mean of their unit vectors."""
-        said = [self.said(text) for text in texts]
-        once = [*dict.fromkeys(one for captions in said for one in captions)]
-        place = {text: row for row, text in enumerate(once)}
-        vectors = embed_texts(once).astype(np.float64)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit = vectors / np.where(lengths > 0, lengths, 1.0)
-        found = [
-            vectors[place[captions[0]]]
-            if len(captions) == 1
-            else unit[[place[one] for one in captions]].mean(axis=0)
-            for captions in said
-        ]
-        stacked: Floats = np.array(found, dtype=np.float32).reshape(len(texts), vectors.shape[1])
-        return stacked
+        return mean_vectors(embed_texts, [self.said(text) for text in texts])
 
     @cached_property
     def _patterns(self) -> list[tuple[re.Pattern[str], Rule]]:
@@ -107,6 +94,28 @@ class Ensemble:
     @cached_property
     def _named(self) -> re.Pattern[str]:
         return naming(self.values)
+
+
+def mean_vectors(
+    embed_texts: Callable[[Sequence[str]], Floats], said: Sequence[Sequence[str]]
+) -> Floats:
+    """Return one vector for each group of captions: the mean of their unit vectors.
+
+    Of a single caption it is the vector itself, as long as it is. Every caption is read once.
+    """
+    once = [*dict.fromkeys(one for captions in said for one in captions)]
+    place = {text: row for row, text in enumerate(once)}
+    vectors = embed_texts(once).astype(np.float64)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(lengths > 0, lengths, 1.0)
+    found = [
+        vectors[place[captions[0]]]
+        if len(captions) == 1
+        else unit[[place[one] for one in captions]].mean(axis=0)
+        for captions in said
+    ]
+    stacked: Floats = np.array(found, dtype=np.float32).reshape(len(said), vectors.shape[1])
+    return stacked
 
 
 def naming(words: Sequence[str]) -> re.Pattern[str]:

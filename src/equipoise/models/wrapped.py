@@ -16,6 +16,7 @@ from equipoise.models.beside import absolute, relative
 from equipoise.models.ensembles import Ensemble, naming
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.matching import Matching
 from equipoise.models.options import Options
 from equipoise.models.protocols import DualEncoder
 
@@ -39,6 +40,8 @@ class Wrapping:
         "texts", "images", or both.
     spared : tuple of str
         Texts that hold one of these words are not transformed.
+    matching : Matching, optional
+        What becomes of all these vectors in the end.
     record : mapping
         How it came about, for whoever reads the folder.
     """
@@ -47,6 +50,7 @@ class Wrapping:
     transform: Floats | None = None
     applied_to: tuple[str, ...] = ("texts", "images")
     spared: tuple[str, ...] = ()
+    matching: Matching | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -56,7 +60,15 @@ class Wrapping:
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
             "applied_to": [] if self.transform is None else list(self.applied_to),
             "spared": list(self.spared),
-        }
+        } | ({} if self.matching is None else {"matching": self.matching.facts})
+
+    @property
+    def numbers(self) -> dict[str, Floats]:
+        """The numbers that decide an output, by name."""
+        found = {} if self.transform is None else {"transform": self.transform}
+        if self.matching is not None:
+            found |= self.matching.numbers
+        return {name: np.ascontiguousarray(one, dtype=np.float32) for name, one in found.items()}
 
 
 @dataclass(frozen=True)
@@ -70,10 +82,16 @@ class WrappedEncoder:
     def embed_images(self, images: Sequence[Any]) -> Floats:
         """Return projected vectors of n images, (n, dimension), not normalised."""
         found = self.base.embed_images(images)
-        return self._transformed(found, np.full(len(found), "images" in self.wrapping.applied_to))
+        chosen = np.full(len(found), "images" in self.wrapping.applied_to)
+        found, matching = self._transformed(found, chosen), self.wrapping.matching
+        return found if matching is None else matching.images(found)
 
     def embed_texts(self, texts: Sequence[str]) -> Floats:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
+        matching = self.wrapping.matching
+        return self._read(texts) if matching is None else matching.texts(self._read, texts)
+
+    def _read(self, texts: Sequence[str]) -> Floats:
         ensemble, applied = self.wrapping.ensemble, "texts" in self.wrapping.applied_to
         found = (
             self.base.embed_texts(texts)
@@ -115,11 +133,10 @@ def save_wrapped(
         **wrapping.facts,
         "record": dict(wrapping.record),
     }
-    if wrapping.transform is not None:
+    if numbers := wrapping.numbers:
         from safetensors.numpy import save_file
 
-        numbers = np.ascontiguousarray(wrapping.transform, dtype=np.float32)
-        save_file({"transform": numbers}, folder / TRANSFORM)
+        save_file(numbers, folder / TRANSFORM)
     text = json.dumps(settings, indent=1, ensure_ascii=True, sort_keys=True)
     (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
 
@@ -147,9 +164,12 @@ def load(target: str, options: Options) -> WrappedEncoder:
     wrapping = _wrapping(settings, folder, base.info, target)
     files = digests(path for path in (folder / SETTINGS, folder / TRANSFORM) if path.is_file())
     kept = {name: files[name] for name in files if name == TRANSFORM}
+    matching, scale = wrapping.matching, base.info.scale
     info = replace(
         base.info,
         name=options.name,
+        dimension=base.info.dimension if matching is None else matching.dimension,
+        scale=scale if matching is None or scale is None else scale * matching.stretch,
         weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
         files={**base.info.files, **files},
         revision=None,
@@ -202,20 +222,27 @@ def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target
     try:
         ensemble = settings["ensemble"]
         applied, spared = tuple(settings["applied_to"]), tuple(settings["spared"])
-        transform = _transform(folder) if applied else None
+        matched = settings.get("matching")
+        numbers = _numbers(folder) if applied or matched else {}
+        transform = numbers["transform"] if applied else None
         made = None if ensemble is None else Ensemble.of(ensemble)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        matching = Matching.of(matched, numbers) if matched else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
     if transform is not None and transform.shape != (base.dimension, base.dimension):
         raise ModelError(
             f"{target} transforms vectors with a matrix of shape {transform.shape}, and the model "
             f"inside has vectors of {base.dimension} numbers."
         )
-    return Wrapping(made, transform, applied, spared, settings.get("record") or {})
+    if matching is not None and len(matching.gate) != base.dimension:
+        raise ModelError(
+            f"{target} tells values from vectors of {len(matching.gate)} numbers, and the model "
+            f"inside has vectors of {base.dimension} numbers."
+        )
+    return Wrapping(made, transform, applied, spared, matching, settings.get("record") or {})
 
 
-def _transform(folder: Path) -> Floats:
+def _numbers(folder: Path) -> dict[str, Floats]:
     from safetensors.numpy import load_file
 
-    found: Floats = load_file(folder / TRANSFORM)["transform"]
-    return found
+    return dict(load_file(folder / TRANSFORM))
