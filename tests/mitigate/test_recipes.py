@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError, ModelError, RunError
 from equipoise.mitigate import (
     Contrastive,
     DirectionRemoval,
+    MatchedPrompts,
     Pairs,
     PromptEnsemble,
     Recipe,
@@ -32,6 +34,7 @@ RECIPES: tuple[Recipe, ...] = (
     PromptEnsemble(),
     DirectionRemoval(),
     SetShrinkage(),
+    MatchedPrompts(said=SAID),
 )
 
 
@@ -136,7 +139,10 @@ def test_shrinkage_spares_what_names_an_attribute(clip: Any, tmp_path: Path) -> 
     assert spread[0] < spread[1]
 
 
-@pytest.mark.parametrize("recipe", [Contrastive(), SetShrinkage()], ids=lambda one: one.name)
+LEARNS_FROM_IMAGES: tuple[Recipe, ...] = (Contrastive(), SetShrinkage(), MatchedPrompts())
+
+
+@pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda one: one.name)
 def test_what_learns_from_images_needs_them(recipe: Recipe, clip: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="learns from images, and there are none of its subjects"):
         recipe.fit(clip, training(images=False), tmp_path / "made")

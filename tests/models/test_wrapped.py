@@ -11,6 +11,7 @@ import pytest
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from equipoise.models.ensembles import Ensemble, Rule
+from equipoise.models.matching import Matching, Said
 from equipoise.models.wrapped import SETTINGS, TRANSFORM, Wrapping, save_wrapped
 from equipoise.planted.scenes.embed import WEIGHTS
 
@@ -130,3 +131,65 @@ def test_a_classifier_is_not_wrapped(made: Path) -> None:
     change(made, base=f"hf:{WEIGHTS / 'vit-biased'}")
     with pytest.raises(ModelError, match="wraps hf:.*, which is no dual encoder"):
         load(made)
+
+
+def matched(dimension: int = 64) -> Matching:
+    rng = np.random.default_rng(0)
+    hues = tuple(Said(one, (Rule("a {}", (f"a {one} {{}}",)),)) for one in ("red", "blue"))
+    numbers = [rng.standard_normal(shape) for shape in ((dimension, 2), (2,), (1, dimension))]
+    numbers[2] /= np.linalg.norm(numbers[2])
+    return Matching({"hue": hues}, (0.5, 0.2, 0.3), *(one.astype(np.float32) for one in numbers))
+
+
+@pytest.fixture
+def matching(made: Path) -> Path:
+    folder = made.parent / "matched"
+    folder.mkdir()
+    base = load_model(f"hf:{made.parent / 'clip'}", device="cpu")
+    save_wrapped(folder, base.info, Wrapping(applied_to=(), matching=matched()))
+    return folder
+
+
+def test_a_matching_comes_back_with_its_dimension_and_scale(matching: Path) -> None:
+    model, base = load(matching), load_model(f"hf:{matching.parent / 'clip'}", device="cpu")
+    assert model.info.dimension == matched().dimension == 64 * 4 + 1
+    assert model.info.scale == pytest.approx(base.info.scale * matched().stretch)
+    assert model.info.key != base.info.key
+    picture = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+    def logit(one: Any, text: str) -> float:
+        vectors = one.embed_images([picture])[0], one.embed_texts([text])[0]
+        cosine = vectors[0] @ vectors[1] / np.prod([np.linalg.norm(v) for v in vectors])
+        return float(one.info.scale * cosine)
+
+    assert logit(model, "a red star") == pytest.approx(logit(base, "a red star"), abs=1e-4)
+    assert logit(model, "a star") != pytest.approx(logit(base, "a star"), abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"matching": {"attributes": []}}, "cannot be read: "),
+        ({"matching": {**matched().facts, "weights": [1.0]}}, "cannot be read: its weights are no"),
+        ({"matching": {**matched().facts, "attributes": [3]}}, "cannot be read: "),
+        ({"matching": {**matched().facts, "attributes": {"hue": 3}}}, "cannot be read: "),
+    ],
+)
+def test_a_matching_of_wrong_settings_is_refused(
+    matching: Path, values: dict[str, Any], message: str
+) -> None:
+    change(matching, **values)
+    with pytest.raises(ModelError, match=f"^{matching} {message}"):
+        load(matching)
+
+
+def test_a_matching_of_another_dimension_is_refused(matching: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file(matched(32).numbers, matching / TRANSFORM)
+    message = (
+        f"^{matching} tells values from vectors of 32 numbers, and the model inside has vectors of "
+        r"64 numbers\.$"
+    )
+    with pytest.raises(ModelError, match=message):
+        load(matching)

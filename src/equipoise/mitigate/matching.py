@@ -93,6 +93,7 @@ class MatchedPrompts:
             raise InputError(f"{self.name} learns from images, and there are none of its subjects")
         sets = joined(images)
         values = {name: _values(column) for name, column in sets.attributes.items()}
+        self._check(values)
         spoken = {name: self._spoken(name, values[name], known) for name in values}
         vectors = unit(embedded(base, sets.images, progress))
         rows = _directions(vectors, sets, values) if self.directions else vectors[:0]
@@ -109,14 +110,22 @@ class MatchedPrompts:
         wrapping = Wrapping(applied_to=(), matching=matching, record={**record, **found})
         return reloaded(wrapped(out, base.info, wrapping), base)
 
+    def _check(self, values: Mapping[str, Sequence[str]]) -> None:
+        if self.said is None:
+            return
+        if missing := sorted(values.keys() - self.said.keys()):
+            raise InputError(
+                f"said: nothing of {missing[0]!r}, an attribute of the images; expected templates "
+                f"with {PLACE} and {VALUE} for each"
+            )
+        if unknown := sorted(self.said.keys() - values.keys()):
+            raise InputError(
+                f"said: {unknown[0]!r} is no attribute of the images ({', '.join(values)})"
+            )
+
     def _spoken(
         self, attribute: str, values: Sequence[str], known: Sequence[SubjectTexts]
     ) -> tuple[Said, ...]:
-        if self.said is not None and attribute not in self.said:
-            raise InputError(
-                f"said: nothing of {attribute!r}, an attribute of the images; expected templates "
-                f"of {PLACE} and {VALUE} for each"
-            )
         return tuple(
             Said(value, ensemble_of([self._naming(one, attribute, value) for one in known]).rules)
             for value in values

@@ -1,0 +1,144 @@
+"""Vectors that hold a neutral text against an image through the captions that fit it."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.models.ensembles import Rule
+from equipoise.models.matching import Matching, Said
+
+D = 6
+
+
+def said(value: str, template: str) -> Said:
+    return Said(value, (Rule("a {}", (template, f"see {template}")),))
+
+
+def embed(texts: Sequence[str]) -> Any:
+    """Return a vector for each text, the same for the same text, of any length."""
+    found = [np.random.default_rng([*text.encode()]).standard_normal(D) * 3.0 for text in texts]
+    return np.array(found, dtype=np.float32).reshape(len(texts), D)
+
+
+def matching(directions: int = 2) -> Matching:
+    """Attributes whose names do not stand in the order of the alphabet."""
+    rng = np.random.default_rng(0)
+    rows = np.linalg.qr(rng.standard_normal((D, D)))[0][:directions]
+    weights = (0.2, 0.1, 0.3, 0.4) if directions else (0.2, 0.3, 0.5)
+    return Matching(
+        {
+            "hue": (said("red", "a red {}"), said("blue", "a blue {}")),
+            "age": tuple(said(one, f"a {one} {{}}") for one in ("young", "old", "ageless")),
+        },
+        weights,
+        rng.standard_normal((D, 5)).astype(np.float32),
+        rng.standard_normal(5).astype(np.float32),
+        rows.astype(np.float32),
+    )
+
+
+def images(n: int = 40) -> Any:
+    return (np.random.default_rng(1).standard_normal((n, D)) * 5.0).astype(np.float32)
+
+
+def unit(vectors: Any) -> Any:
+    wide = np.asarray(vectors, dtype=np.float64)
+    return wide / np.linalg.norm(wide, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("directions", [0, 2])
+def test_a_cosine_is_the_mean_of_cosines(directions: int) -> None:
+    made, text = matching(directions), "a nurse"
+    found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
+    # The same, image by image, from what the classes say of themselves.
+    rows = made.directions.astype(np.float64)
+    x, t = unit(images()), unit(embed([text]))[0]
+    tell = x @ made.gate.astype(np.float64) + made.offset
+    for row, image in enumerate(x):
+        terms = [image @ t]
+        if directions:
+            cleared = [one - rows.T @ (rows @ one) for one in (image, t)]
+            terms.append(cleared[0] @ cleared[1] / math.prod(map(np.linalg.norm, cleared)))
+        for values, scores in zip(made.attributes.values(), np.split(tell[row], [2]), strict=True):
+            value = values[int(scores.argmax())].value
+            captions = unit(embed([f"a {value} nurse", f"see a {value} nurse"]))
+            terms.append(image @ captions.mean(axis=0) / np.linalg.norm(captions.mean(axis=0)))
+        assert found[row] == pytest.approx(np.dot(made.weights, terms), abs=1e-6)
+
+
+@pytest.mark.parametrize("text", ["a red nurse", "a nurse with OLD bars", "the nurse", ""])
+def test_other_texts_keep_their_cosines(text: str) -> None:
+    made = matching()
+    found = unit(made.images(images())) @ unit(made.texts(embed, [text]))[0] * made.stretch
+    np.testing.assert_allclose(found, unit(images()) @ unit(embed([text]))[0], atol=1e-6)
+
+
+def test_all_texts_and_all_images_are_equally_long() -> None:
+    made = matching()
+    texts = made.texts(embed, ["a nurse", "a red nurse", "the nurse", "a doctor"])
+    for vectors in (texts, made.images(images())):
+        lengths = np.linalg.norm(vectors, axis=1)
+        np.testing.assert_allclose(lengths, lengths[0], rtol=1e-6)
+    assert texts.dtype == np.float32
+    assert texts.shape == (4, made.dimension)
+    assert made.texts(embed, []).shape == (0, made.dimension)
+    assert made.images(images(0)).shape == (0, made.dimension)
+
+
+def test_what_is_no_vector_stays_none() -> None:
+    made = matching()
+    given = np.stack([np.zeros(D), np.full(D, np.nan)]).astype(np.float32)
+    for found in (made.images(given), made.texts(lambda _: given, ["the nurse", "the doctor"])):
+        assert not found[0].any()
+        assert np.isnan(found[1]).any()
+
+
+def test_the_length_of_an_image_does_not_matter() -> None:
+    made = matching()
+    np.testing.assert_allclose(made.images(images() * 7), made.images(images()), atol=1e-6)
+
+
+def test_facts_keep_the_order_of_attributes() -> None:
+    made = matching()
+    told = json.loads(json.dumps(made.facts, sort_keys=True))
+    again = Matching.of(told, made.numbers)
+    assert again.attributes == dict(made.attributes)
+    assert [*again.attributes] == ["hue", "age"]
+    assert again.weights == made.weights
+    np.testing.assert_array_equal(again.images(images()), made.images(images()))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "facts", "message"),
+    [
+        ({"gate": np.zeros((D, 4))}, {}, r"its gate of shape \(6, 4\) does not tell 5 values"),
+        ({"offset": np.zeros(4)}, {}, r"its gate of shape \(6, 5\) does not tell 5 values"),
+        ({"directions": np.zeros((1, 7))}, {}, r"its directions have the shape \(1, 7\)"),
+        ({}, {"weights": [0.5, 0.5]}, "its weights are not 4 that are 1 in all"),
+        ({}, {"weights": [0.5, 0.5, 0.5, -0.5]}, "its weights are not 4 that are 1 in all"),
+        ({}, {"weights": [0.5, 0.5, 0.5, 0.5]}, "its weights are not 4 that are 1 in all"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    numbers: dict[str, Any], facts: dict[str, Any], message: str
+) -> None:
+    made = matching()
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Matching.of({**made.facts, **facts}, {**made.numbers, **numbers})
+
+
+def test_one_value_is_always_told() -> None:
+    made = matching(0)
+    alone = replace(
+        made,
+        attributes={"hue": made.attributes["hue"][:1]},
+        weights=(0.5, 0.5),
+        gate=made.gate[:, :1],
+        offset=made.offset[:1],
+    )
+    assert (alone.told(unit(images()))["hue"] == 0).all()
