@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.metrics.associations import subsets
-from equipoise.metrics.associations.partitions import exchange
+from equipoise.metrics.associations.partitions import MOST_COUNTED, count_partitions, exchange
 from equipoise.metrics.associations.subsets import all_sums, count_at_least, random_sums
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
@@ -152,6 +152,19 @@ def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> N
     assert (chance.low, chance.high) == pytest.approx(
         tuple(np.quantile(2.0 * np.array(expected), (0.025, 0.975), method="inverted_cdf"))
     )
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_partitions_are_counted_up_to_an_end(first: int, second: int) -> None:
+    assert count_partitions(first, second) == min(math.comb(first + second, first), MOST_COUNTED)
+
+
+def test_partitions_of_large_sets_are_not_written_out() -> None:
+    many = np.zeros((10_000, 1))
+    with pytest.raises(InputError, match="^resampling=Exact: 1000000000000000 or more partitions"):
+        exchange(many, many, Exact(), 0, "targets")
+    with pytest.raises(InputError, match="or more partitions of 10000 and 10000 members, more"):
+        exchange(many, many, Exact(limit=10**18), 0, "targets")
 
 
 def test_exact_refuses_too_many_partitions() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from scipy.special import ndtri
@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from equipoise.audits.associations.cases import Case, cases_of, tests_of
 from equipoise.audits.associations.spaces import Space, spaces_of
 from equipoise.audits.kinds import estimated_seconds
+from equipoise.metrics.associations.partitions import count_partitions
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
@@ -118,14 +119,14 @@ def _detectable(asked: MeasureConfig, space: Space, config: Config, tests: int) 
             "targets": " against ".join(case.targets),
             "model": space.model,
             "modality": case.modality,
-            "smallest_p": float(f"{1 / comb(sum(sizes), sizes[0]):.3g}"),
+            "smallest_p": float(f"{1 / count_partitions(*sizes):.3g}"),
             "effect_size": _smallest(sizes[0], sizes[1], config.testing.alpha / max(tests, 1)),
         }
 
 
 def _smallest(first: int, second: int, alpha: float) -> float | None:
     """Effect size that a one-sided comparison of means shows, in units of the joint spread."""
-    if comb(first + second, first) < 1 / alpha:
+    if count_partitions(first, second) < 1 / alpha:
         return None
     apart = float(ndtri(1 - alpha) + ndtri(_POWER)) * sqrt(1 / first + 1 / second)
     shares = first * second / (first + second) ** 2

@@ -44,35 +44,27 @@ def count_drawn(drawn: Whole, n: int, first: int, times: npt.NDArray[Any]) -> No
             line, left = line + np.uint64(n), n
 
 
-@compiled("void(int64[:, ::1], int64, int64[:, ::1])")
+@compiled("void(int64[::1], int64, int64[::1])")
 def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
-    """Write the sums of all subsets of `size` >= 2 members (n, k), in lexicographic order.
+    """Write the sums of all subsets of `size` members (n,), in lexicographic order.
 
-    Sums of the first members of a subset are kept: the next subset shares most of them. The last
-    two members run through all that can follow.
+    After its first member, a subset goes on as one of the last of one member fewer: all sums of
+    those, which stand at the end, are added to the member in one run. Runs read what no earlier
+    one wrote.
     """
-    n, k = values.shape
-    body = size - 2
-    chosen = np.arange(body)
-    partial = np.zeros((body + 1, k), np.int64)
-    place, line = 0, 0
-    while line < found.shape[0]:
-        for i in range(place, body):
-            for column in range(k):
-                partial[i + 1, column] = partial[i, column] + values[chosen[i], column]
-        for last_but_one in range(chosen[body - 1] + 1 if body else 0, n - 1):
-            for column in range(k):
-                base = partial[body, column] + values[last_but_one, column]
-                for last in range(last_but_one + 1, n):
-                    found[line + last - last_but_one - 1, column] = base + values[last, column]
-            line += n - 1 - last_but_one
-        place = body - 1
-        while place > 0 and chosen[place] == n - size + place:
-            place -= 1
-        if body:
-            chosen[place] += 1
-            for i in range(place + 1, body):
-                chosen[i] = chosen[i - 1] + 1
+    n, end = values.shape[0], found.shape[0]
+    # Subsets that go on with all, all but the first, ... of the members left.
+    lengths = np.ones(n - size + 1, np.int64)
+    found[end - 1] = 0
+    for chosen in range(size):
+        place = end - lengths.sum()
+        for spare in range(n - size, -1, -1):
+            value, many = values[n - 1 - chosen - spare], lengths[spare]
+            sums, rest = found[place : place + many], found[end - many :]
+            for i in range(many):
+                sums[i] = value + rest[i]
+            place += many
+        lengths = np.cumsum(lengths)
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")

@@ -30,7 +30,7 @@ from equipoise.metrics.associations.components import (
     resampled_components,
 )
 from equipoise.metrics.associations.members import dots
-from equipoise.metrics.associations.partitions import Exchanged, exchange
+from equipoise.metrics.associations.partitions import Exchanged, exchange, told
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT
@@ -261,8 +261,8 @@ def _joined(
         return np.concatenate([first, second], axis=1), True, f"all {len(first)} enumerated"
     if isinstance(resampling, Exact):
         raise InputError(
-            f"resampling=Exact: {images.partitions} partitions of images times "
-            f"{texts.partitions} of texts, more than {limit}; use Permutation()"
+            f"resampling=Exact: {told(images.partitions)} partitions of images times "
+            f"{told(texts.partitions)} of texts, more than {limit}; use Permutation()"
         )
     drawn = min((len(one.null) for one in (images, texts) if not one.enumerated), default=1000)
     picks = [

@@ -36,6 +36,8 @@ HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-side
 
 # Partitions that are enumerated without being asked for.
 MOST_PARTITIONS = 200_000
+# Partitions are counted no further: nobody enumerates, or halves, that many.
+MOST_COUNTED = 10**15
 # Members that permutations beyond those asked for may move: a second or two of work.
 _MAX_MOVED = 1_000_000_000
 # Exchanges of units that a thread makes in one go.
@@ -155,11 +157,11 @@ def exchange(
     sizes = len(first), len(second)
     if units is not None:
         return _exchange_units(whole, bits, sizes, units, resampling, seed, name)
-    partitions = math.comb(sum(sizes), sizes[0])
+    partitions = count_partitions(*sizes)
     limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
     ordered = whole[np.lexsort(whole.T[::-1])]
     halves = None
-    enumerated = partitions <= limit
+    enumerated = partitions <= min(limit, MOST_COUNTED - 1)
     mirrored = enumerated and sizes[0] == sizes[1]
     if mirrored:
         # In lexicographic order the complement of the first subset is the last, and so on.
@@ -172,8 +174,8 @@ def exchange(
         halved = sum(sizes) <= MOST_HALVED and whole.shape[1] == 1
         if isinstance(resampling, Exact) and not halved:
             raise InputError(
-                f"resampling=Exact: {partitions} partitions of {sizes[0]} and {sizes[1]} members, "
-                f"more than {limit}; use Permutation()"
+                f"resampling=Exact: {told(partitions)} partitions of {sizes[0]} and {sizes[1]} "
+                f"members, more than {limit}; use Permutation()"
             )
         if halved:
             halves = (ordered[:, 0], sizes[0], int(whole[: sizes[0], 0].sum()))
@@ -185,6 +187,24 @@ def exchange(
         null = np.concatenate([null, -null[::-1]])
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
     return Exchanged(observed, null, enumerated, partitions, text, scale, halves, finest, mirrored)
+
+
+def count_partitions(first: int, second: int) -> int:
+    """Return in how many ways two sets exchange members, counted up to `MOST_COUNTED`.
+
+    The whole number for two sets of half a million has 300,000 digits and takes seconds.
+    """
+    found = 1
+    for step in range(1, min(first, second) + 1):
+        found = found * (first + second - step + 1) // step
+        if found >= MOST_COUNTED:
+            return MOST_COUNTED
+    return found
+
+
+def told(partitions: int) -> str:
+    """Return a count of partitions as text, which says where counting ended."""
+    return f"{partitions} or more" if partitions >= MOST_COUNTED else str(partitions)
 
 
 def permutations(members: int, resampling: Resampling) -> int:
