@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
 from equipoise.stats import band, chi2_mean, p_value, tail
-from equipoise.stats.chance import mirrored_band
+from equipoise.stats.chance import mirrored_band, mirrored_p_value
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
@@ -37,6 +38,18 @@ def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half: list[
 def test_a_band_without_draws_is_no_band() -> None:
     found = mirrored_band([], method="none")
     assert np.isnan([found.mean, found.low, found.high]).all()
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(-21, 21))
+def test_a_p_value_among_mirror_images_needs_half_of_the_draws(
+    harm: Harm, half: list[int], observed: int
+) -> None:
+    every = np.array([*half, *(-one for one in half)]) * 0.1
+    # A tie is one whatever its rounding, on either side.
+    near = observed * (0.1 + 1e-16)
+    expected = p_value(every, near, harm, weights=1.0, scale=2.0)
+    assert mirrored_p_value(np.array(half) * 0.1, near, harm, scale=2.0) == expected
 
 
 def test_one_weight_for_all_is_many_equal_ones() -> None:

@@ -168,6 +168,27 @@ def p_value(
     return PValue(min(1.0, len(signs) * plain), "permutation")
 
 
+def mirrored_p_value(
+    half: npt.ArrayLike, observed: float, harm: Harm = "higher", *, scale: float
+) -> PValue:
+    """Return the p-value where all rearrangements are those given, and minus each of them.
+
+    Parameters
+    ----------
+    half : array-like, shape (m,)
+        Finite numbers, at least one.
+    observed, harm, scale
+        As in `p_value`.
+    """
+    draws = np.asarray(half, np.float64)
+    least = [sign * observed - _TIE * scale for sign in _SIGNS[harm]]
+    # A draw is as extreme as the least of those that count, or its mirror image is.
+    extreme = min(
+        int(np.count_nonzero(draws >= one) + np.count_nonzero(draws <= -one)) for one in least
+    )
+    return PValue(min(1.0, len(least) * extreme / (2 * len(draws))), "exact")
+
+
 def tail(null_draws: npt.ArrayLike, observed: float) -> PValue:
     """Return an approximate right-tail p-value, finer than the number of draws allows.
 

@@ -20,12 +20,8 @@ from equipoise.metrics.associations.building import (
     ends_of,
     number,
 )
-from equipoise.metrics.associations.partitions import (
-    MOST_PARTITIONS,
-    Exchanged,
-    exchange,
-    permutations,
-)
+from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.partitions import MOST_PARTITIONS, exchange, permutations
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling

@@ -12,8 +12,8 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.associations.exchanged import Exchanged
 from equipoise.metrics.associations.members import Members
-from equipoise.metrics.associations.partitions import Exchanged
 from equipoise.metrics.associations.resampling import replicate_blocks, resampled
 from equipoise.metrics.associations.space import Sets, Similarity, dropped_of, shared_members
 from equipoise.metrics.building import NOTHING, Against, Percentile

@@ -26,7 +26,8 @@ from equipoise.metrics.associations.building import (
     pair_units,
     replicates,
 )
-from equipoise.metrics.associations.partitions import Exchanged, exchange, permutations
+from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.partitions import exchange, permutations
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile

@@ -29,8 +29,9 @@ from equipoise.metrics.associations.components import (
     components_of,
     resampled_components,
 )
+from equipoise.metrics.associations.exchanged import Exchanged
 from equipoise.metrics.associations.members import dots
-from equipoise.metrics.associations.partitions import Exchanged, exchange, told
+from equipoise.metrics.associations.partitions import exchange, told
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Harm
-from equipoise.metrics.associations.subsets import (
-    MOST_HALVED,
-    all_sums,
-    count_at_least,
-    random_sums,
-)
-from equipoise.stats.chance import PValue, band, mirrored_band, p_value
+from equipoise.core.estimate import Harm
+from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.subsets import MOST_HALVED, all_sums, random_sums
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.shuffling import add_exchanged, keys
@@ -42,87 +36,6 @@ MOST_COUNTED = 10**15
 _MAX_MOVED = 1_000_000_000
 # Exchanges of units that a thread makes in one go.
 _EXCHANGED_AT_ONCE = 256
-# Differences of sums that are rounding only, relative to the sum of absolute numbers.
-_TIE = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Exchanged:
-    """Differences in means of two sets, observed and with members exchanged.
-
-    Attributes
-    ----------
-    observed : ndarray, shape (k,)
-        Mean of the first set minus mean of the second, of each of k numbers.
-    null : ndarray, shape (m, k)
-    enumerated : bool
-        Whether `null` holds every partition once.
-    partitions : int
-        How many partitions there are.
-    text : str
-        How the null was drawn.
-    scale : float
-        Sum of absolute numbers over both sets, in units of the differences: what ties refer to.
-    halves : tuple of (ndarray of int64, int, int), or None
-        Whole numbers, size of the first set and its sum, where p can be counted exactly.
-    resolution : float
-        The finest p-value that matters; 0 where draws are not approximated.
-    mirrored : bool
-        Whether each row of `null` from the last is minus that from the first: sets of equal
-        sizes, of which every partition has its mirror image.
-    """
-
-    observed: Floats
-    null: Floats
-    enumerated: bool
-    partitions: int
-    text: str
-    scale: float
-    halves: tuple[Whole, int, int] | None = None
-    resolution: float = 0.0
-    mirrored: bool = False
-
-    def scaled(self, factor: float, shift: float) -> Exchanged:
-        """Return the same exchange of factor * difference + shift, factor > 0."""
-        return replace(
-            self,
-            observed=self.observed * factor + shift,
-            null=self.null * factor + shift,
-            scale=self.scale * factor,
-            mirrored=self.mirrored and shift == 0.0,
-        )
-
-    def chance(self, factor: float, method: str) -> Chance:
-        """Return the chance level of a multiple of the single number (k = 1)."""
-        # Of partitions that are enumerated, each counts once, as one that is drawn does.
-        draws = self.null[:, 0]
-        if self.mirrored:
-            return mirrored_band(draws[: len(draws) // 2] * factor, method=method)
-        return band(draws * factor, method=method)
-
-    def p_value(self, harm: Harm) -> PValue:
-        """Return the p-value of the single number (k = 1), exact where that is feasible."""
-        if self.halves is None:
-            return self.p_value_of(self.null[:, 0], float(self.observed[0]), harm)
-        values, size, first = self.halves
-        tie = math.floor(_TIE * int(np.abs(values).sum()))
-        total = math.comb(len(values), size)
-        tails = {
-            "higher": lambda: count_at_least(values, size, first - tie),
-            "lower": lambda: total - count_at_least(values, size, first + tie + 1),
-        }
-        sides = ("higher", "lower") if harm == "either" else (harm,)
-        extreme = min(tails[side]() for side in sides)
-        return PValue(
-            min(1.0, len(sides) * extreme / total), "exact, partitions counted in two halves"
-        )
-
-    def p_value_of(self, null: Floats, observed: float, harm: Harm) -> PValue:
-        """Return the p-value of a number computed from each row of `null`."""
-        weights = 1.0 if self.enumerated else None
-        return p_value(
-            null, observed, harm, weights=weights, resolution=self.resolution, scale=self.scale
-        )
 
 
 def exchange(
@@ -165,7 +78,8 @@ def exchange(
     mirrored = enumerated and sizes[0] == sizes[1]
     if mirrored:
         # In lexicographic order the complement of the first subset is the last, and so on.
-        sums = ordered[0] + all_sums(ordered[1:], sizes[0] - 1)
+        sums = all_sums(ordered[1:], sizes[0] - 1)
+        sums += ordered[0]
         text = f"all {partitions} partitions enumerated"
     elif enumerated:
         sums = all_sums(ordered, sizes[0])
@@ -182,11 +96,9 @@ def exchange(
         draws = permutations(sum(sizes), resampling)
         sums = _drawn(ordered, sizes, draws, seed, name)
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
-    observed, null, scale = _of_sums(whole, sums, sizes, bits)
-    if mirrored:
-        null = np.concatenate([null, -null[::-1]])
+    observed, drawn, scale = _of_sums(whole, sums, sizes, bits)
     finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
-    return Exchanged(observed, null, enumerated, partitions, text, scale, halves, finest, mirrored)
+    return Exchanged(observed, drawn, enumerated, partitions, text, scale, halves, finest, mirrored)
 
 
 def count_partitions(first: int, second: int) -> int:

@@ -23,7 +23,8 @@ from equipoise.metrics.associations.building import (
     replicates,
     set_values,
 )
-from equipoise.metrics.associations.partitions import Exchanged, exchange
+from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.partitions import exchange
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.measure import DEFAULT

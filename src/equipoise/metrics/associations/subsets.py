@@ -32,13 +32,12 @@ def all_sums(values: Whole, size: int) -> Whole:
     Returns
     -------
     ndarray of int64, shape (subsets, k)
+        Subsets in lexicographic order.
     """
-    if size == 1:
-        return values.copy()
-    found = np.zeros((math.comb(len(values), size), values.shape[1]), dtype=np.int64)
-    if size:
-        enumerate_sums(np.ascontiguousarray(values), size, found)
-    return found
+    found = np.empty((values.shape[1], math.comb(len(values), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(values.T), found, strict=True):
+        enumerate_sums(column, size, sums)
+    return np.ascontiguousarray(found.T)
 
 
 def count_at_least(values: Whole, size: int, threshold: int) -> int:

@@ -27,7 +27,8 @@ from equipoise.metrics.associations.building import (
     set_values,
 )
 from equipoise.metrics.associations.effects import TwoSets, weighted_effects
-from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
+from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.partitions import HARM, Alternative, exchange
 from equipoise.metrics.associations.resampling import few_at_once, mean_vectors
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import Against
