@@ -7,7 +7,7 @@ for small sets only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -73,20 +73,18 @@ class Members:
     @property
     def vectors(self) -> Floats:
         """All vectors, shape (n, d): for sets that are small, or declared lists."""
-        return self._kept if self._small else np.concatenate([rows for _, rows in self.blocks()])
+        return _joined([rows for _, rows in self.blocks()])
 
-    def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield places of members and their vectors, float64 and shape (m, d)."""
-        if self._small:
-            yield slice(0, len(self)), self._kept
-            return
-        for here in _slices(len(self), self.dimension):
-            yield here, self._made(here)
+    def blocks(self) -> Iterable[tuple[slice, Floats]]:
+        """Return places of members and their vectors, float64 and shape (m, d)."""
+        if (kept := self._kept) is not None:
+            return ((slice(0, len(kept)), kept),)
+        return ((here, self._made(here)) for here in _slices(len(self), self.dimension))
 
     def take(self, places: Indices) -> Floats:
         """Return the vectors of some members, shape (m, d)."""
-        if self._small:
-            return self._kept[places]
+        if (kept := self._kept) is not None:
+            return kept[places]
         found = [np.empty((0, self.dimension))]
         found += [self._made(places[here]) for here in _slices(len(places), self.dimension)]
         return np.concatenate(found)
@@ -106,7 +104,7 @@ class Members:
 
     def dots(self, direction: Floats) -> Floats:
         """Inner products with one direction (d,), shape (n,)."""
-        return np.concatenate([dots(rows, direction) for _, rows in self.blocks()])
+        return _joined([dots(rows, direction) for _, rows in self.blocks()])
 
     def similarities(self, others: Floats) -> Floats:
         """Inner products of all members with all rows (m, d) of others, shape (n, m)."""
@@ -115,13 +113,11 @@ class Members:
             found[here] = similarities(rows, others)
         return found
 
-    @property
-    def _small(self) -> bool:
-        return len(self) * self.dimension <= _KEPT
-
     @cached_property
-    def _kept(self) -> Floats:
-        return self._made(slice(0, len(self)))
+    def _kept(self) -> Floats | None:
+        """All vectors of a small set, else None."""
+        few = len(self) * self.dimension <= _KEPT
+        return self._made(slice(0, len(self))) if few else None
 
     def _made(self, places: slice | Indices) -> Floats:
         every = len(self.rows) == len(self.stored)
@@ -166,9 +162,12 @@ def unit_members(name: str, array: Table) -> Members:
 def _has_lengths(array: Table, scale: Floats) -> bool:
     """Write what makes unit vectors of all rows; False where one has no length in range."""
     return all(
-        inverse_lengths(float_rows(array[here]), scale[here]) and scale[here].all()
-        for here in _slices(*array.shape)
-    )
+        inverse_lengths(float_rows(array[here]), scale[here]) for here in _slices(*array.shape)
+    ) and bool(scale.all())
+
+
+def _joined(pieces: Sequence[Floats]) -> Floats:
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _slices(rows: int, dimension: int) -> Iterator[slice]:

@@ -113,12 +113,12 @@ def shared_members(first: Members, second: Members) -> int:
     if len(first) == 0 or first.dimension != second.dimension:
         return 0
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
-    heads = [
-        np.concatenate([np.round(rows[:, 0], 12) for _, rows in one.blocks()])
-        for one in (first, second)
-    ]
+    # Copies: a column holds on to all of its block.
+    firsts = [rows[:, 0].copy() for one in (first, second) for _, rows in one.blocks()]
+    every = np.round(np.concatenate(firsts), 12)
+    heads = every[: len(first)], every[len(first) :]
     # Of few members quicker than sorting; of many, numbers as objects would take much memory.
-    if sum(map(len, heads)) < _MANY and set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
+    if len(every) < _MANY and set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
         return 0
     both = np.intersect1d(heads[0], heads[1])
     if not len(both):
