@@ -12,10 +12,20 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics import class_effects, columns, effect_sizes, rates, sorted_pairs, tally
+from equipoise.metrics import (
+    class_effects,
+    columns,
+    effect_sizes,
+    layout,
+    rates,
+    sorted_pairs,
+    tally,
+)
+from equipoise.metrics.chi_square import chi_square
 from equipoise.metrics.columns import Column
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.layout import Layout
 from equipoise.metrics.measure import measure
 from equipoise.metrics.skewsize import SkewSize
 from equipoise.stats.resampling import Bootstrap
@@ -218,3 +228,20 @@ def test_stretches_cover_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*parts[0], *parts[1], *parts[2]] == [*range(10)]
     assert all(one.stop == other.start for one, other in pairwise(parts))
     assert columns.stretches(9) == [range(9)]
+
+
+@pytest.mark.parametrize("yates", [False, True])
+@pytest.mark.parametrize("min_expected", [0.0, 20.0])
+@pytest.mark.parametrize("formulation", ["separation", "sufficiency", "independence"])
+def test_chi_squares_do_not_depend_on_how_tables_are_cut(
+    formulation: Any, min_expected: float, yates: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = count(TRUTH, LABEL, GROUP)
+    tables = np.concatenate([counts.observed, counts.observed[:, ::-1] * 0.3])
+    parts = Layout.of(counts, formulation)
+    whole = chi_square(tables, parts, min_expected=min_expected, yates=yates)
+    for cells in (1, 50, 300):
+        monkeypatch.setattr(layout, "_CHUNK", cells)
+        cut = chi_square(tables, parts, min_expected=min_expected, yates=yates)
+        for name, array in vars(whole).items():
+            assert getattr(cut, name).tobytes() == array.tobytes()

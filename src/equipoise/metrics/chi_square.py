@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.counts import Counts, Null
+from equipoise.metrics.counts import Null
+from equipoise.metrics.layout import Formulation, Layout
+from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Formulation = Literal["separation", "sufficiency", "independence"]
 Statistic = Literal[
     "cramers_v",
     "phi",
@@ -49,66 +50,6 @@ _LABEL: Mapping[Formulation, str] = {
 # Below this, chi-square / n is the rounding of sums that are 1 in exact arithmetic: effect sizes
 # under 4e-7 are 0, so that proportional tables give 0 however their groups are ordered.
 _ROUNDING = 1e-13
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """How outcomes make up contingency tables.
-
-    Attributes
-    ----------
-    order : ndarray of int64, shape (outcomes,)
-        Outcomes sorted by stratum, then by label.
-    column : ndarray of int64, shape (columns,)
-        Where in `order` each column (a stratum with a label) begins.
-    stratum : ndarray of int64, shape (strata,)
-        Where in `column` each stratum begins.
-    subject : ndarray of int64, shape (strata,)
-        Class of each stratum; -1 for the whole table.
-    groups : ndarray of int64
-        Groups that are compared.
-    """
-
-    order: Indices
-    column: Indices
-    stratum: Indices
-    subject: Indices
-    groups: Indices
-
-    @classmethod
-    def of(cls, counts: Counts, formulation: Formulation) -> Layout:
-        """Find the tables of a formulation, over the groups that are large enough."""
-        stratum, label = {
-            "separation": (counts.truth, counts.prediction),
-            "sufficiency": (counts.prediction, counts.truth),
-            "independence": (np.full_like(counts.truth, -1), counts.prediction),
-        }[formulation]
-        order = np.lexsort((label, stratum))
-        strata, labels = stratum[order], label[order]
-        new_stratum = np.diff(strata, prepend=-2) != 0
-        column = np.flatnonzero(new_stratum | (np.diff(labels, prepend=-2) != 0))
-        first = np.flatnonzero(new_stratum[column])
-        groups = np.flatnonzero(counts.groups.usable)
-        return cls(order, column, first, strata[column[first]], groups)
-
-    def cells(self, tables: Floats) -> Floats:
-        """Arrange tables (r, outcomes, groups) as (r, columns, groups compared)."""
-        if len(self.groups) < tables.shape[2]:
-            tables = tables[:, :, self.groups]
-        if (np.diff(self.order) != 1).any():
-            tables = tables[:, self.order]
-        if len(self.column) < len(self.order):
-            tables = np.add.reduceat(tables, self.column, axis=1)
-        return tables
-
-    def sum(self, columns: Floats) -> Floats:
-        """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
-        return np.add.reduceat(columns, self.stratum, axis=1)
-
-    def spread(self, strata: Floats) -> Floats:
-        """Repeat numbers of strata (r, strata) for their columns: (r, columns)."""
-        lengths = np.diff(self.stratum, append=len(self.column))
-        return np.repeat(strata, lengths, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +129,15 @@ def chi_square(
     yates : bool
         Continuity correction of tables that are 2×2, as `scipy.stats.chi2_contingency`.
     """
-    cells = layout.cells(tables)
+    chunks = [*layout.chunks(layout.cells(tables))]
+    found = each(lambda some: _chi_square(*some, min_expected, yates), chunks)
+    return ChiSquare(*(np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)))
+
+
+def _chi_square(
+    layout: Layout, cells: Floats, min_expected: float, yates: bool
+) -> tuple[Floats, ...]:
+    """Return the fields of `ChiSquare` for the strata of some cells."""
     labels, groups = cells.sum(axis=2), layout.sum(cells)
     n = groups.sum(axis=2)
     kept = _expected_enough(labels, groups, n, layout, min_expected)
@@ -202,7 +151,7 @@ def chi_square(
         excess = _continuity(excess, labels, groups, layout)
     rows, columns = _nonempty(groups), layout.sum(kept.astype(np.float64))
     chi2 = np.where((rows > 1) & (columns > 1), n * excess, 0.0)
-    return ChiSquare(chi2, n, rows, columns, *before)
+    return chi2, n, rows, columns, *before
 
 
 def why_undefined(found: ChiSquare, formulation: Formulation, min_expected: float) -> list[str]:
@@ -233,11 +182,7 @@ def contingency_tables(table: Floats, layout: Layout, *, min_expected: float) ->
     cells = layout.cells(table[None])
     labels, groups = cells.sum(axis=2), layout.sum(cells)
     kept = _expected_enough(labels, groups, groups.sum(axis=2), layout, min_expected)[0]
-    ends = np.append(layout.stratum[1:], len(layout.column))
-    return [
-        cells[0, first:end][kept[first:end]]
-        for first, end in zip(layout.stratum.tolist(), ends.tolist(), strict=True)
-    ]
+    return [cells[0, first:end][kept[first:end]] for first, end in pairwise(layout.begins.tolist())]
 
 
 def _nonempty(groups: Floats) -> Floats:

@@ -19,8 +19,6 @@ from equipoise.metrics.chi_square import (
     NULL_OF,
     PLAIN,
     ChiSquare,
-    Formulation,
-    Layout,
     Plain,
     Statistic,
     chi_square,
@@ -29,6 +27,7 @@ from equipoise.metrics.chi_square import (
 )
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.effect_intervals import MeanEffect, summaries
+from equipoise.metrics.layout import Formulation, Layout
 from equipoise.metrics.measure import Draws
 from equipoise.metrics.part_table import GroupColumns, PartColumns, against_each, group_columns
 from equipoise.stats.association import Association

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.building import against_chance, sizes
-from equipoise.metrics.chi_square import Formulation, Statistic
+from equipoise.metrics.chi_square import Statistic
 from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
 from equipoise.stats.resampling import Resampling
 

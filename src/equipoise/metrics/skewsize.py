@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.building import replicates_of, sizes
-from equipoise.metrics.chi_square import Formulation, Statistic
+from equipoise.metrics.chi_square import Statistic
 from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes, band_counts
+from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Resampling
