@@ -121,9 +121,15 @@ def test_natural_order_is_total_even_with_words_that_read_as_numbers() -> None:
         assert sorted(names[start:] + names[:start], key=natural) == ordered
 
 
-@given(st.lists(st.text(max_size=4) | st.integers().map(str) | st.floats().map(str)))
+# Half of a surrogate pair, too, which the text of Hypothesis leaves out.
+_WORDS = st.text(st.characters(exclude_categories=()), max_size=4)
+
+
+@given(st.lists(_WORDS | st.integers().map(str) | st.floats().map(str)))
 def test_names_in_order_are_those_sorted_by_natural(names: list[str]) -> None:
-    assert in_order(names) == tuple(sorted(set(names), key=natural))
+    ordered, places = in_order(names)
+    assert ordered == tuple(sorted(set(names), key=natural))
+    assert [ordered[place] for place in places.tolist()] == names
 
 
 @given(st.lists(st.integers(-5_000, 5_000), max_size=30), st.sampled_from(["i8", "i2", ">i4"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 
 Codes = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
 
 # Numbers from minus this to this, or the number of rows, are encoded by a table of all of them.
 _DENSE = 1 << 12
@@ -161,16 +162,37 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
-def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Return distinct names sorted as by `natural`, quickly where few of them are numbers."""
-    words = sorted(set(names))
+def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Places]:
+    """Return distinct texts sorted as by `natural`, and the place of each text among them.
+
+    Quick where few of them are numbers.
+    """
+    from pyarrow.compute import not_equal, sort_indices
+
+    column = _sortable(texts)
+    order, new = sort_indices(column), np.ones(len(column), dtype=bool)
+    ordered = column.take(order)
+    new[1:] = not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
+    indices, places = order.to_numpy(), np.empty(len(column), dtype=np.int64)
+    names = [texts[one] for one in indices[new].tolist()]
+    places[indices] = np.cumsum(new) - 1
     # No finite number begins with a letter, and trying costs more than sorting.
-    upper, lower = (slice(bisect_left(words, a), bisect_left(words, z)) for a, z in ("A[", "a{"))
-    maybe = [*words[: upper.start], *words[upper.stop : lower.start], *words[lower.stop :]]
-    numbers = {name for name in maybe if not natural(name)[0]}
+    upper, lower = (slice(bisect_left(names, a), bisect_left(names, z)) for a, z in ("A[", "a{"))
+    maybe = np.r_[: upper.start, upper.stop : lower.start, lower.stop : len(names)]
+    keys = {one: natural(names[one]) for one in maybe.tolist()}
+    numbers = sorted((one for one in keys if not keys[one][0]), key=keys.__getitem__)
     if numbers:
-        words = [name for name in words if name not in numbers]
-    return (*sorted(numbers, key=natural), *words)
+        moved = np.append(numbers, np.delete(np.arange(len(names)), numbers))
+        names, places = [names[one] for one in moved.tolist()], np.argsort(moved)[places]
+    return tuple(names), places
+
+
+def _sortable(texts: Sequence[str]) -> pa.Array:
+    """Return texts in a form that Arrow sorts by code points."""
+    try:
+        return pa.array(texts, pa.large_string())
+    except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.
+        return pa.array([one.encode(errors="surrogatepass") for one in texts], pa.large_binary())
 
 
 def _compress(labels: Encoded) -> tuple[Codes, tuple[str, ...]]:

@@ -72,9 +72,10 @@ class Cells:
         check_any(kept)
         classes, of_truth, of_label = given.classes(found)
         key = of_truth[found.first] * len(classes) + of_label[found.second]
-        key, counted = _by_key(key, np.flatnonzero(kept), _take(found.table, places))
+        key, counted = _by_key(key, np.flatnonzero(kept), found.table)
+        counted = _take(counted, places)
         return cls(
-            given.groups(places, counted.sum(axis=0)),
+            given.groups(places, _totals(counted)),
             classes,
             key // len(classes),
             key % len(classes),
@@ -113,7 +114,7 @@ class _Columns:
         """Return the place of each group: of those given all, else of those that occur."""
         if self.given:
             return np.arange(1, self.group.size)
-        return self.group.used(np.flatnonzero(found.table.any(axis=0)))
+        return self.group.used(np.flatnonzero(_totals(found.table)))
 
     def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
         """Return the sorted classes, and the class at each place of a truth and of a label."""
@@ -125,12 +126,11 @@ class _Columns:
         if all(column.numeric for column, _ in used):
             return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
-        names = in_order(chain(*texts))
-        index = dict(zip(names, range(len(names)), strict=True))
+        names, of_texts = in_order([*chain(*texts)])
         of_places = []
-        for (column, places), some in zip(used, texts, strict=True):
+        for (column, places), some in zip(used, np.split(of_texts, [len(texts[0])]), strict=True):
             classes = np.zeros(column.size, dtype=np.int64)
-            classes[places] = np.fromiter(map(index.__getitem__, some), np.int64, len(some))
+            classes[places] = some
             of_places.append(classes)
         return names, of_places[0], of_places[1]
 
@@ -188,6 +188,11 @@ def _take(table: Table, places: Indices) -> Table:
     if len(places) and (np.diff(places) == 1).all():
         return table[:, places[0] : places[-1] + 1]
     return table.take(places, axis=1)
+
+
+def _totals(table: Table) -> Indices:
+    """Return the sum of each column: no more than there are rows, which its type can hold."""
+    return table.sum(axis=0, dtype=table.dtype).astype(np.int64)
 
 
 def check_lengths(expected: int, **lengths: int) -> None:
