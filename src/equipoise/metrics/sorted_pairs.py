@@ -48,8 +48,7 @@ def sorted_pairs(
         keys: Keys = np.empty(len(part), dtype=np.uint32 if cells <= _NARROW else np.uint64)
         start = 0
         for first, second, group in rows(part):
-            here = keys[start : start + len(first)]
-            here[:] = (first * size + second) * groups + group - offset
+            _number(first, second, group, size, groups, offset, keys[start : start + len(first)])
             start += len(first)
         keys.sort()
         pairs = np.empty(len(keys), dtype=np.int64)
@@ -71,6 +70,28 @@ def sorted_pairs(
     ends = [len(every) * part // len(parts) for part in range(len(parts) + 1)]
     each(pour, [some for some in pairwise(ends) if some[0] < some[1]])
     return every, table
+
+
+# Labels may come from memory that must not be written.
+_LABELS = "Array(int64, 1, 'C', readonly=True)"
+
+
+@compiled(
+    f"void({_LABELS}, {_LABELS}, {_LABELS}, int64, int64, int64, uint32[::1])",
+    f"void({_LABELS}, {_LABELS}, {_LABELS}, int64, int64, int64, uint64[::1])",
+)
+def _number(
+    first: Indices,
+    second: Indices,
+    group: Indices,
+    size: int,
+    groups: int,
+    offset: int,
+    keys: Keys,
+) -> None:
+    """Write the number of each row's cell."""
+    for row in range(len(keys)):
+        keys[row] = (first[row] * size + second[row]) * groups + group[row] - offset
 
 
 @compiled(

@@ -175,10 +175,12 @@ _LABELS = "Array(int64, 1, 'C', readonly=True)"
 @compiled(f"boolean({_LABELS}, {_LABELS}, int64[::1], uint8[::1])")
 def _mark(first: Indices, second: Indices, ranges: Indices, seen: Marks) -> bool:
     """Mark the pairs that occur; return False at a row out of range."""
-    low, size, other_low, other_size = ranges
+    low, other_low = ranges[0], ranges[2]
+    size, other_size = np.uint64(ranges[1]), np.uint64(ranges[3])
     for row in range(len(first)):
-        one, other = first[row] - low, second[row] - other_low
-        if one < 0 or one >= size or other < 0 or other >= other_size:
+        # What lies below a range is large without a sign.
+        one, other = np.uint64(first[row] - low), np.uint64(second[row] - other_low)
+        if one >= size or other >= other_size:
             return False
         seen[one * other_size + other] = 1
     return True
@@ -194,12 +196,12 @@ def _add(
     table: Counted,
 ) -> bool:
     """Count rows; return False at one out of range."""
-    low, size, other_low, other_size, group_low, groups = ranges
+    low, other_low, group_low = ranges[0], ranges[2], ranges[4]
+    size, other_size, groups = np.uint64(ranges[1]), np.uint64(ranges[3]), np.uint64(ranges[5])
     for row in range(len(first)):
-        one, other, group = first[row] - low, second[row] - other_low, third[row] - group_low
-        if one < 0 or one >= size or other < 0 or other >= other_size:
+        one, other = np.uint64(first[row] - low), np.uint64(second[row] - other_low)
+        group = np.uint64(third[row] - group_low)
+        if one >= size or other >= other_size or group >= groups:
             return False
-        if group < 0 or group >= groups:
-            return False
-        table[begin[one * other_size + other] + group] += 1
+        table[np.uint64(begin[one * other_size + other]) + group] += 1
     return True
