@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from equipoise.metrics.associations.kernels import add_chosen
+from equipoise.metrics.associations.kernels import add_chosen, differences
 from equipoise.metrics.associations.resampling import replicate_blocks
 from equipoise.metrics.associations.space import embed, exact_mean, shared_members
 from equipoise.metrics.associations.weat import weat
@@ -36,6 +36,18 @@ def test_sums_of_chosen_members_are_those_of_their_bits() -> None:
     add_chosen(words, values, found)
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").astype(np.int64)
     assert (found == bits @ values.T).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 4), (7, 1)])
+@pytest.mark.parametrize("bits", [0, 61, -960, 1130])
+def test_differences_of_means_are_those_of_fractions(n: int, m: int, bits: int) -> None:
+    sums, total = np.random.default_rng(n).integers(-(2**60), 2**60, size=(40, 2)), np.array([5, 0])
+    found = np.empty(sums.shape)
+    differences(sums, total, n, m, bits, found)
+    for column, rows in enumerate(sums.T.tolist()):
+        apart = [Fraction(one, n) - Fraction(int(total[column]) - one, m) for one in rows]
+        exact = [float(one / Fraction(2) ** bits) for one in apart]
+        assert found[:, column] == pytest.approx(exact, rel=1e-15, abs=5e-324)
 
 
 def test_a_vector_is_the_same_whatever_stands_beside_it() -> None:

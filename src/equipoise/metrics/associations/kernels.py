@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,31 @@ def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
                 sums[i] = value + rest[i]
             place += many
         lengths = np.cumsum(lengths)
+
+
+@compiled("void(int64[:, ::1], int64[::1], int64, int64, int64, float64[:, ::1])")
+def differences(sums: Whole, total: Whole, n: int, m: int, bits: int, found: Floats) -> None:
+    """Write the mean of a set minus the mean of the other, of numbers in fixed point.
+
+    Parameters
+    ----------
+    sums : ndarray of int64, shape (draws, k)
+        Of the first set.
+    total : ndarray of int64, shape (k,)
+        Of both sets.
+    n, m : int
+        Sizes of the sets.
+    bits : int
+        After the point.
+    found : ndarray, shape (draws, k)
+    """
+    # In two steps, for 2^-bits may be no float.
+    once, again = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
+    for draw in range(sums.shape[0]):
+        for i in range(sums.shape[1]):
+            first, second = sums[draw, i], total[i] - sums[draw, i]
+            low = (first - second) / n if n == m else first / n - second / m
+            found[draw, i] = low * once * again
 
 
 @compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.metrics.associations.exchanged import Exchanged
+from equipoise.metrics.associations.kernels import differences
 from equipoise.metrics.associations.subsets import MOST_HALVED, all_sums, random_sums
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
@@ -147,23 +148,11 @@ def _of_sums(
 ) -> tuple[Floats, Floats, float]:
     """Return the observed difference in means, the exchanged ones, and the scale of ties."""
     total = whole.sum(axis=0)
-
-    # In two steps, for 2^-bits may be no float.
-    steps = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
-
-    def difference(first: Whole) -> Floats:
-        if sizes[0] == sizes[1]:
-            low: Floats = (first + first - total) / sizes[0]
-        else:
-            low = first / sizes[0]
-            low -= (total - first) / sizes[1]
-        low *= steps[0]
-        low *= steps[1]
-        return low
-
-    observed = difference(whole[: sizes[0]].sum(axis=0))
+    observed, drawn = np.empty((1, len(total))), np.empty(sums.shape)
+    for some, found in ((whole[None, : sizes[0]].sum(axis=1), observed), (sums, drawn)):
+        differences(some, total, *sizes, bits, found)
     scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * sum(1 / n for n in sizes)
-    return observed, difference(sums), scale
+    return observed[0], drawn, scale
 
 
 def _exchange_units(
