@@ -161,9 +161,8 @@ def unit_members(name: str, array: Table) -> Members:
 
 def _has_lengths(array: Table, scale: Floats) -> bool:
     """Write what makes unit vectors of all rows; False where one has no length in range."""
-    return all(
-        inverse_lengths(float_rows(array[here]), scale[here]) for here in _slices(*array.shape)
-    ) and bool(scale.all())
+    blocks = ((float_rows(array[here]), scale[here]) for here in _slices(*array.shape))
+    return all(inverse_lengths(*one) for one in blocks) and np.count_nonzero(scale) == len(scale)
 
 
 def _joined(pieces: Sequence[Floats]) -> Floats:

@@ -115,7 +115,7 @@ def shared_members(first: Members, second: Members) -> int:
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
     # Copies: a column holds on to all of its block.
     firsts = [rows[:, 0].copy() for one in (first, second) for _, rows in one.blocks()]
-    every = np.round(np.concatenate(firsts), 12)
+    every = np.concatenate(firsts).round(12)
     heads = every[: len(first)], every[len(first) :]
     # Of few members quicker than sorting; of many, numbers as objects would take much memory.
     if len(every) < _MANY and set(heads[0].tolist()).isdisjoint(heads[1].tolist()):
