@@ -25,7 +25,7 @@ slow: .venv/.installed-test ## the simulations that check what the statistics pr
 	$(BIN)/pytest -m slow --durations=15 $(PYTEST_FLAGS)
 
 bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --keep
 	$(BIN)/python -m benchmarks.scale
 
 constraints: ## resolve the dependencies anew and write constraints.txt

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from benchmarks.__main__ import table_line
 from benchmarks.harness import machine, seconds
+from benchmarks.pages import table_line
 from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, Measured, growths
 
 Line = tuple[str, int]

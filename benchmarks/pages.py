@@ -1,0 +1,205 @@
+"""The pages of the benchmarks, made of the record: docs/benchmarks.md and a block in README.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from string import ascii_uppercase
+from textwrap import fill
+
+from benchmarks.harness import Row, exponents, seconds, times_of
+from benchmarks.record import Measured
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
+START, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+WIDTH = 100
+
+INTRODUCTION = """\
+# Benchmarks
+
+`make bench` measures every workload and writes this page. `python -m benchmarks --only w3 --keep`
+measures one anew and leaves the others as they stand: each says on which machine it was measured,
+and when. With `--quick` instead, a workload runs at its smallest size and nothing is written.
+
+Each row times equipoise and a peer, alternated in one process after a warm-up, and checks first
+that both give the same numbers. Both sides have one BLAS thread; equipoise spreads its kernels over
+the cores, and the results have the same bytes on any number of them.
+
+{machines}
+
+What the columns say:
+
+- **peer, its time, our time**: the usual or the strongest other way to compute the number, and the
+  medians of wall time. Compiling kernels, once on a machine, is not in them.
+- **ratio, goal**: the peer's time over ours, and the ratio that was set before anything was built;
+  rows without a goal show growth, or a whole task.
+- **× limit**: our time over the least that the machine needs for the work, estimated as told in
+  the notes: bytes to read, numbers to draw or products to sum.
+- **memory**: peak resident memory that the call adds, in a process of its own.
+"""
+
+
+ABOUT = {
+    "W2": """\
+With 8 targets a side all 12,870 partitions are counted, where the peer draws 10,000; that is less
+than half of the call, and the rest is the check of the input and the estimate.
+""",
+    "W4": """\
+The goals of 20× and 40× refer to what the field runs, debias-vision-lang's loop, here on a
+processor. Beside the quicker script of ours they cannot be reached by reading each vector once and
+summing each product once: at the machine's limit the ratio would be what the note gives, for numpy
+sorts with vector units where the processor has them. Beside torch's ranking alone, which returns no
+measure, the goal of 1.5× depends on the machine: where torch multiplies matrices faster than numpy
+does, the limit itself is below it.
+""",
+}
+"""What must be known of a workload to read its ratios."""
+
+
+Facts = frozenset[tuple[str, str]]
+
+
+def write_pages(found: Sequence[Measured]) -> None:
+    """Write docs/benchmarks.md and the block in README.md."""
+    PAGE.write_text(page(found), encoding="utf-8")
+    README.write_text(with_block(README.read_text(encoding="utf-8"), short(found)), "utf-8")
+
+
+def page(found: Sequence[Measured]) -> str:
+    """Return docs/benchmarks.md."""
+    letters = lettered(found)
+    parts = [INTRODUCTION.format(machines="\n".join(machines(found, letters)))]
+    for one in found:
+        workload = one.rows[0].workload
+        about = [ABOUT[workload]] if workload in ABOUT else []
+        measured = f"Measured on {one.day} on machine {letters[one.facts]}.\n"
+        parts += [f"## {workload}\n", measured, *about, *full(one.rows), "", *notes(one.rows)]
+    return "\n".join([*parts, *growth(rows_of(found))]) + "\n"
+
+
+def rows_of(found: Iterable[Measured]) -> list[Row]:
+    """Return the rows of all workloads."""
+    return [*chain.from_iterable(one.rows for one in found)]
+
+
+def lettered(found: Iterable[Measured]) -> dict[Facts, str]:
+    """Return a letter for each machine: A for the one with the earliest day, then in order."""
+    ordered = sorted(found, key=lambda one: one.day)
+    return dict(zip(dict.fromkeys(one.facts for one in ordered), ascii_uppercase, strict=False))
+
+
+def machines(found: Sequence[Measured], letters: Mapping[Facts, str]) -> Iterator[str]:
+    """Yield the lines of the table of machines."""
+    names = ("processor", "cores", "memory", "system", "libraries")
+    yield table_line("machine", *names, "days")
+    yield "|---|---|---|---|---|---|---|"
+    for facts, letter in letters.items():
+        days = sorted({one.day for one in found if one.facts == facts})
+        yield table_line(letter, *(dict(facts)[name] for name in names), ", ".join(days))
+
+
+def full(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the lines of a table with all columns but the notes."""
+    yield "| what | size | peer | its time | our time | ratio | goal | × limit | memory |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    for row in rows:
+        limit = f"{row.seconds / row.limit_seconds:.1f}" if row.limit_seconds else ""
+        memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f} MB"
+        cells = (row.what, row.size, row.peer, seconds(row.peer_seconds), seconds(row.seconds))
+        yield table_line(*cells, times_of(row.ratio), goal(row), limit, memory)
+
+
+def notes(rows: Iterable[Row]) -> list[str]:
+    """Return what must be known about rows: of each limit and peer, at the largest size."""
+    told: dict[tuple[str, str], str] = {}
+    for row in rows:
+        if row.limit:
+            told[row.what, ""] = f"- {row.what}, limit: {row.limit}."
+        if row.note:
+            told[row.what, row.peer] = f"- {row.what}, {row.peer}: {row.note}."
+    return [*told.values(), ""] if told else []
+
+
+def growth(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the table of fitted exponents."""
+    found = exponents(rows)
+    if not found:
+        return
+    yield "## Growth\n"
+    yield "Time grows as size to this power, fitted over the sizes above; 1 is linear.\n"
+    yield table_line("workload", "what", "peer", "equipoise", "the peer")
+    yield "|---|---|---|--:|--:|"
+    for names, powers in found.items():
+        yield table_line(*names, *(f"{power:.2f}" for power in powers))
+
+
+def short(found: Sequence[Measured]) -> str:
+    """Return the block of the README: rows that have a goal, each at its largest size."""
+    rows = [row for row in rows_of(found) if row.goal is not None]
+    goals = {(row.workload, row.what, row.peer, row.goal): row for row in rows}
+    shown = {row.workload for row in goals.values()}
+    lines = [
+        fill(processors([one for one in found if one.rows[0].workload in shown]), WIDTH),
+        "",
+        "| | what | peer | its time | our time | ratio | goal |",
+        "|---|---|---|--:|--:|--:|--:|",
+    ]
+    for row in goals.values():
+        what, times = f"{row.what}, {row.size}", (row.peer_seconds, row.seconds)
+        cells = (row.workload, what, row.peer, *map(seconds, times))
+        lines.append(table_line(*cells, times_of(row.ratio), goal(row)))
+    return "\n".join(lines)
+
+
+def processors(found: Iterable[Measured]) -> str:
+    """Return the sentence that says which workloads were measured on which processor."""
+    held: dict[str, list[str]] = {}
+    for one in found:
+        held.setdefault(one.machine["processor"], []).append(one.rows[0].workload)
+    names = dict(zip(held, short_names([*held]), strict=True))
+    if not held:
+        return "Nothing that has a goal was measured yet."
+    if len(held) == 1:
+        return f"All of it was measured on {names.popitem()[1]}."
+    (first, ones), *others = ((names[full], ones) for full, ones in held.items())
+    start = f"{listed(ones)} {'was' if len(ones) == 1 else 'were'} measured on {first}"
+    return "; ".join([start, *(f"{listed(ones)} on {name}" for name, ones in others)]) + "."
+
+
+def short_names(processors: Sequence[str]) -> list[str]:
+    """Return processors without family and model, except where these alone tell them apart."""
+    names = []
+    for processor in processors:
+        name, _, rest = re.sub(r"\((?:R|TM)\)|\b(?:CPU|Processor)\b", "", processor).partition(", ")
+        names.append((" ".join(name.split()), rest))
+    alone = [name for name, _ in names]
+    return [f"{name} ({rest})" if alone.count(name) > 1 else name for name, rest in names]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas between, and before the last 'and'."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def goal(row: Row) -> str:
+    """Return a goal, and whether it was missed."""
+    if row.goal is None:
+        return ""
+    return f"{row.goal:,g}×" if row.reached else f"{row.goal:,g}×, missed"
+
+
+def table_line(*cells: str) -> str:
+    """Return a line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def with_block(text: str, block: str) -> str:
+    """Return a page with the block between its markers replaced."""
+    before, rest = text.split(START)
+    after = rest.split(END)[1]
+    return f"{before}{START}\n{block}\n{END}{after}"

@@ -1,0 +1,65 @@
+"""The record of what was measured: for each workload its rows, on which day, and on which machine.
+
+The order of record.jsonl is that of the names, so that a workload measured anew changes one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Row, machine
+
+RECORD = Path(__file__).with_name("record.jsonl")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A workload as it was measured last.
+
+    Attributes
+    ----------
+    workload : str
+        The name of its module, such as "w2".
+    day : str
+        The day it was measured, such as "2026-11-20".
+    machine : dict of str
+        What `harness.machine` tells.
+    rows : sequence of Row
+        At least one.
+    """
+
+    workload: str
+    day: str
+    machine: dict[str, str]
+    rows: Sequence[Row]
+
+    @property
+    def facts(self) -> frozenset[tuple[str, str]]:
+        """What tells its machine from others."""
+        return frozenset(self.machine.items())
+
+
+def keep(workload: str, rows: Iterable[Row]) -> None:
+    """Put what was measured now, on this machine, in the place of the workload's earlier rows."""
+    now = Measured(workload, datetime.now(UTC).date().isoformat(), machine(), [*rows])
+    kept = {one.workload: one for one in recorded()} | {workload: now}
+    lines = [json.dumps(asdict(kept[name]), ensure_ascii=False) for name in sorted(kept)]
+    RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def recorded() -> list[Measured]:
+    """Return every workload that was measured, in the order of their names."""
+    if not RECORD.exists():
+        return []
+    told = RECORD.read_text(encoding="utf-8").splitlines()
+    found = [_measured(**json.loads(line)) for line in told]
+    return sorted(found, key=lambda one: one.workload)
+
+
+def _measured(rows: Iterable[dict[str, Any]], **rest: Any) -> Measured:
+    return Measured(rows=[Row(**row) for row in rows], **rest)

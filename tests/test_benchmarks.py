@@ -1,0 +1,217 @@
+"""The record of the benchmarks keeps what was not measured anew, and its pages say where and when.
+
+Nothing is timed here.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are in no archive of sources", allow_module_level=True)
+
+EPYC = "AMD EPYC, cpu family 26, model 2"
+XEON = "Intel(R) Xeon(R) Processor, cpu family 6, model 207"
+
+
+@pytest.fixture(autouse=True)
+def record(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """A record that is empty, on a machine that is always the same."""
+    monkeypatch.syspath_prepend(ROOT)
+    found = import_module("benchmarks.record")
+    monkeypatch.setattr(found, "RECORD", tmp_path / "record.jsonl")
+    monkeypatch.setattr(found, "machine", lambda: facts(EPYC))
+    return found
+
+
+@pytest.fixture
+def pages(record: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """Pages that are written beside the record."""
+    found = import_module("benchmarks.pages")
+    monkeypatch.setattr(found, "PAGE", tmp_path / "benchmarks.md")
+    monkeypatch.setattr(found, "README", tmp_path / "README.md")
+    text = f"before\n{found.START}\nold\n{found.END}\nafter\n"
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    return found
+
+
+@pytest.fixture
+def command(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The command, whose workloads take no time; w8 has no row, as where there is no GPU."""
+    found = import_module("benchmarks.__main__")
+    told = {name: [] if name == "w8" else [row(name.upper(), 2.0)] for name in found.modules()}
+    monkeypatch.setattr(found, "run", lambda name, *, quick: told[name])
+    return found
+
+
+def called(command: ModuleType, monkeypatch: pytest.MonkeyPatch, *flags: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *flags])
+    command.main()
+
+
+def facts(processor: str, **rest: str) -> dict[str, str]:
+    other = {"cores": "2", "memory": "25 GB", "system": "Linux", "libraries": "numpy 2.4.6"}
+    return {"processor": processor} | other | rest
+
+
+def row(workload: str, seconds: float = 1.0, goal: float | None = 3.0) -> Any:
+    harness = import_module("benchmarks.harness")
+    return harness.Row(workload, "what", "10 × 2", "peer", 4.0, seconds, goal, 0.5, "read", 7.0)
+
+
+def measured(
+    record: ModuleType,
+    name: str,
+    processor: str = EPYC,
+    day: str = "2026-11-20",
+    rows: Sequence[Any] = (),
+    **rest: str,
+) -> Any:
+    return record.Measured(name, day, facts(processor, **rest), rows or [row(name.upper())])
+
+
+def test_a_workload_replaces_its_own_line_and_no_other(record: ModuleType) -> None:
+    for name in ("w2", "whole_audit", "w1"):
+        record.keep(name, [row(name.upper())])
+    before = record.RECORD.read_text(encoding="utf-8").splitlines()
+    record.keep("w2", [row("W2", 0.5), row("W2", 0.25)])
+    after = record.RECORD.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["workload"] for line in after] == ["w1", "w2", "whole_audit"]
+    assert [after[0], after[2]] == [before[0], before[2]]
+    assert [told["seconds"] for told in json.loads(after[1])["rows"]] == [0.5, 0.25]
+
+
+def test_what_is_kept_is_read_again(record: ModuleType) -> None:
+    assert record.recorded() == []
+    rows = [row("W1"), row("W1", 0.5, None)]
+    record.keep("w1", rows)
+    (one,) = record.recorded()
+    assert (one.workload, one.machine, one.rows) == ("w1", facts(EPYC), rows)
+    assert len(one.day) == len("2026-11-20")
+
+
+def test_pages_of_a_record_are_the_same_each_time(record: ModuleType, pages: ModuleType) -> None:
+    for name in ("w2", "w1"):
+        record.keep(name, [row(name.upper())])
+    written = []
+    for _ in range(2):
+        pages.write_pages(record.recorded())
+        written.append((pages.PAGE.read_bytes(), pages.README.read_bytes()))
+    assert written[0] == written[1]
+    readme = written[0][1].decode()
+    assert readme.startswith(f"before\n{pages.START}\nAll of it was measured on AMD EPYC.\n\n| |")
+    assert readme.endswith(f"|\n{pages.END}\nafter\n")
+
+
+def test_a_machine_has_one_letter_and_all_its_days(record: ModuleType, pages: ModuleType) -> None:
+    found = [
+        measured(record, "w1", XEON, "2026-11-22"),
+        measured(record, "w2", EPYC, "2026-11-20"),
+        measured(record, "w3", EPYC, "2026-11-21"),
+        measured(record, "w4", EPYC, "2026-11-20"),
+        measured(record, "w5", EPYC, "2026-11-23", libraries="numpy 2.5.0"),
+    ]
+    lines = pages.page(found).splitlines()
+    assert [line for line in lines if line.startswith(("| A |", "| B |", "| C |", "| D |"))] == [
+        f"| A | {EPYC} | 2 | 25 GB | Linux | numpy 2.4.6 | 2026-11-20, 2026-11-21 |",
+        f"| B | {XEON} | 2 | 25 GB | Linux | numpy 2.4.6 | 2026-11-22 |",
+        f"| C | {EPYC} | 2 | 25 GB | Linux | numpy 2.5.0 | 2026-11-23 |",
+    ]
+    assert [line for line in lines if line.startswith(("## ", "Measured"))] == [
+        "## W1",
+        "Measured on 2026-11-22 on machine B.",
+        "## W2",
+        "Measured on 2026-11-20 on machine A.",
+        "## W3",
+        "Measured on 2026-11-21 on machine A.",
+        "## W4",
+        "Measured on 2026-11-20 on machine A.",
+        "## W5",
+        "Measured on 2026-11-23 on machine C.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("processors", "sentence"),
+    [
+        ([XEON, XEON], "All of it was measured on Intel Xeon."),
+        ([XEON, EPYC], "W1 was measured on Intel Xeon; W2 on AMD EPYC."),
+        (
+            [EPYC, XEON, EPYC, EPYC, XEON],
+            "W1, W3 and W4 were measured on AMD EPYC; W2 and W5 on Intel Xeon.",
+        ),
+        (
+            [EPYC, "AMD EPYC, cpu family 25, model 1"],
+            "W1 was measured on AMD EPYC (cpu family 26, model 2); "
+            "W2 on AMD EPYC (cpu family 25, model 1).",
+        ),
+        (
+            ["Intel(R) Core(TM) i7 CPU, cpu family 6, model 1"],
+            "All of it was measured on Intel Core i7.",
+        ),
+        ([], "Nothing that has a goal was measured yet."),
+    ],
+)
+def test_the_readme_says_in_a_sentence_what_ran_where(
+    record: ModuleType, pages: ModuleType, processors: list[str], sentence: str
+) -> None:
+    found = [measured(record, f"w{i}", name) for i, name in enumerate(processors, 1)]
+    # Without a goal, a workload is not in the README: where it ran is not said there either.
+    found.append(measured(record, "w9", "Other", rows=[row("W9", goal=None)]))
+    assert pages.short(found).splitlines()[0] == sentence
+
+
+def test_nothing_is_written_unless_it_is_to_be_kept(
+    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = pages.README.read_bytes()
+    called(command, monkeypatch, "--only", "w1")
+    called(command, monkeypatch, "--quick")
+    assert (record.RECORD.exists(), pages.PAGE.exists()) == (False, False)
+    assert pages.README.read_bytes() == before
+
+
+def test_quick_runs_are_never_kept(
+    command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        called(command, monkeypatch, "--quick", "--keep")
+    assert "--keep records whole runs: leave out --quick" in capsys.readouterr().err
+
+
+def test_workloads_that_are_kept_are_on_the_pages(
+    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record.keep("w8", [row("W8")])
+    called(command, monkeypatch, "--only", "w1", "w3", "--only", "w8", "--keep")
+    assert [one.workload for one in record.recorded()] == ["w1", "w3", "w8"]
+    assert record.recorded()[2].rows == [row("W8")]
+    assert all(f"## {name}\n" in pages.PAGE.read_text("utf-8") for name in ("W1", "W3", "W8"))
+
+
+def test_pages_are_made_without_measuring(
+    record: ModuleType, pages: ModuleType, command: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record.keep("w1", [row("W1")])
+    before = record.RECORD.read_bytes()
+    monkeypatch.setattr(command, "run", None)
+    called(command, monkeypatch, "--page")
+    assert record.RECORD.read_bytes() == before
+    assert "Measured on" in pages.PAGE.read_text("utf-8")
+
+
+def test_the_pages_that_ship_are_those_of_the_record(
+    record: ModuleType, pages: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
+    found = record.recorded()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(found)
+    assert readme == pages.with_block(readme, pages.short(found))
