@@ -192,7 +192,7 @@ def _take(table: Table, places: Indices) -> Table:
 
 def _totals(table: Table) -> Indices:
     """Return the sum of each column: no more than there are rows, which its type can hold."""
-    return table.sum(axis=0, dtype=table.dtype).astype(np.int64)
+    return np.asarray(table.sum(axis=0, dtype=table.dtype), dtype=np.int64)
 
 
 def check_lengths(expected: int, **lengths: int) -> None:
