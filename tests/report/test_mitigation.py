@@ -13,7 +13,7 @@ from equipoise.report.page import render
 from equipoise.report.sections import mitigation
 from equipoise.report.sections.findings import findings
 from equipoise.report.sections.summary import summary
-from equipoise.report.voices.mitigation import name_of_measure, said_of
+from equipoise.report.voices.mitigation import name_of_measure, said_of, told_first
 from report.synthetic import finding
 
 
@@ -96,6 +96,14 @@ def test_in_short_tells_the_numbers_of_each_recipe() -> None:
     (words,) = short.blocks
     assert isinstance(words, Words)
     assert words.items == ("<b>ensemble transfers: 1 of 1 fell.",)
+
+
+def test_what_transfers_is_told_first() -> None:
+    said = ("does not transfer", "transfers in part", "transfers", "costs too much", "transfers")
+    rows = [{"recipe": str(place), "conclusion": one} for place, one in enumerate(said)]
+    assert [one["recipe"] for one in told_first(rows)] == ["2", "4", "1", "3", "0"]
+    later = {"recipe": "new", "conclusion": "of a later version"}
+    assert told_first([later, *rows])[-1] == later
 
 
 def test_what_cannot_be_told_is_no_property_of_the_recipe() -> None:

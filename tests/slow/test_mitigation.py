@@ -1,4 +1,4 @@
-"""The scenes as an experiment, on the shipped models; docs/decisions/0011 tells of others."""
+"""The scenes as an experiment, on the shipped models; decisions 0011 and 0012 tell of others."""
 
 import pytest
 
@@ -7,16 +7,16 @@ from equipoise.cli.mitigation_world import recipes, scenes_experiment
 pytestmark = pytest.mark.slow
 
 
-def test_one_recipe_transfers_and_those_that_do_not_are_told() -> None:
+def test_recipes_that_transfer_and_those_that_do_not_are_told() -> None:
     found = scenes_experiment()
     said = {one.recipe: one.conclusion for one in found.outcomes}
     assert said.keys() == {recipe.name for recipe in recipes()}
-    assert said["set_shrinkage"] == "transfers"
+    assert said["set_shrinkage"] == said["matched_prompts"] == "transfers"
     assert said["contrastive"] == "does not transfer"
     for row in found.rows:
-        if row.recipe == "set_shrinkage" and row.role == "bias":
+        if said[row.recipe] == "transfers" and row.role == "bias":
             assert row.n == 24
             assert row.q_value < 0.05
             assert row.before - row.after >= 0.5 * (row.before - row.floor)
-        if row.recipe == "set_shrinkage" and row.measure == "accuracy":
+        if said[row.recipe] == "transfers" and row.measure == "accuracy":
             assert row.difference >= -0.02

@@ -19,6 +19,7 @@ from equipoise.report.comparison import compares
 from equipoise.report.sections.tables import mitigates, rows
 from equipoise.report.text import listed, visible
 from equipoise.report.voices import voices
+from equipoise.report.voices.mitigation import told_first
 
 DIGITS = 5
 
@@ -142,7 +143,8 @@ def _title(result: AuditResult) -> str:
 
 def _tally(result: AuditResult) -> list[tuple[str, str, str, int]]:
     if mitigates(result):
-        said = Counter(row["conclusion"] for row in rows(result, "mitigation_recipes"))
+        told = told_first(rows(result, "mitigation_recipes"))
+        said = Counter(row["conclusion"] for row in told)
         return [("", "no-verdict", f"recipe{'s'[: n > 1]}: {word}", n) for word, n in said.items()]
     verdicts = [finding.verdict for finding in result.findings]
     badges = [Badge(verdict, compares(result)) for verdict in SYMBOLS if verdict in verdicts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from equipoise.core import AuditResult
@@ -42,6 +42,22 @@ _LEADS = {
 }
 
 
+_CONCLUSIONS = (
+    "transfers",
+    "price not measured",
+    "transfers in part",
+    "cannot be told",
+    "costs too much",
+    "does not transfer",
+)
+_PLACE = {conclusion: place for place, conclusion in enumerate(_CONCLUSIONS)}
+
+
+def told_first(recipes: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return rows of `mitigation_recipes`, those that transfer first; alike ones as they stood."""
+    return sorted(recipes, key=lambda one: _PLACE.get(one["conclusion"], len(_PLACE)))
+
+
 def said_of(one: Mapping[str, str]) -> str:
     """Return what is said of a recipe, a row of `mitigation_recipes`, in whole sentences."""
     lead = _LEADS.get(one["conclusion"], "{recipe} " + one["conclusion"])
@@ -50,7 +66,7 @@ def said_of(one: Mapping[str, str]) -> str:
 
 def _in_short(result: AuditResult) -> tuple[str, ...]:
     table = result.tables.get("mitigation_recipes")
-    return tuple(map(said_of, () if table is None else table.to_pylist()))
+    return tuple(map(said_of, told_first([] if table is None else table.to_pylist())))
 
 
 def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
