@@ -62,7 +62,9 @@ def test_the_record_says_what_was_learned(clip: Any, tmp_path: Path) -> None:
     record = settings["record"]
     assert record["weights"] == settings["matching"]["weights"]
     assert sum(record["weights"]) == pytest.approx(1.0)
-    assert record["told_right"] == {"hue": 1.0, "frame": 1.0}
+    assert {*record["told_right"]["frame"].items()} == {("level", 1.0), ("upright", 1.0)}
+    assert min(record["told_right"]["hue"].values()) == 1.0
+    assert record["names_a_value"] == []
     assert record["inputs"]["subjects"] == sorted((*LEARNED, *WATCHED))
 
 
@@ -77,27 +79,16 @@ def test_captions_that_name_fewest_attributes_are_used(clip: Any, tmp_path: Path
     }
 
 
-def test_an_image_without_a_label_teaches_nothing(clip: Any, tmp_path: Path) -> None:
-    given = training()
-    hidden: dict[str, Any] = {}
-    for side in ("images", "validation_images"):
-        images = getattr(given, side)
-        hue = images.attributes["hue"].copy()
-        hue[::5] = None
-        attributes = {**images.attributes, "hue": hue}
-        hidden[side] = ImageSets(
-            images.images, images.subject, images.set, images.caption, attributes
-        )
-    made: Any = MatchedPrompts(said=SAID).fit(clip, replace(given, **hidden), tmp_path / "made")
-    values = [one.value for one in made.wrapping.matching.attributes["hue"]]
-    assert values == sorted({*given.images.attributes["hue"].tolist()})
-
-
 @pytest.mark.parametrize(
     ("said", "message"),
     [
         ({"hue": SAID["hue"]}, "said: nothing of 'frame', an attribute of the images; expected"),
         ({**SAID, "age": ("a {value} {}",)}, "said: 'age' is no attribute of the images (hue, "),
+        (
+            {**SAID, "hue": ("a {}",)},
+            "said.hue: 'a {}' does not hold {}, for the subject",
+        ),
+        ({**SAID, "hue": "a {value} {}"}, "said.hue: 'a {value} {}' does not hold {}, for"),
     ],
 )
 def test_said_is_of_the_attributes_of_the_images(
@@ -167,12 +158,12 @@ def _planted(lean: dict[str, float], seed: int = 0) -> tuple[Any, ...]:
 @pytest.mark.parametrize("lean", [0.1, 0.4])
 def test_leans_that_mirror_each_other_are_weighed_alike(lean: float) -> None:
     # Every caption leans away from its own hue as far as the prompt leans to red.
-    found = _weights(*_planted({"neutral": lean, "red": -lean, "blue": -lean}))
+    found, _ = _weights(*_planted({"neutral": lean, "red": -lean, "blue": -lean}))
     assert found == pytest.approx((0.5, 0.5), abs=1e-6)
 
 
 def test_captions_that_lean_less_weigh_more() -> None:
-    found = _weights(*_planted({"neutral": 0.4, "red": -0.1, "blue": -0.1}))
+    found, _ = _weights(*_planted({"neutral": 0.4, "red": -0.1, "blue": -0.1}))
     assert found[1] > 0.7
     # What is minimised, minimised by something else.
     made, model, vectors, images, texts = _planted({"neutral": 0.4, "red": -0.1, "blue": -0.1})
@@ -192,8 +183,24 @@ def test_captions_that_lean_less_weigh_more() -> None:
 
 def test_captions_that_lean_as_the_prompt_does_weigh_nothing() -> None:
     # No weight is negative: what leans to red as the prompt does, and further, is left out.
-    found = _weights(*_planted({"neutral": 0.1, "red": 0.4, "blue": 0.4}))
+    found, _ = _weights(*_planted({"neutral": 0.1, "red": 0.4, "blue": 0.4}))
     assert found == pytest.approx((1.0, 0.0), abs=1e-6)
+
+
+def test_subjects_whose_prompts_name_a_value_teach_nothing() -> None:
+    made, model, vectors, images, texts = _planted({"neutral": 0.4, "red": -0.1, "blue": -0.1})
+    named = replace(texts[0], neutral=("a nurse", "a red nurse"))
+    found, kept = _weights(made, model, vectors, images, [named, *texts[1:]])
+    rest = _weights(made, model, vectors, images, texts[1:])[0]
+    assert kept == ("nurse",)
+    assert found == rest
+    every = [replace(one, neutral=(f"a red {one.subject}",)) for one in texts]
+    message = "^prompts of 'nurse' name a value of an attribute, as do those of every subject that"
+    with pytest.raises(InputError, match=message):
+        _weights(made, model, vectors, images, every)
+    # A subject without images teaches nothing, either.
+    other = SubjectTexts("judge", ("a judge",), ("a red judge",), ({},))
+    assert _weights(made, model, vectors, images, [*texts[1:], other])[0] == rest
 
 
 def test_sets_without_a_difference_are_an_error() -> None:

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +97,14 @@ def test_what_is_no_vector_stays_none() -> None:
         assert np.isnan(found[1]).any()
 
 
+def test_many_texts_are_read_in_parts() -> None:
+    made, subjects = matching(), [f"a worker of kind {number}" for number in range(600)]
+    whole = made.texts(embed, subjects)
+    assert len(whole) == 600
+    for place in (0, 255, 256, 599):
+        np.testing.assert_array_equal(whole[place], made.texts(embed, [subjects[place]])[0])
+
+
 def test_the_length_of_an_image_does_not_matter() -> None:
     made = matching()
     np.testing.assert_allclose(made.images(images() * 7), made.images(images()), atol=1e-6)
@@ -113,6 +120,12 @@ def test_facts_keep_the_order_of_attributes() -> None:
     np.testing.assert_array_equal(again.images(images()), made.images(images()))
 
 
+def spoken(**changed: Any) -> Any:
+    attributes = matching().facts["attributes"]
+    attributes[0]["values"][0] |= changed
+    return attributes
+
+
 @pytest.mark.parametrize(
     ("numbers", "facts", "message"),
     [
@@ -122,6 +135,15 @@ def test_facts_keep_the_order_of_attributes() -> None:
         ({}, {"weights": [0.5, 0.5]}, "its weights are not 4 that are 1 in all"),
         ({}, {"weights": [0.5, 0.5, 0.5, -0.5]}, "its weights are not 4 that are 1 in all"),
         ({}, {"weights": [0.5, 0.5, 0.5, 0.5]}, "its weights are not 4 that are 1 in all"),
+        ({"gate": np.full((D, 5), np.nan)}, {}, "its numbers are not all finite"),
+        ({"offset": np.full(5, np.inf)}, {}, "its numbers are not all finite"),
+        (
+            {"directions": np.eye(D)[:2] * 5},
+            {},
+            "its directions are not of unit length and at right angles",
+        ),
+        ({}, {"attributes": spoken(value=5)}, "a value is no text, or nothing says it"),
+        ({}, {"attributes": spoken(rules=[])}, "a value is no text, or nothing says it"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(
@@ -130,15 +152,3 @@ def test_what_does_not_belong_together_is_refused(
     made = matching()
     with pytest.raises(ValueError, match=f"^{message}$"):
         Matching.of({**made.facts, **facts}, {**made.numbers, **numbers})
-
-
-def test_one_value_is_always_told() -> None:
-    made = matching(0)
-    alone = replace(
-        made,
-        attributes={"hue": made.attributes["hue"][:1]},
-        weights=(0.5, 0.5),
-        gate=made.gate[:, :1],
-        offset=made.offset[:1],
-    )
-    assert (alone.told(unit(images()))["hue"] == 0).all()

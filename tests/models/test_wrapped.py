@@ -92,8 +92,9 @@ def test_code_inside_needs_trust(made: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"format": 2}, "has format 2; this equipoise reads format 1"),
-        ({"base": 3}, "has format 1; this"),
+        ({"format": 3}, "has format 3; this equipoise reads formats 1 and 2"),
+        ({"format": 2}, "cannot be read: 'matching'"),
+        ({"base": 3}, "does not say which model to wrap: its base is no text"),
         ({"base": "nothing:here"}, "wraps 'nothing:here', which names no model"),
         ({"ensemble": {"rules": [{"neutral": 1, "attributed": ["a"]}], "values": []}},
          "cannot be read: its rules are not texts with captions"),
@@ -170,6 +171,8 @@ def test_a_matching_comes_back_with_its_dimension_and_scale(matching: Path) -> N
     ("values", "message"),
     [
         ({"matching": {"attributes": []}}, "cannot be read: "),
+        ({"matching": {}}, "cannot be read: 'attributes'"),
+        ({"matching": None}, "cannot be read: "),
         ({"matching": {**matched().facts, "weights": [1.0]}}, "cannot be read: its weights are no"),
         ({"matching": {**matched().facts, "attributes": [3]}}, "cannot be read: "),
         ({"matching": {**matched().facts, "attributes": {"hue": 3}}}, "cannot be read: "),
@@ -181,6 +184,45 @@ def test_a_matching_of_wrong_settings_is_refused(
     change(matching, **values)
     with pytest.raises(ModelError, match=f"^{matching} {message}"):
         load(matching)
+
+
+def test_damaged_numbers_are_refused(matching: Path) -> None:
+    whole = (matching / TRANSFORM).read_bytes()
+    for damaged in (b"", whole[:100], b"x" * 50):
+        (matching / TRANSFORM).write_bytes(damaged)
+        with pytest.raises(ModelError, match=f"^{matching} cannot be read: {TRANSFORM} is damaged"):
+            load(matching)
+
+
+def test_a_matching_is_of_a_format_of_its_own(matching: Path, made: Path) -> None:
+    assert json.loads((matching / SETTINGS).read_text())["format"] == 2
+    assert json.loads((made / SETTINGS).read_text())["format"] == 1
+    settings = json.loads((matching / SETTINGS).read_text())
+    del settings["matching"]
+    (matching / SETTINGS).write_text(json.dumps(settings))
+    with pytest.raises(ModelError, match=f"^{matching} cannot be read: 'matching'"):
+        load(matching)
+
+
+def test_without_a_scale_cosines_are_those_of_the_model_inside(
+    matching: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "import json\nfrom dataclasses import replace\nfrom equipoise.models import load_model\n"
+        "def make(device, dtype):\n"
+        f"    made = load_model('hf:{matching.parent / 'clip'}', device='cpu')\n"
+        "    info = replace(made.info, name='python:unscaled:make', scale=None)\n"
+        "    return replace(made, info=info)\n"
+    )
+    (matching.parent / "unscaled.py").write_text(code)
+    monkeypatch.syspath_prepend(matching.parent)
+    base = load_model("python:unscaled:make", device="cpu")
+    assert base.info.scale is None
+    folder = matching.parent / "of-unscaled"
+    folder.mkdir()
+    save_wrapped(folder, base.info, Wrapping(applied_to=(), matching=matched()))
+    found = load(folder, trust_remote_code=True).info
+    assert found.scale == pytest.approx(matched().stretch)
 
 
 def test_a_matching_of_another_dimension_is_refused(matching: Path) -> None:

@@ -40,7 +40,8 @@ LOOKED = (
     "matched_prompts was made, and before the rule by which set_shrinkage chooses its strength was "
     "changed, twice. On models of two other seeds that nobody had looked at, by a plan written "
     "down before they were trained, matched_prompts brought all four disparities halfway to the "
-    "floor and set_shrinkage did not: docs/mitigation.md tells what came out."
+    "floor, by the point estimate, and set_shrinkage did not: docs/mitigation.md tells what came "
+    "out."
 )
 
 

@@ -12,7 +12,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
-    field_validator,
     model_validator,
 )
 
@@ -20,11 +19,10 @@ from equipoise.data import TEMPLATES
 from equipoise.mitigate.contrastive import Contrastive
 from equipoise.mitigate.distillation import TextDistillation
 from equipoise.mitigate.ensembling import PromptEnsemble
-from equipoise.mitigate.matching import VALUE, MatchedPrompts
+from equipoise.mitigate.matching import MatchedPrompts, problem_of
 from equipoise.mitigate.projection import DirectionRemoval
 from equipoise.mitigate.recipe import Recipe
 from equipoise.mitigate.shrinkage import SetShrinkage
-from equipoise.models.ensembles import PLACE
 
 
 class Section(BaseModel):
@@ -195,18 +193,6 @@ class MatchedConfig(Section):
         """Return the recipe."""
         return MatchedPrompts(name, **_options(self))
 
-    @field_validator("said")
-    @classmethod
-    def _placed(cls, said: dict[str, tuple[str, ...]] | None) -> Any:
-        for attribute, templates in (said or {}).items():
-            for one in templates:
-                if any(one.count(place) != 1 for place in (PLACE, VALUE)):
-                    raise ValueError(
-                        f"said.{attribute}: {one!r} does not hold {PLACE}, for the subject, and "
-                        f"{VALUE}, once each; expected such as 'a photo of a {VALUE} {PLACE}'"
-                    )
-        return said
-
 
 def _options(section: Section) -> dict[str, Any]:
     return section.model_dump(exclude={"recipe"})
@@ -279,6 +265,10 @@ class Config(Section):
         ]
         if mixing and self.pairs is None:
             raise ValueError(f"recipes.{mixing[0]}.mix needs `pairs`, the images to mix in")
+        for name, one in self.recipes.items():
+            said = one.said if isinstance(one, MatchedConfig) else None
+            if said is not None and (problem := problem_of(said, self.images.attributes)):
+                raise ValueError(f"recipes.{name}.{problem}")
         if "report" in self.recipes:
             raise ValueError(
                 "recipes.report: the report lies in a folder of this name; name it else"

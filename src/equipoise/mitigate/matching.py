@@ -15,8 +15,15 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.embedding import embedded, unit
 from equipoise.mitigate.ensembling import ensemble_of
 from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of, reloaded
+from equipoise.mitigate.record import (
+    digest_of_images,
+    digest_of_texts,
+    made,
+    record_of,
+    reloaded,
+)
 from equipoise.mitigate.sets import ImageSets, SubjectTexts, joined
+from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
 from equipoise.models.ensembles import PLACE
 from equipoise.models.matching import Matching, Said
 from equipoise.models.wrapped import Wrapping
@@ -28,10 +35,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 VALUE = "{value}"
-# Of the mean variance of a number, added to each: vectors of few images do not tell values by luck.
-_RIDGE = 0.01
-# Parts of the subjects that are left out in turn to see how often the gate tells values right.
-_PARTS = 10
 
 
 @dataclass(frozen=True)
@@ -85,43 +88,44 @@ class MatchedPrompts:
         Raises
         ------
         InputError
-            When there are no images, a value has no caption, or `said` is of other attributes.
+            When there are no images, an attribute has one value, a value has no caption, `said` is
+            of other attributes, or the prompts of every subject name a value.
         """
         images = [one for one in (training.images, training.validation_images) if one]
         known: Sequence[SubjectTexts] = (*training.texts, *training.validation)
         if not images:
             raise InputError(f"{self.name} learns from images, and there are none of its subjects")
         sets = joined(images)
-        values = {name: _values(column) for name, column in sets.attributes.items()}
-        self._check(values)
-        spoken = {name: self._spoken(name, values[name], known) for name in values}
-        vectors = unit(embedded(base, sets.images, progress))
-        rows = _directions(vectors, sets, values) if self.directions else vectors[:0]
-        numbers = (one.astype(np.float32) for one in (*_gate(vectors, sets, values), rows))
-        matching = Matching(spoken, (), *numbers)
-        matching = replace(matching, weights=_weights(matching, base, vectors, sets, known))
+        values = values_of(sets)
+        self._check([*values])
         inputs = {
             "texts": digest_of_texts(known),
             "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
             "subjects": sorted(one.subject for one in known),
         }
         record = record_of(self.facts, base, seed, inputs)
-        found = {"weights": [*matching.weights], "told_right": _told_right(vectors, sets, values)}
-        wrapping = Wrapping(applied_to=(), matching=matching, record={**record, **found})
+        if made(out, record):
+            return reloaded(f"equipoise:{out}", base)
+        spoken = {name: self._spoken(name, values[name], known) for name in values}
+        vectors = unit(embedded(base, sets.images, progress))
+        rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
+        numbers = (one.astype(np.float32) for one in (*gate_of(vectors, sets, values), rows))
+        matching = Matching(spoken, (), *numbers)
+        weights, kept = _weights(matching, base, vectors, sets, known)
+        found = {
+            "weights": [*weights],
+            "told_right": told_right(vectors, sets, values),
+            "names_a_value": [*kept],
+        }
+        wrapping = Wrapping(
+            applied_to=(), matching=replace(matching, weights=weights), record={**record, **found}
+        )
         return reloaded(wrapped(out, base.info, wrapping), base)
 
-    def _check(self, values: Mapping[str, Sequence[str]]) -> None:
-        if self.said is None:
-            return
-        if missing := sorted(values.keys() - self.said.keys()):
-            raise InputError(
-                f"said: nothing of {missing[0]!r}, an attribute of the images; expected templates "
-                f"with {PLACE} and {VALUE} for each"
-            )
-        if unknown := sorted(self.said.keys() - values.keys()):
-            raise InputError(
-                f"said: {unknown[0]!r} is no attribute of the images ({', '.join(values)})"
-            )
+    def _check(self, attributes: Sequence[str]) -> None:
+        problem = None if self.said is None else problem_of(self.said, attributes)
+        if problem:
+            raise InputError(problem)
 
     def _spoken(
         self, attribute: str, values: Sequence[str], known: Sequence[SubjectTexts]
@@ -134,11 +138,12 @@ class MatchedPrompts:
     def _naming(self, one: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
         """Return a subject's texts with the captions alone that name a value and little else."""
         if self.said is not None:
-            made = tuple(
+            given = tuple(
                 template.replace(VALUE, value).replace(PLACE, one.subject)
                 for template in self.said[attribute]
             )
-            return SubjectTexts(one.subject, one.neutral, made, ({attribute: value},) * len(made))
+            values = ({attribute: value},) * len(given)
+            return SubjectTexts(one.subject, one.neutral, given, values)
         naming = [row for row, named in enumerate(one.values) if named.get(attribute) == value]
         if not naming:
             raise InputError(
@@ -155,68 +160,24 @@ class MatchedPrompts:
         )
 
 
-def _values(column: npt.NDArray[np.object_]) -> list[str]:
-    return sorted({str(value) for value in column.tolist() if value is not None})
-
-
-def _gate(
-    vectors: Floats, sets: ImageSets, values: Mapping[str, Sequence[str]], rows: Any = None
-) -> tuple[Floats, Floats]:
-    """Return the linear rule that tells values: ridge regression on which value an image shows."""
-    chosen = np.arange(len(vectors)) if rows is None else rows
-    parts = []
-    for name, found in values.items():
-        labels = sets.attributes[name][chosen]
-        labelled = chosen[labels != None]  # noqa: E711 - of every element
-        x = vectors[labelled]
-        shows = sets.attributes[name][labelled][:, None] == np.array(found, dtype=object)
-        y = shows.astype(np.float64)
-        centre, level = x.mean(axis=0), y.mean(axis=0)
-        spread = (x - centre).T @ (x - centre)
-        ridge = _RIDGE * np.trace(spread) / len(spread)
-        slopes = np.linalg.solve(spread + ridge * np.eye(len(spread)), (x - centre).T @ (y - level))
-        parts.append((slopes, level - centre @ slopes))
-    return np.concatenate([one for one, _ in parts], axis=1), np.concatenate(
-        [offset for _, offset in parts]
-    )
-
-
-def _told_right(
-    vectors: Floats, sets: ImageSets, values: Mapping[str, Sequence[str]]
-) -> dict[str, float]:
-    """Return the share of images whose value is told right by what other subjects taught."""
-    part = {name: place % _PARTS for place, name in enumerate(sets.subjects)}
-    belongs = np.array([part[name] for name in sets.subject.tolist()])
-    right: dict[str, list[bool]] = {name: [] for name in values}
-    for number in sorted({*part.values()}):
-        others, own = np.flatnonzero(belongs != number), np.flatnonzero(belongs == number)
-        if not len(others):
-            continue
-        gate, offset = _gate(vectors, sets, values, others)
-        scores, start = vectors[own] @ gate + offset, 0
-        for name, found in values.items():
-            best = scores[:, start : start + len(found)].argmax(axis=1)
-            start += len(found)
-            pairs = zip(sets.attributes[name][own].tolist(), best.tolist(), strict=True)
-            right[name] += [shown == found[place] for shown, place in pairs if shown is not None]
-    return {name: float(np.mean(one)) for name, one in right.items() if one}
-
-
-def _directions(vectors: Floats, sets: ImageSets, values: Mapping[str, Sequence[str]]) -> Floats:
-    """Return orthonormal rows: in which images lie from the mean of their set, by value."""
-    apart = vectors.copy()
-    for rows in sets.by_set().values():
-        apart[rows] -= vectors[rows].mean(axis=0)
-    means = []
-    for name, found in values.items():
-        labels = sets.attributes[name]
-        by_value = np.stack([apart[labels == value].mean(axis=0) for value in found])
-        means.append(by_value - by_value.mean(axis=0))
-    wanted = sum(len(found) - 1 for found in values.values())
-    turned = np.linalg.svd(np.concatenate(means), full_matrices=False)[2][:wanted]
-    # The sign of a singular vector is the library's; the largest part is positive.
-    largest = np.abs(turned).argmax(axis=1)
-    return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])
+def problem_of(said: Mapping[str, Sequence[str]], attributes: Sequence[str]) -> str:
+    """Return what is wrong with templates for the attributes of images; "" if nothing is."""
+    if missing := [name for name in attributes if name not in said]:
+        return (
+            f"said: nothing of {missing[0]!r}, an attribute of the images; expected templates "
+            f"with {PLACE} and {VALUE} for each"
+        )
+    if unknown := [name for name in said if name not in attributes]:
+        return f"said: {unknown[0]!r} is no attribute of the images ({', '.join(attributes)})"
+    for name, templates in said.items():
+        for one in [templates] if isinstance(templates, str) else templates:
+            once = all(one.count(place) == 1 for place in (PLACE, VALUE))
+            if isinstance(templates, str) or not once:
+                return (
+                    f"said.{name}: {one!r} does not hold {PLACE}, for the subject, and {VALUE}, "
+                    f"once each, in a list; expected such as ['a photo of a {VALUE} {PLACE}']"
+                )
+    return ""
 
 
 def _weights(
@@ -225,16 +186,34 @@ def _weights(
     vectors: Floats,
     sets: ImageSets,
     known: Sequence[SubjectTexts],
-) -> tuple[float, ...]:
-    """Return the weights with the least variance within sets, averaged over subjects."""
-    parts = []
+) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """Return the weights with the least variance within sets, averaged over subjects.
+
+    Subjects of which a prompt names a value, as "a red hat" does, teach nothing: such a prompt is
+    not held against captions. They come second.
+    """
+    by_subject: dict[str, list[npt.NDArray[np.intp]]] = {}
+    for members in sets.by_set().values():
+        by_subject.setdefault(sets.subject[members[0]], []).append(members)
+    parts, kept = [], []
     for one in known:
-        own = sets.of([one.subject])
-        prompts = np.mean(matching.blocks(base.embed_texts, one.neutral), axis=0)
-        scores = matching.cosines(vectors[sets.subject == one.subject], prompts)
-        for members in own.by_set().values():
-            scores[members] -= scores[members].mean(axis=0)
-        parts.append(scores.T @ scores / len(scores))
+        if one.subject not in by_subject:
+            continue
+        blocks = matching.blocks(base.embed_texts, one.neutral)
+        if min(map(len, blocks)) == 1:
+            kept.append(one.subject)
+            continue
+        prompts, sums = np.mean(blocks, axis=0), []
+        for members in by_subject[one.subject]:
+            scores = matching.cosines(vectors[members], prompts)
+            sums.append(scores - scores.mean(axis=0))
+        within = np.concatenate(sums)
+        parts.append(within.T @ within / len(within))
+    if not parts:
+        raise InputError(
+            f"prompts of {kept[0]!r} name a value of an attribute, as do those of every subject "
+            "that has images; expected prompts that name none"
+        )
     total = np.sum(parts, axis=0)
     size = float(np.trace(total))
     if not size > 0.0:
@@ -243,4 +222,4 @@ def _weights(
     # squares without negative numbers.
     root = np.linalg.cholesky(total / size + 1e-9 * np.eye(len(total)))
     found = nnls(root.T, np.linalg.solve(root, np.ones(len(total))))[0]
-    return tuple(float(one) for one in found / found.sum())
+    return tuple(float(one) for one in found / found.sum()), tuple(kept)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+# Of the largest singular value: directions that are smaller are rounding.
+_NOTHING = 1e-9
+
 
 @dataclass(frozen=True)
 class DirectionRemoval:
@@ -108,10 +111,28 @@ def group_directions(
             f"{wanted} directions of captions that differ in {len(rows)} ways; expected at least "
             "one, and captions of at least two values of an attribute"
         )
-    turned: Floats = np.linalg.svd(rows, full_matrices=False)[2][:wanted]
+    return principal_rows(rows, wanted)
+
+
+def principal_rows(rows: Floats, most: int) -> Floats:
+    """Return the directions in which rows are largest.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (n, dimension)
+    most : int
+        At most so many; fewer where rows lie in fewer.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, dimension)
+        Orthonormal rows, the one in which rows are largest first.
+    """
+    _, sizes, turned = np.linalg.svd(rows, full_matrices=False)
+    turned = turned[: min(most, int((sizes > _NOTHING * sizes[0]).sum()))]
     # The sign of a singular vector is the library's; the largest part is positive.
     largest = np.abs(turned).argmax(axis=1)
-    return np.asarray(turned * np.sign(turned[np.arange(wanted), largest])[:, None])
+    return np.asarray(turned * np.sign(turned[np.arange(len(turned)), largest])[:, None])
 
 
 def _means(unit: Floats, values: Sequence[Mapping[str, str]]) -> dict[str, dict[str, Floats]]:

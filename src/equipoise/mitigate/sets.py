@@ -101,9 +101,10 @@ class ImageSets:
 
     def by_set(self) -> dict[str, npt.NDArray[np.intp]]:
         """Return the rows of each set, sets sorted by name."""
-        return {
-            str(name): np.flatnonzero(self.set == name) for name in sorted({*self.set.tolist()})
-        }
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(self.set.tolist()):
+            rows.setdefault(str(name), []).append(row)
+        return {name: np.array(rows[name], dtype=np.intp) for name in sorted(rows)}
 
 
 def joined(parts: Sequence[ImageSets]) -> ImageSets:

@@ -17,6 +17,8 @@ from equipoise.models.ensembles import Ensemble, Rule, mean_vectors, naming
 Floats = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Floats]
 NUMBERS = ("gate", "offset", "directions")
+# Texts that are read in one go: each neutral one has a block of numbers for every value.
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ class Matching:
 
         Raises
         ------
-        ValueError
-            If texts, weights and gate do not belong together.
+        ValueError, KeyError, TypeError
+            If texts, weights and gate are missing, or do not belong together.
         """
         attributes = {
             str(one["attribute"]): tuple(
@@ -88,6 +90,14 @@ class Matching:
             raise ValueError(f"its gate of shape {gate.shape} does not tell {count} values")
         if directions.ndim != 2 or directions.shape[1] != len(gate):
             raise ValueError(f"its directions have the shape {directions.shape}")
+        if not all(np.isfinite(numbers[name]).all() for name in NUMBERS):
+            raise ValueError("its numbers are not all finite")
+        if not np.allclose(directions @ directions.T, np.eye(len(directions)), atol=1e-3):
+            raise ValueError("its directions are not of unit length and at right angles")
+        named = [said["value"] for one in given["attributes"] for said in one["values"]]
+        told = [said.rules for values in attributes.values() for said in values]
+        if not all(isinstance(value, str) for value in named) or not all(told):
+            raise ValueError("a value is no text, or nothing says it")
         whole = abs(sum(weights) - 1.0) < 1e-6 and min(weights, default=-1.0) >= 0.0
         if len(weights) != made._filled_blocks or not whole:
             raise ValueError(f"its weights are not {made._filled_blocks} that are 1 in all")
@@ -163,14 +173,14 @@ class Matching:
     def images(self, vectors: Floats) -> Floats:
         """Return vectors of images, (n, `dimension`), of those of the model inside."""
         unit = unit_vectors(vectors)
-        found = np.zeros((len(unit), self._blocks, len(self.gate)))
-        found[:, 0] = unit
+        blocks = np.zeros((len(unit), self._blocks, len(self.gate)), dtype=np.float32)
+        blocks[:, 0] = unit
         if self._lead > 1:
-            found[:, 1] = self.cleared(unit)
+            blocks[:, 1] = self.cleared(unit)
         every = np.arange(len(unit))
         for name, place in self.told(unit).items():
-            found[every, self._lead + self._columns[name].start + place] = unit
-        return self._filled(found, np.zeros(len(unit)))
+            blocks[every, self._lead + self._columns[name].start + place] = unit
+        return np.pad(blocks.reshape(len(unit), self.dimension - 1), ((0, 0), (0, 1)))
 
     def texts(self, embed_texts: Embed, texts: Sequence[str]) -> Floats:
         """Return vectors of texts, (n, `dimension`), read by the model inside.
@@ -180,15 +190,17 @@ class Matching:
         embed_texts : callable
         texts : sequence of str
         """
-        found = np.zeros((len(texts), self._blocks, len(self.gate)))
-        fill = np.zeros(len(texts))
-        for row, blocks in enumerate(self.blocks(embed_texts, texts)):
-            weights = self._block_weights if len(blocks) > 1 else np.ones(1)
-            found[row, : len(blocks)] = weights[:, None] * blocks
-            # All texts are equally long, so that cosines of neutral ones and others compare.
-            if blocks.any():
-                fill[row] = math.sqrt(max(self._length**2 - float(weights @ weights), 0.0))
-        return self._filled(found, fill)
+        found = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for start in range(0, len(texts), _AT_ONCE):
+            some = texts[start : start + _AT_ONCE]
+            for row, blocks in enumerate(self.blocks(embed_texts, some), start):
+                weights = self._block_weights if len(blocks) > 1 else np.ones(1)
+                found[row, : blocks.size] = (weights[:, None] * blocks).ravel()
+                # All texts are equally long, so that cosines of neutral ones and others compare.
+                if blocks.any():
+                    room = self._length**2 - float(weights @ weights)
+                    found[row, -1] = math.sqrt(max(room, 0.0))
+        return found
 
     def blocks(self, embed_texts: Embed, texts: Sequence[str]) -> list[NDArray[np.float64]]:
         """Return unit vectors of each text, (1 or blocks, dimension).
@@ -213,10 +225,6 @@ class Matching:
         if any(some == (text,) for some in captions):
             return [(text,)]
         return [(text,), *captions]
-
-    def _filled(self, blocks: NDArray[np.float64], fill: NDArray[np.float64]) -> Floats:
-        flat = blocks.reshape(len(blocks), self.dimension - 1)
-        return np.column_stack([flat, fill]).astype(np.float32)
 
     @cached_property
     def _columns(self) -> dict[str, slice]:

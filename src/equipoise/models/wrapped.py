@@ -23,7 +23,8 @@ from equipoise.models.protocols import DualEncoder
 Floats = NDArray[np.float32]
 
 SETTINGS, TRANSFORM = "equipoise_model.json", "transform.safetensors"
-FORMAT = 1
+FORMAT, MATCHED = 1, 2
+"""Of settings, and of those with a `matching`, which whoever reads 1 alone must not leave out."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def save_wrapped(
         Where the folder will lie in the end; `folder` unless given.
     """
     settings = {
-        "format": FORMAT,
+        "format": FORMAT if wrapping.matching is None else MATCHED,
         "base": relative(base.name, folder if at is None else at),
         "base_weights_sha256": base.weights_sha256,
         **wrapping.facts,
@@ -169,7 +170,8 @@ def load(target: str, options: Options) -> WrappedEncoder:
         base.info,
         name=options.name,
         dimension=base.info.dimension if matching is None else matching.dimension,
-        scale=scale if matching is None or scale is None else scale * matching.stretch,
+        # Without a scale of its own it is told what makes its cosines those of the model inside.
+        scale=scale if matching is None else (1.0 if scale is None else scale) * matching.stretch,
         weights_sha256=one_digest({"base": base.info.weights_sha256, **kept}),
         files={**base.info.files, **files},
         revision=None,
@@ -190,8 +192,10 @@ def _settings(target: str, folder: Path) -> dict[str, Any]:
         known = isinstance(settings["base"], str)
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{path} does not say which model to wrap ({error}).") from error
-    if found != FORMAT or not known:
-        raise ModelError(f"{path} has format {found!r}; this equipoise reads format {FORMAT}.")
+    if not known:
+        raise ModelError(f"{path} does not say which model to wrap: its base is no text.")
+    if found not in (FORMAT, MATCHED):
+        raise ModelError(f"{path} has format {found!r}; this equipoise reads formats 1 and 2.")
     return dict(settings)
 
 
@@ -222,11 +226,11 @@ def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target
     try:
         ensemble = settings["ensemble"]
         applied, spared = tuple(settings["applied_to"]), tuple(settings["spared"])
-        matched = settings.get("matching")
-        numbers = _numbers(folder) if applied or matched else {}
+        matches = settings["format"] == MATCHED
+        numbers = _numbers(folder) if applied or matches else {}
         transform = numbers["transform"] if applied else None
         made = None if ensemble is None else Ensemble.of(ensemble)
-        matching = Matching.of(matched, numbers) if matched else None
+        matching = Matching.of(settings["matching"], numbers) if matches else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{target} cannot be read: {error}.") from error
     if transform is not None and transform.shape != (base.dimension, base.dimension):
@@ -243,6 +247,10 @@ def _wrapping(settings: Mapping[str, Any], folder: Path, base: ModelInfo, target
 
 
 def _numbers(folder: Path) -> dict[str, Floats]:
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    return dict(load_file(folder / TRANSFORM))
+    try:
+        return dict(load_file(folder / TRANSFORM))
+    except SafetensorError as error:
+        raise ValueError(f"{TRANSFORM} is damaged ({error})") from error
