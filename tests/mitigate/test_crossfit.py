@@ -137,6 +137,4 @@ def test_what_a_look_at_withheld_subjects_changed_is_told() -> None:
         "Withheld subjects of this experiment on the shipped models were looked at before"
     )
     assert not any("none was chosen" in note for note in notes)
-    assert (
-        "matched_prompts brought all four disparities halfway to the floor and set_s" in notes[-1]
-    )
+    assert "halfway to the floor, by the point estimate, and set_shrinkage did not" in notes[-1]
