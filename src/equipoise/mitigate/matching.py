@@ -22,7 +22,7 @@ from equipoise.mitigate.record import (
     record_of,
     reloaded,
 )
-from equipoise.mitigate.sets import ImageSets, SubjectTexts, joined
+from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
 from equipoise.models.ensembles import PLACE
 from equipoise.models.matching import Matching, Said
@@ -91,11 +91,7 @@ class MatchedPrompts:
             When there are no images, an attribute has one value, a value has no caption, `said` is
             of other attributes, or the prompts of every subject name a value.
         """
-        images = [one for one in (training.images, training.validation_images) if one]
-        known: Sequence[SubjectTexts] = (*training.texts, *training.validation)
-        if not images:
-            raise InputError(f"{self.name} learns from images, and there are none of its subjects")
-        sets = joined(images)
+        sets, known = training.known_images(self.name), training.known
         values = values_of(sets)
         self._check([*values])
         inputs = {

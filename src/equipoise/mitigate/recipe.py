@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from equipoise.core.errors import InputError, RunError
-from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
+from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts, joined
 from equipoise.mitigate.split import check_split
 
 if TYPE_CHECKING:
@@ -58,6 +58,24 @@ class Training:
     def subjects(self) -> tuple[str, ...]:
         """The subjects to learn from, in the order of their texts."""
         return tuple(one.subject for one in self.texts)
+
+    @property
+    def known(self) -> tuple[SubjectTexts, ...]:
+        """Texts of all subjects that may be looked at: to learn from, and to watch."""
+        return (*self.texts, *self.validation)
+
+    def known_images(self, recipe: str) -> ImageSets:
+        """Return the images of these subjects, for a recipe that cannot do without.
+
+        Raises
+        ------
+        InputError
+            When there are none.
+        """
+        images = [one for one in (self.images, self.validation_images) if one]
+        if not images:
+            raise InputError(f"{recipe} learns from images, and there are none of its subjects")
+        return joined(images)
 
 
 class Recipe(Protocol):

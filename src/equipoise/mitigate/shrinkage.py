@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.embedding import embedded, queries_of, unit
 from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of, reloaded
-from equipoise.mitigate.sets import ImageSets, SubjectTexts, joined
+from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ class SetShrinkage:
         InputError
             When there are no images, or too few subjects to choose a strength by.
         """
-        images = [one for one in (training.images, training.validation_images) if one]
-        known: Sequence[SubjectTexts] = (*training.texts, *training.validation)
-        if not images:
-            raise InputError(f"{self.name} learns from images, and there are none of its subjects")
-        every = joined(images)
+        every, known = training.known_images(self.name), training.known
         sets = Vectors(unit(embedded(base, every.images, progress)), every)
         strength = self._chosen(base, known, sets) if self.strength is None else self.strength
         values = sorted({v for one in known for named in one.values for v in named.values()})
