@@ -35,8 +35,9 @@ LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "pandas", "polars", "fai
 _QUICK = "EQUIPOISE_BENCH_QUICK"
 # Seconds after which no further round of a comparison is begun.
 _PATIENCE = 60.0
-# How long a row of microseconds is repeated within one round.
-_SHORTEST = 0.005
+# Seconds that a round of short calls takes, as `timeit` has it: in a shorter one the first calls,
+# for which memory and interpreter have to find back from other work, count for too much.
+_SHORTEST = 0.2
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
+from equipoise.metrics import chi_square as chi_squares
 from equipoise.metrics import (
     class_effects,
     columns,
@@ -63,7 +64,7 @@ def bytes_of(counts: Counts) -> tuple[Any, ...]:
     return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
 
 
-@pytest.mark.parametrize("cells", [0, 1 << 18], ids=["pairs marked first", "counted at once"])
+@pytest.mark.parametrize("cells", [1, 1 << 18], ids=["table that grows", "table with room"])
 @pytest.mark.parametrize("form", FORMS)
 def test_counted_in_place_as_by_sorting(
     form: str, cells: int, monkeypatch: pytest.MonkeyPatch
@@ -71,12 +72,12 @@ def test_counted_in_place_as_by_sorting(
     expected = count(*FORMS[form])
     monkeypatch.setattr(tally, "_sorted_pairs", None)
     monkeypatch.setattr(tally, "_MANY", 1)
-    monkeypatch.setattr(tally, "_FEW_CELLS", cells)
+    monkeypatch.setattr(tally, "_FIRST_CELLS", cells)
     monkeypatch.setattr(tally, "_CHUNK", 1_000)
     assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
 
 
-@pytest.mark.parametrize("cells", [0, 1 << 18], ids=["pairs marked first", "counted at once"])
+@pytest.mark.parametrize("cells", [1, 1 << 18], ids=["table that grows", "table with room"])
 @pytest.mark.parametrize("pairs", [0, 1 << 22], ids=["sorted", "counted"])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("value", [-1, 11, 4_000, -(10**17)])
@@ -88,9 +89,10 @@ def test_rows_outside_of_the_range_of_the_first_and_last(
     expected = count(*given)
     monkeypatch.setattr(tally, "_MANY", 1)
     monkeypatch.setattr(tally, "_MOST_PAIRS", pairs)
-    monkeypatch.setattr(tally, "_FEW_CELLS", cells)
+    monkeypatch.setattr(tally, "_FIRST_CELLS", cells)
     monkeypatch.setattr(columns, "_MANY", 1)
     monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(columns, "_FIRST", 1_000)
     guessed = Column.of(given[place], what="y_true", guess=True)
     assert (guessed.guessed, guessed.size) == (True, [9, 11, 4][place])
     assert guessed.exact().size > guessed.size
@@ -123,6 +125,15 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
         table = rates(TRUTH, LABEL, GROUP, resampling=Bootstrap(20, 20)).by
         found.add((str(bytes_of(count(TRUTH, LABEL, GROUP))), str(table.to_pydict())))
     assert len(found) == 1
+
+
+def test_threads_that_meet_other_pairs_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = np.argsort(TRUTH, kind="stable")
+    expected = count(TRUTH, LABEL, GROUP)
+    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setenv("EQUIPOISE_THREADS", "3")
+    assert bytes_of(count(TRUTH[order], LABEL[order], GROUP[order])) == bytes_of(expected)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -245,3 +256,27 @@ def test_chi_squares_do_not_depend_on_how_tables_are_cut(
         cut = chi_square(tables, parts, min_expected=min_expected, yates=yates)
         for name, array in vars(whole).items():
             assert getattr(cut, name).tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("yates", [False, True])
+@pytest.mark.parametrize("min_expected", [0.0, 20.0, 200.0])
+@pytest.mark.parametrize("formulation", ["separation", "sufficiency", "independence"])
+def test_chi_squares_of_large_tables_are_those_of_small_ones(
+    formulation: Any,
+    min_expected: float,
+    yates: bool,
+    groups: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The last class has one label only, and few labels make tables of two by two.
+    counts = count(TRUTH, np.where(TRUTH == 8, 3, LABEL % 2 + TRUTH), GROUP % groups)
+    tables = np.concatenate([counts.observed, counts.observed[:, ::-1] * 0.3])
+    tables[1, counts.truth == 2] = 0.0
+    tables[1, :, 1] *= counts.truth != 4
+    parts = Layout.of(counts, formulation)
+    small = vars(chi_square(tables, parts, min_expected=min_expected, yates=yates))
+    monkeypatch.setattr(chi_squares, "_MANY", 1)
+    large = vars(chi_square(tables, parts, min_expected=min_expected, yates=yates))
+    for name, expected in small.items():
+        np.testing.assert_allclose(large[name], expected, rtol=1e-12, atol=1e-12, err_msg=name)

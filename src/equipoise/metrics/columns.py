@@ -21,6 +21,8 @@ Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
 _EXACT = 1 << 53
 # Rows that stay in the cache while the smallest and the largest of them are found.
 _CHUNK = 1 << 15
+# Rows at either end whose smallest and largest are taken for those of all.
+_FIRST = 1 << 13
 # A range of numbers that is no waste however few rows there are.
 _RANGE = 1 << 12
 # Rows from which on a compiled pass over views of text is quicker than loading it takes.
@@ -62,7 +64,8 @@ class Column:
         InputError
             As `equipoise.core.labels.encode`.
         """
-        known = _viewed(labels) or coded(labels)
+        # Asking an array for a protocol takes long, and it has no codes.
+        known = None if isinstance(labels, np.ndarray) else _viewed(labels) or coded(labels)
         if known is not None:
             names = known.vocabulary
             return cls(np.asarray(known.codes), -1, len(names) + 1, names, ordered=False)
@@ -158,7 +161,7 @@ def _range(array: Whole) -> tuple[int, int]:
 
 def _range_of_some(array: Whole) -> tuple[int, int]:
     """Return the smallest and the largest of the first and the last rows: rows may be sorted."""
-    return _range_of(np.concatenate([array[:_CHUNK], array[-_CHUNK:]]))
+    return _range_of(np.concatenate([array[:_FIRST], array[-_FIRST:]]))
 
 
 def _range_of(array: Whole) -> tuple[int, int]:

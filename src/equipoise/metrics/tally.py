@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -24,20 +24,22 @@ from equipoise.stats.threads import each
 Indices = npt.NDArray[np.int64]
 Counted = npt.NDArray[np.int32]
 Table = Indices | Counted
-Marks = npt.NDArray[np.uint8]
+Pairs = npt.NDArray[np.uint32]
 
 # Rows from which on a compiled pass is quicker than sorting, by more than loading it takes.
 _MANY = 1 << 19
-# Pairs of labels whose marks and places stay in the caches.
+# Pairs of labels whose places stay in the caches.
 _MOST_PAIRS = 1 << 22
 # Cells that 63 bits tell apart, with numbers of either sign.
 _MOST_KEYS = 1 << 61
 # Rows and cells that 32 bits can count.
 _MOST = 1 << 31
-# Cells that are counted without marking first which pairs occur.
-_FEW_CELLS = 1 << 18
+# Cells of a table before it grows.
+_FIRST_CELLS = 1 << 18
 # Rows that stay in the cache between being made int64 and being counted.
 _CHUNK = 1 << 15
+# Rows that go through the steps of counting together.
+_BLOCK = 1024
 
 
 class OutOfRangeError(Exception):
@@ -112,51 +114,61 @@ def _new(ordered: Indices) -> npt.NDArray[np.bool_]:
 
 
 def _counted_pairs(columns: Sequence[Column]) -> tuple[Indices, Counted]:
+    """Count in one pass: a pair gets a row of the table where it is met first."""
     first, second, third = columns
-    pairs = first.size * second.size
-    marked = pairs * third.size > _FEW_CELLS
-    keys = _occurring(first, second) if marked else np.arange(pairs)
-    # Where the row of a pair begins in the table.
-    begin = np.zeros(pairs, dtype=np.int32)
-    begin[keys] = np.arange(len(keys)) * third.size
-    ranges = _ranges(columns)
+    ranges = np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
 
-    def count(rows: range) -> Counted:
-        table = np.zeros(len(keys) * third.size, dtype=np.int32)
-        for one, other, group in _chunks(columns, rows):
-            if not _add(one, other, group, ranges, begin, table):
+    def count(rows: range) -> tuple[Indices, Counted]:
+        counted = _Counted(first.size * second.size, third.size)
+        for few in _chunks(columns, rows):
+            counted.add(few, ranges)
+        return counted.ordered()
+
+    return reduce(_together, each(count, stretches(len(first))))
+
+
+class _Counted:
+    """Counts of the pairs met so far, with room for more.
+
+    `_begin` tells where the row of a pair begins in the table, from 1 on; 0: it has none.
+    """
+
+    def __init__(self, pairs: int, groups: int) -> None:
+        self._begin = np.zeros(pairs, dtype=np.int32)
+        self._table = np.zeros((max(1, _FIRST_CELLS // groups), groups), dtype=np.int32)
+        self._keys = np.zeros(len(self._table), dtype=np.int64)
+        self._many = 0
+
+    def add(self, rows: Sequence[Indices], ranges: Indices) -> None:
+        """Count rows of three columns; raise where one is out of range."""
+        first, second, third = rows
+        done = 0
+        while done < len(first):
+            where = (self._begin, self._keys, self._table.reshape(-1))
+            done, self._many = _add(first, second, third, ranges, *where, done, self._many)
+            if done < 0:
                 raise OutOfRangeError
-        return table
+            if done < len(first):
+                self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
+                self._table = np.concatenate([self._table, np.zeros_like(self._table)])
 
-    table = _sum(each(count, stretches(len(first)))).reshape(len(keys), third.size)
-    if marked:
-        return keys, table
-    kept = np.flatnonzero(table.any(axis=1))
-    return keys[kept], table[kept]
-
-
-def _sum(tables: Sequence[Counted]) -> Counted:
-    for table in tables[1:]:
-        tables[0] += table
-    return tables[0]
+    def ordered(self) -> tuple[Indices, Counted]:
+        """Return the pairs, sorted, and their rows of the table."""
+        order = np.argsort(self._keys[: self._many])
+        return self._keys[order], self._table[order]
 
 
-def _ranges(columns: Sequence[Column]) -> Indices:
-    return np.array([end for one in columns for end in (one.low, one.size)], dtype=np.int64)
-
-
-def _occurring(first: Column, second: Column) -> Indices:
-    """Return the pairs that occur."""
-    ranges = _ranges((first, second))
-    seen = np.zeros(first.size * second.size, dtype=np.uint8)
-
-    def mark(rows: range) -> None:
-        for one, other in _chunks((first, second), rows):
-            if not _mark(one, other, ranges, seen):
-                raise OutOfRangeError
-
-    each(mark, stretches(len(first)))
-    return np.flatnonzero(seen.view(np.bool_))
+def _together(
+    one: tuple[Indices, Counted], other: tuple[Indices, Counted]
+) -> tuple[Indices, Counted]:
+    """Add two tables of sorted keys."""
+    if np.array_equal(one[0], other[0]):
+        return one[0], np.add(one[1], other[1], out=one[1])
+    keys = np.union1d(one[0], other[0])
+    table = np.zeros((len(keys), one[1].shape[1]), dtype=np.int32)
+    for some, counted in (one, other):
+        table[np.searchsorted(keys, some)] += counted
+    return keys, table
 
 
 def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
@@ -172,36 +184,64 @@ def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
 _LABELS = "Array(int64, 1, 'C', readonly=True)"
 
 
-@compiled(f"boolean({_LABELS}, {_LABELS}, int64[::1], uint8[::1])")
-def _mark(first: Indices, second: Indices, ranges: Indices, seen: Marks) -> bool:
-    """Mark the pairs that occur; return False at a row out of range."""
-    low, other_low = ranges[0], ranges[2]
-    size, other_size = np.uint64(ranges[1]), np.uint64(ranges[3])
-    for row in range(len(first)):
-        # What lies below a range is large without a sign.
-        one, other = np.uint64(first[row] - low), np.uint64(second[row] - other_low)
-        if one >= size or other >= other_size:
-            return False
-        seen[one * other_size + other] = 1
-    return True
+_WHERE = "int64[::1], int32[::1], int64[::1], int32[::1]"
 
 
-@compiled(f"boolean({_LABELS}, {_LABELS}, {_LABELS}, int64[::1], int32[::1], int32[::1])")
-def _add(
+@compiled(f"UniTuple(int64, 2)({_LABELS}, {_LABELS}, {_LABELS}, {_WHERE}, int64, int64)")
+def _add(  # noqa: PLR0913, PLR0917 - a kernel has no objects
     first: Indices,
     second: Indices,
     third: Indices,
     ranges: Indices,
     begin: Counted,
+    keys: Indices,
     table: Counted,
-) -> bool:
-    """Count rows; return False at one out of range."""
+    start: int,
+    many: int,
+) -> tuple[int, int]:
+    """Count rows from `start` on; return where it stopped, and how many pairs are known.
+
+    It stops at the end, at new pairs when the table is full, and with -1 at a row out of range.
+    A few rows go through each step together, which takes half as long as row by row.
+    """
     low, other_low, group_low = ranges[0], ranges[2], ranges[4]
     size, other_size, groups = np.uint64(ranges[1]), np.uint64(ranges[3]), np.uint64(ranges[5])
-    for row in range(len(first)):
-        one, other = np.uint64(first[row] - low), np.uint64(second[row] - other_low)
-        group = np.uint64(third[row] - group_low)
-        if one >= size or other >= other_size or group >= groups:
-            return False
-        table[np.uint64(begin[one * other_size + other]) + group] += 1
-    return True
+    places = np.empty(_BLOCK, dtype=np.uint32)
+    for row in range(start, len(first), _BLOCK):
+        end = min(row + _BLOCK, len(first))
+        ones, others, group = first[row:end], second[row:end], third[row:end]
+        outside = False
+        for i in range(len(ones)):
+            # What lies below a range is large without a sign.
+            one, other = np.uint64(ones[i] - low), np.uint64(others[i] - other_low)
+            far = np.uint64(group[i] - group_low) >= groups
+            outside = bool(outside | far | (one >= size) | (other >= other_size))
+            places[i] = np.uint32(one) * np.uint32(other_size) + np.uint32(other)
+        if outside:
+            return -1, many
+        new = False
+        for i in range(len(ones)):
+            new = bool(new | (begin[places[i]] == 0))
+        if new:
+            many, entered = _enter(places[: len(ones)], begin, keys, many, ranges[5])
+            if not entered:
+                return row, many
+        for i in range(len(ones)):
+            places[i] = np.uint32(begin[places[i]] - 1) + np.uint32(group[i] - group_low)
+        for i in range(len(ones)):
+            table[places[i]] += 1
+    return len(first), many
+
+
+@compiled()
+def _enter(
+    places: Pairs, begin: Counted, keys: Indices, many: int, groups: int
+) -> tuple[int, bool]:
+    """Give new pairs their rows; return how many are known, and whether there was room."""
+    for pair in places:
+        if begin[pair] == 0:
+            if many == len(keys):
+                return many, False
+            begin[pair], keys[many] = many * groups + 1, pair
+            many += 1
+    return many, True
