@@ -34,6 +34,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="record, and write the pages")
     parser.add_argument("--page", action="store_true", help="write the pages of the record")
     chosen = parser.parse_args()
+    if chosen.page and (chosen.keep or chosen.quick or chosen.only):
+        parser.error("--page measures nothing: leave out the others")
     if chosen.quick and chosen.keep:
         parser.error("--keep records whole runs: leave out --quick")
     for name in () if chosen.page else chosen.only or every:

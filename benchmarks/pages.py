@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count, product
 from pathlib import Path
 from string import ascii_uppercase
 from textwrap import fill
@@ -34,7 +34,9 @@ the cores, and the results have the same bytes on any number of them.
 What the columns say:
 
 - **peer, its time, our time**: the usual or the strongest other way to compute the number, and the
-  medians of wall time. Compiling kernels, once on a machine, is not in them.
+  medians of wall time. Calls that take less than 0.2 seconds are repeated for as long in each
+  round, as Python's timeit does: a first call after other work takes up to twice as long. Compiling
+  kernels, once on a machine, is not in them.
 - **ratio, goal**: the peer's time over ours, and the ratio that was set before anything was built;
   rows without a goal show growth, or a whole task.
 - **× limit**: our time over the least that the machine needs for the work, estimated as told in
@@ -71,12 +73,12 @@ def write_pages(found: Sequence[Measured]) -> None:
 
 def page(found: Sequence[Measured]) -> str:
     """Return docs/benchmarks.md."""
-    letters = lettered(found)
-    parts = [INTRODUCTION.format(machines="\n".join(machines(found, letters)))]
+    names = lettered(found)
+    parts = [INTRODUCTION.format(machines="\n".join(machines(found, names)))]
     for one in found:
         workload = one.rows[0].workload
         about = [ABOUT[workload]] if workload in ABOUT else []
-        measured = f"Measured on {one.day} on machine {letters[one.facts]}.\n"
+        measured = f"Measured on {one.day} on machine {names[one.facts]}.\n"
         parts += [f"## {workload}\n", measured, *about, *full(one.rows), "", *notes(one.rows)]
     return "\n".join([*parts, *growth(rows_of(found))]) + "\n"
 
@@ -89,7 +91,13 @@ def rows_of(found: Iterable[Measured]) -> list[Row]:
 def lettered(found: Iterable[Measured]) -> dict[Facts, str]:
     """Return a letter for each machine: A for the one with the earliest day, then in order."""
     ordered = sorted(found, key=lambda one: one.day)
-    return dict(zip(dict.fromkeys(one.facts for one in ordered), ascii_uppercase, strict=False))
+    return dict(zip(dict.fromkeys(one.facts for one in ordered), letters(), strict=False))
+
+
+def letters() -> Iterator[str]:
+    """Yield A to Z, then AA, AB and on."""
+    for size in count(1):
+        yield from map("".join, product(ascii_uppercase, repeat=size))
 
 
 def machines(found: Sequence[Measured], letters: Mapping[Facts, str]) -> Iterator[str]:

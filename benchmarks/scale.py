@@ -24,7 +24,7 @@ from time import perf_counter, process_time
 from typing import Any, TypeVar
 
 from benchmarks import scale_worlds
-from benchmarks.harness import seconds, write
+from benchmarks.harness import machine, seconds, write
 from benchmarks.scale_growth import DIMENSION, NARROW, Measured, growths
 from benchmarks.scale_page import write_page
 
@@ -97,7 +97,8 @@ def measured(world: str, rows: int, dimension: int, folder: str | None) -> Measu
         command += [str(Path(made, "audit.yaml")), str(Path(made, "run"))]
         environment = {"OMP_NUM_THREADS": "1", **os.environ}
         told = subprocess.check_output(command, text=True, env=environment)  # noqa: S603
-    return Measured(world, rows, dimension, **json.loads(told.splitlines()[-1]))
+    took, processor = json.loads(told.splitlines()[-1]), machine()["processor"]
+    return Measured(world, rows, dimension, **took, processor=processor)
 
 
 def audit(config: Path, run: Path) -> dict[str, Any]:

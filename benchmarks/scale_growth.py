@@ -33,6 +33,8 @@ class Measured:
         Peak resident memory of the process, in 10^6 bytes, libraries and mapped files included.
     by_step : mapping of str to float
         Processor seconds.
+    processor : str
+        What they are seconds of.
     """
 
     world: str
@@ -42,6 +44,7 @@ class Measured:
     processor_seconds: float
     peak_mb: float
     by_step: dict[str, float]
+    processor: str
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from benchmarks.harness import machine, seconds
-from benchmarks.pages import table_line
+from benchmarks.pages import letters, table_line
 from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, Measured, growths
 
-Line = tuple[str, int]
+# Kind of audit, numbers per vector, processor.
+Line = tuple[str, int, str]
 
 DOCS = Path(__file__).parent.parent / "docs"
 # One for each kind of audit, of Okabe & Ito and Tol: those that are legible on white.
@@ -37,6 +38,8 @@ its report, in a process of its own. The evidence is generated:
 
 Vectors have {narrow} or {wide} numbers, as stands with the rows: ten million of {wide} would be
 files of 5 GB.
+
+One kind of audit with vectors of one length was measured on one machine, and is fitted for it.
 
 Memory is the peak of the whole process, of which about 220 MB are Python and libraries. A `.npy` is
 mapped, and what reading it took is given back; vectors in Parquet are held as they are stored.
@@ -64,25 +67,35 @@ machine with other work on it does not tell time more closely.
 def write_page(found: Sequence[Measured]) -> None:
     """Write docs/scale.md and its figure from measurements."""
     figure = "figures/scale.svg"
-    facts = "\n".join(table_line(name, value) for name, value in machine().items())
+    told = {f"machine {letter}": name for name, letter in lettered(found).items()}
+    told |= {name: value for name, value in machine().items() if name != "processor"}
+    facts = "\n".join(table_line(name, value) for name, value in told.items())
     wide, narrow = DIMENSION, NARROW
     about = INTRODUCTION.format(figure=figure, facts=facts, wide=wide, narrow=narrow)
-    page = [about, *_table(found), "", *_lines(found)]
+    page = [about, *table(found), "", *fits(found)]
     (DOCS / "scale.md").write_text("\n".join(page) + "\n", encoding="utf-8")
     (DOCS / figure).write_text(svg(found), encoding="utf-8")
 
 
-def _table(found: Sequence[Measured]) -> Iterator[str]:
-    yield table_line("audit", "rows", "peak memory", "processor time", "of it loading")
-    yield "|---|--:|--:|--:|--:|"
+def table(found: Sequence[Measured]) -> Iterator[str]:
+    """Yield the lines of the table of all that was measured."""
+    names = lettered(found)
+    yield table_line("audit", "rows", "machine", "peak memory", "processor time", "of it loading")
+    yield "|---|--:|---|--:|--:|--:|"
     for one in found:
         wide = f" × {one.dimension}" if one.dimension else ""
         times = (one.processor_seconds, one.by_step["load"])
-        memory = f"{one.peak_mb:,.0f} MB"
-        yield table_line(one.world, f"{one.rows:,}{wide}", memory, *map(seconds, times))
+        memory, name = f"{one.peak_mb:,.0f} MB", names[one.processor]
+        yield table_line(one.world, f"{one.rows:,}{wide}", name, memory, *map(seconds, times))
 
 
-def _lines(found: Sequence[Measured]) -> Iterator[str]:
+def lettered(found: Sequence[Measured]) -> dict[str, str]:
+    """Return a letter for each processor, in the order in which they come."""
+    return dict(zip(dict.fromkeys(one.processor for one in found), letters(), strict=False))
+
+
+def fits(found: Sequence[Measured]) -> Iterator[str]:
+    """Yield the lines that tell how each series grows."""
     yield from FITTED.format(straight=STRAIGHT, noise=f"{NOISE:.0%}").splitlines()
     yield table_line("audit", "what", "p", "the line misses by", "a straight line")
     yield "|---|---|--:|--:|---|"
@@ -93,26 +106,29 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
 
 
 def series(found: Sequence[Measured]) -> dict[Line, list[Measured]]:
-    """Return measurements of one kind of audit and dimension together."""
+    """Return measurements of one kind of audit, dimension and processor together."""
     lines: dict[Line, list[Measured]] = {}
     for one in found:
-        lines.setdefault((one.world, one.dimension), []).append(one)
+        lines.setdefault((one.world, one.dimension, one.processor), []).append(one)
     # A size alone shows no growth.
     return {about: ones for about, ones in lines.items() if len(ones) > 1}
 
 
 def named(about: Line) -> str:
     """Return what a series is called."""
-    world, dimension = about
+    world, dimension, _ = about
     return f"{world}, {dimension} numbers" if dimension else world
 
 
 def _drawn(lines: Mapping[Line, Sequence[Measured]]) -> dict[Line, tuple[str, str]]:
     """Return colour, by kind of audit, and dashes of each series."""
-    worlds = [*dict.fromkeys(world for world, _ in lines)]
+    worlds = [*dict.fromkeys(world for world, *_ in lines)]
     return {
-        (world, dimension): (COLOURS[worlds.index(world)], DASHED if dimension == NARROW else "")
-        for world, dimension in lines
+        (world, dimension, processor): (
+            COLOURS[worlds.index(world)],
+            DASHED if dimension == NARROW else "",
+        )
+        for world, dimension, processor in lines
     }
 
 

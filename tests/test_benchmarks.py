@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -178,12 +179,48 @@ def test_nothing_is_written_unless_it_is_to_be_kept(
     assert pages.README.read_bytes() == before
 
 
-def test_quick_runs_are_never_kept(
-    command: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--quick", "--keep"), "--keep records whole runs: leave out --quick"),
+        (("--page", "--keep"), "--page measures nothing: leave out the others"),
+        (("--page", "--only", "w1"), "--page measures nothing: leave out the others"),
+    ],
+)
+def test_choices_that_do_not_go_together(
+    arguments: tuple[str, ...],
+    told: str,
+    command: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        called(command, monkeypatch, "--quick", "--keep")
-    assert "--keep records whole runs: leave out --quick" in capsys.readouterr().err
+        called(command, monkeypatch, *arguments)
+    assert told in capsys.readouterr().err
+
+
+def test_machines_beyond_the_alphabet_have_names(pages: ModuleType) -> None:
+    assert [*islice(pages.letters(), 28)][-3:] == ["Z", "AA", "AB"]
+
+
+def test_the_page_of_growth_that_ships_is_that_of_its_record() -> None:
+    scale, page = (import_module(f"benchmarks.{name}") for name in ("scale", "scale_page"))
+    found = [*scale.recorded()]
+    text = (ROOT / "docs" / "scale.md").read_text("utf-8")
+    assert (ROOT / "docs" / "figures" / "scale.svg").read_text("utf-8") == page.svg(found)
+    assert "\n".join(page.table(found)) in text
+    assert "\n".join(page.fits(found)) in text
+
+
+def test_growth_is_fitted_for_each_machine() -> None:
+    page, growth = (import_module(f"benchmarks.{name}") for name in ("scale_page", "scale_growth"))
+    found = [
+        growth.Measured("retrieval", rows, 32, 1.0, rows / 1e4, 100.0, {"load": 0.1}, processor)
+        for processor in (EPYC, XEON)
+        for rows in (10_000, 20_000, 30_000)
+    ]
+    assert page.lettered(found) == {EPYC: "A", XEON: "B"}
+    assert [len(ones) for ones in page.series(found).values()] == [3, 3]
 
 
 def test_workloads_that_are_kept_are_on_the_pages(
