@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from equipoise.audits.concepts.versions import Version
 from equipoise.audits.config_sections import group_name
+from equipoise.audits.group_sizes import check_two
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.data import Coded
@@ -75,8 +76,24 @@ class Design:
         )
 
 
-def designs(config: Config, data: ConceptData) -> Iterator[Design]:
-    """Yield every combination of model, groups and version, in the order of the config."""
+def designs(config: Config, data: ConceptData) -> list[Design]:
+    """Return every combination of model, groups and version, in the order of the config.
+
+    Raises
+    ------
+    DataError
+        When fewer than two groups of a baseline can be compared.
+    """
+    every = [*_every(config, data)]
+    for design in every:
+        if not design.version.changed:
+            which = f"groups {design.name}: fewer than two groups"
+            file = data.rows.items.name
+            check_two(design.groups, which, "rows", file=file, others="groups or terms")
+    return every
+
+
+def _every(config: Config, data: ConceptData) -> Iterator[Design]:
     for model in config.models:
         unscored = data.models[model].without[data.rows.image]
         for attributes in config.data.groups:

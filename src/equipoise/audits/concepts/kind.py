@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equipoise.audits.concepts import loading, planning
-from equipoise.audits.concepts.designs import Design, designs
+from equipoise.audits.concepts.designs import designs
 from equipoise.audits.concepts.drafting import drafts_of
 from equipoise.audits.concepts.effects import effects_of
 from equipoise.audits.concepts.hits import hits_of
 from equipoise.audits.concepts.measuring import measure_designs
 from equipoise.audits.concepts.notes import notes_of
 from equipoise.audits.concepts.tables import tables_of
-from equipoise.audits.group_sizes import check_two
 from equipoise.audits.kinds import Measured, Progress
 
 if TYPE_CHECKING:
@@ -36,9 +34,7 @@ def plan(config: Config, data: ConceptData) -> Plan:
     DataError
         When the baseline has nothing to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
-    return planning.plan(config, data, every)
+    return planning.plan(config, data, designs(config, data))
 
 
 def measure(config: Config, data: ConceptData, progress: Progress | None) -> Measured:
@@ -49,8 +45,7 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
     DataError
         When the baseline has nothing to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     runs = measure_designs(config, data, every, progress)
     tables = tables_of(config, every, runs)
     told = effects_of(tables)
@@ -65,13 +60,3 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
         )
     )
     return Measured((*drafts, *hits_of(config, data, every)), tables, notes_of(data, every, runs))
-
-
-def _check(every: Sequence[Design], data: ConceptData) -> None:
-    """Refuse a baseline in which fewer than two groups can be compared."""
-    for design in every:
-        if design.version.changed:
-            continue
-        which = f"groups {design.name}: fewer than two groups"
-        file = data.rows.items.name
-        check_two(design.groups, which, "rows", file=file, others="groups or terms")
