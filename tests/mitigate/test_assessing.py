@@ -79,7 +79,10 @@ def price(measure: str, difference: float, low: float) -> Row:
     )  # fmt: skip
 
 
-HALF = Row("a", "bias", "ndkl", "hue", 9, 0.8, 0.3, -0.5, -0.6, -0.4, 0.01, 0.01, "signs", 0.1)
+HALF = Row(
+    "a", "bias", "ndkl", "hue", 9, 0.8, 0.3, -0.5, -0.6, -0.4, 0.01, 0.01, "signs", 0.1, 0.71, 0.57,
+    0.86,
+)  # fmt: skip
 PART = Row("a", "bias", "ndkl", "hue", 9, 0.8, 0.7, -0.1, -0.2, -0.1, 0.01, 0.01, "signs", 0.1)
 
 
@@ -112,14 +115,57 @@ def test_a_disparity_at_the_floor_is_neither_halfway_nor_short_of_it() -> None:
     assert outcome.transfers
     assert outcome.sentence == (
         "of 2 disparities of withheld subjects, 2 fell (NDKL over hue, 0.800 to 0.300; NDKL over "
-        "frame, 0.110 to 0.050) and none rose. Beyond chance (q < 0.05), 1 fell at least halfway "
-        "to the floor and 1 fell from near the floor. 1 was not clear of the floor before: no half "
-        "can be told of it. Accuracy changed by 0 points"
+        "frame, 0.110 to 0.050) and none rose. Beyond chance (q < 0.05), 2 fell (1 from near the "
+        "floor). By the estimate, 1 of the 2 that fell did so at least halfway to the floor, with "
+        "its whole interval. 1 was not clear of the floor before: no half can be told of it. "
+        "Accuracy changed by 0 points"
     )
     (outcome,) = outcomes([at_floor, price("accuracy", 0.0, -0.01)])
     assert outcome.conclusion == "cannot be told"
+    assert "Beyond chance (q < 0.05), 1 fell (1 from near the floor). 1 was not" in outcome.sentence
     (row, _) = assessed(found(0.8, 0.9), {"a": found(0.5, 0.9)}, found(0.9, 0.9))
     assert row.share_reason == reason
+
+
+# The estimate is beyond the half, and its interval is not.
+BARELY = replace(HALF, share_low=0.48)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([HALF], "1 fell. By the estimate, the one that fell did so at least halfway to the floor, "
+         "with its whole interval"),
+        ([BARELY], "1 fell. By the estimate, the one that fell did so at least halfway to the "
+         "floor, not with its whole interval"),
+        ([HALF, BARELY, HALF], "3 fell. By the estimate, 3 of the 3 that fell did so at least "
+         "halfway to the floor, 2 with the whole interval"),
+        ([BARELY, BARELY, PART], "3 fell. By the estimate, 2 of the 3 that fell did so at least "
+         "halfway to the floor, none with the whole interval"),
+        ([PART, replace(PART, share_reason="near")], "2 fell (1 from near the floor). By the "
+         "estimate, none that was clear of the floor did so halfway to the floor. 1 was not clear "
+         "of the floor before: no half can be told of it"),
+        ([PART, PART], "2 fell. By the estimate, none of the 2 that fell did so halfway to the "
+         "floor"),
+    ],
+)  # fmt: skip
+def test_that_it_was_half_is_told_of_the_estimate_and_of_the_interval(
+    rows: list[Row], said: str
+) -> None:
+    sentence = outcomes(rows)[0].sentence
+    assert f". Beyond chance (q < 0.05), {said}. Accuracy was not measured" in sentence
+
+
+def test_without_a_floor_the_interval_of_the_difference_is_held_against_half() -> None:
+    nothing = {"floor": math.nan, "share": math.nan, "share_low": math.nan, "share_high": math.nan}
+    row = replace(HALF, **nothing)
+    assert row.clears
+    assert not replace(row, high=-0.39).clears
+    assert not replace(row, before=0.0, after=0.0, difference=0.0).clears
+    said = outcomes([row])[0].sentence
+    assert ". By the estimate, the one that fell did so by half or more, with its whole in" in said
+    less = outcomes([replace(PART, **nothing)])[0].sentence
+    assert ". By the estimate, the one that fell did not do so by half. Accuracy" in less
 
 
 def test_what_rose_is_told_as_what_fell_is() -> None:
@@ -139,8 +185,9 @@ def test_what_rose_is_told_as_what_fell_is() -> None:
     assert outcome.sentence == (
         "of 7 disparities of withheld subjects, 1 fell (NDKL over c, 0.800 to 0.700), 5 rose (NDKL "
         "over b, 0.800 to 0.950; NDKL over a, 0.800 to 0.900; similarity gap in logits over g, "
-        "0.800 to 1.200; 2 more) and 1 stayed as it was. Beyond chance (q < 0.05), 1 fell but not "
-        "halfway to the floor and 1 rose. Accuracy changed by 0 points"
+        "0.800 to 1.200; 2 more) and 1 stayed as it was. Beyond chance (q < 0.05), 1 fell and 1 "
+        "rose. By the estimate, the one that fell did not do so halfway to the floor. Accuracy "
+        "changed by 0 points"
     )
 
 
@@ -178,5 +225,9 @@ def test_an_assessment_ends_as_every_audit_does() -> None:
     }  # fmt: skip
     assert {row["fold"] for row in tables["mitigation_subjects"].to_pylist()} == {0, 1}
     assert "each of 24 subjects was withheld once, in 2 folds" in notes_of(assessment)[0]
+    assert notes_of(assessment)[1].startswith(
+        "A recipe transfers where every disparity fell (q < 0.05, signs of the differences "
+        "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
+    )
     words = " ".join([*notes_of(assessment), *(one.sentence for one in outcomes(rows))]).lower()
     assert not any(word in words for word in ("debias", "unbiased", "solved"))

@@ -77,12 +77,23 @@ class Row:
     def reaches(self) -> bool:
         """Whether a bias fell at least halfway to the floor; to nothing, where there is none.
 
-        Of a bias that is not clear of the floor no half can be told.
+        That it fell is tested; that it went halfway is the estimate, see `clears`. Of a bias that
+        is not clear of the floor no half can be told.
         """
         if self.share_reason:
             return False
         floor = 0.0 if math.isnan(self.floor) else self.floor
         return self.lowered and self.before - self.after >= HALFWAY * (self.before - floor)
+
+    @property
+    def clears(self) -> bool:
+        """Whether a bias went halfway by its whole interval, not by the estimate alone.
+
+        That of the share of the way; without a floor, that of the difference.
+        """
+        if not self.reaches:
+            return False
+        return (-self.high / self.before if math.isnan(self.floor) else self.share_low) >= HALFWAY
 
     @property
     def open(self) -> bool:

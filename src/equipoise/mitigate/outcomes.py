@@ -29,8 +29,9 @@ class Outcome:
     ----------
     recipe : str
     transfers : bool
-        Every bias of withheld subjects fell at least halfway to the floor (q < 0.05), and neither
-        accuracy, which was measured, nor a recall fell by more than the margin on any set.
+        Every bias of withheld subjects fell (q < 0.05), by the estimate at least halfway to the
+        floor, and neither accuracy, which was measured, nor a recall fell by more than the margin
+        on any set.
     conclusion : str
         "transfers", "transfers in part", "does not transfer", "costs too much": a bias fell, and
         accuracy or a recall by more than the margin; "price not measured": halfway, without a set
@@ -120,34 +121,51 @@ def _some(rows: Sequence[Row], went: str) -> str:
 
 
 def _shown(biases: Sequence[Row]) -> list[str]:
-    """Say which changes are more than chance, and where subjects are too few to say."""
-    reached = [row for row in biases if row.reaches]
-    near = [row for row in biases if row.lowered and row.share_reason]
-    less = [row for row in biases if row.lowered and not (row.reaches or row.share_reason)]
-    rose = [row for row in biases if row.raised]
-    halfway = _halfway(biases)
-    known: tuple[tuple[list[Row], str], ...] = (
-        (reached, f"fell at least {halfway}"), (less, f"fell but not {halfway}"),
-        (near, "fell from near the floor"), (rose, "rose"),
-    )  # fmt: skip
-    parts = [f"{len(some)} {what}" for some, what in known if some]
+    """Say which changes are more than chance, how far, and where subjects are too few to say."""
+    fell = [row for row in biases if row.lowered]
+    near = sum(bool(row.share_reason) for row in fell)
+    rose = sum(row.raised for row in biases)
+    some = [f"{len(fell)} fell"] if fell else []
+    if near:
+        some = [f"{len(fell)} fell ({near} from near the floor)"]
+    if rose:
+        some.append(f"{rose} rose")
     text = (
-        f"Beyond chance (q < {ALPHA}), {_joined(parts)}"
-        if parts
+        f"Beyond chance (q < {ALPHA}), {_joined(some)}"
+        if some
         else f"No change is beyond chance (q < {ALPHA})"
     )
     unsure = [row for row in biases if row.open]
     if unsure:
         it = "it" if len(unsure) == 1 else "they"
-        text += (
-            f"; of {len(unsure)}, {unsure[0].n} subjects cannot tell whether {it} fell {halfway}"
-        )
-    return [text] if biases else []
+        half = "by half" if _without_floor(biases) else "halfway to the floor"
+        text += f"; of {len(unsure)}, {unsure[0].n} subjects cannot tell whether {it} fell {half}"
+    return [text, *_halves(fell)] if biases else []
 
 
-def _halfway(biases: Sequence[Row]) -> str:
-    without = all(math.isnan(row.floor) for row in biases)
-    return "by half" if without else "halfway to the floor"
+def _halves(fell: Sequence[Row]) -> list[str]:
+    """Say how many of those that fell did so halfway: an estimate, which no test is of."""
+    if all(row.share_reason for row in fell):
+        return []
+    half = "by half" if _without_floor(fell) else "halfway to the floor"
+    if not any(row.reaches for row in fell):
+        none = f"none of the {len(fell)} that fell did so"
+        if len(fell) == 1:
+            none = "the one that fell did not do so"
+        elif any(row.share_reason for row in fell):
+            none = "none that was clear of the floor did so"
+        return [f"By the estimate, {none} {half}"]
+    reached = [row for row in fell if row.reaches]
+    whole = sum(row.clears for row in reached)
+    who = "the one" if len(fell) == 1 else f"{len(reached)} of the {len(fell)}"
+    far = half.replace("by half", "by half or more").replace("halfway", "at least halfway")
+    each = ("with" if whole else "not with") + " its whole interval"
+    intervals = each if len(reached) == 1 else f"{whole or 'none'} with the whole interval"
+    return [f"By the estimate, {who} that fell did so {far}, {intervals}"]
+
+
+def _without_floor(biases: Sequence[Row]) -> bool:
+    return all(math.isnan(row.floor) for row in biases)
 
 
 def _unclear(biases: Sequence[Row]) -> list[str]:

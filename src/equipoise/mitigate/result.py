@@ -181,8 +181,9 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         *((unsure,) if tested and least > ALPHA else ()),
         f"Disparities are those of withheld subjects: {how}. Every recipe of this run is "
         f"shown.{floor}",
-        "A recipe transfers where every disparity fell at least halfway to the floor "
-        f"(q < {ALPHA}, signs of the differences exchanged over subjects) and accuracy and "
+        "A recipe transfers where every disparity fell "
+        f"(q < {ALPHA}, signs of the differences exchanged over subjects), by the estimate at "
+        "least halfway to the floor, and accuracy and "
         f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
         "measured is not to remove it everywhere: audit the new model on data of your own.",
     )
