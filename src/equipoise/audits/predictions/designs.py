@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.group_sizes import lacking
+from equipoise.audits.group_sizes import check_two, lacking
 from equipoise.core.groups import Groups
 from equipoise.data import Coded
 from equipoise.metrics.counts import Counts, count
@@ -110,8 +110,22 @@ def chosen(coded: Coded, rows: Rows) -> Coded:
     return Coded(coded.codes[rows], coded.vocabulary)
 
 
-def designs(config: Config, data: PredictionData) -> Iterator[Design]:
-    """Yield every combination of model, version and groups, in the order of the config."""
+def designs(config: Config, data: PredictionData) -> list[Design]:
+    """Return every combination of model, version and groups, in the order of the config.
+
+    Raises
+    ------
+    DataError
+        When fewer than two groups can be compared.
+    """
+    every = [*_every(config, data)]
+    for design in every:
+        which = f"groups {design.groups.name}: fewer than two groups"
+        check_two(design.groups, which, "rows", file=next(iter(data.inputs)))
+    return every
+
+
+def _every(config: Config, data: PredictionData) -> Iterator[Design]:
     for model in config.models:
         rows = data.models[model].state != "unmatched"
         for version in data.models[model].versions:

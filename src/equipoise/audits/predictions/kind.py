@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import check_two
 from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.audits.predictions import loading, planning
 from equipoise.audits.predictions.designs import Design, designs, tests_of
@@ -39,9 +38,7 @@ def plan(config: Config, data: PredictionData) -> Plan:
     DataError
         When nothing would be left to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
-    return planning.plan(config, data, every)
+    return planning.plan(config, data, designs(config, data))
 
 
 def measure(config: Config, data: PredictionData, progress: Progress | None) -> Measured:
@@ -52,8 +49,7 @@ def measure(config: Config, data: PredictionData, progress: Progress | None) -> 
     DataError
         When nothing is left to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     drafts, measured = _measure(every, config, progress)
     return Measured(
         drafts=(*same_numbers_once(drafts),),
@@ -77,10 +73,3 @@ def _measure(
         drafts += one.drafts
         measured.append(one)
     return drafts, measured
-
-
-def _check(every: Sequence[Design], data: PredictionData) -> None:
-    """Refuse groups of which fewer than two can be compared."""
-    for design in every:
-        which = f"groups {design.groups.name}: fewer than two groups"
-        check_two(design.groups, which, "rows", file=next(iter(data.inputs)))
