@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.group_sizes import check_two
 from equipoise.audits.predictions.designs import Design, chosen, groups_of
 from equipoise.metrics.counts import Counts, count
 
@@ -94,8 +95,22 @@ def frequent_answers(label: Coded, options: AnswersOptions) -> Iterator[str]:
             yield label.vocabulary[code]
 
 
-def designs(config: Config, data: AnswersData) -> Iterator[AnswersDesign]:
-    """Yield every combination, in the order of the configuration."""
+def designs(config: Config, data: AnswersData) -> list[AnswersDesign]:
+    """Return every combination, in the order of the configuration.
+
+    Raises
+    ------
+    DataError
+        When fewer than two groups can be compared.
+    """
+    every = [*_every(config, data)]
+    for one in every:
+        which = f"groups {one.groups}: fewer than two groups"
+        check_two(one.design.groups, which, "rows", file=next(iter(data.rows.inputs)))
+    return every
+
+
+def _every(config: Config, data: AnswersData) -> Iterator[AnswersDesign]:
     for asked in data.asked:
         model = data.rows.models[asked.key]
         rows = model.state != "unmatched"

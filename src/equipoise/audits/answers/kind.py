@@ -23,7 +23,7 @@ from equipoise.audits.answers.outside import Related, lost_answers, related
 from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
 from equipoise.audits.findings import Draft
-from equipoise.audits.group_sizes import check_two, odd_labels, planned, without_group
+from equipoise.audits.group_sizes import odd_labels, planned, without_group
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
 from equipoise.stats.power import minimum_difference
 
@@ -50,8 +50,7 @@ def measure(config: Config, data: AnswersData, progress: Progress | None) -> Mea
     ConfigError
         When a figure names a group that there is none of.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     options = _options(config)
     tests = _tests(every, config)
     drafts: list[Draft] = []
@@ -110,8 +109,7 @@ def plan(config: Config, data: AnswersData) -> Plan:
     DataError
         When a choice of groups leaves fewer than two to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     leading = [one for one in every if one.leads]
     tests = _tests(every, config)
     by_groups = {one.groups: one.design for one in every}
@@ -158,14 +156,6 @@ def _seconds(one: AnswersDesign, config: Config) -> float:
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     cells = int((one.label.counts > 0).sum()) * len(one.design.groups)
     return _SECONDS_PER_DESIGN + cells * draws * _SECONDS_PER_CELL
-
-
-def _check(every: Sequence[AnswersDesign], data: AnswersData) -> None:
-    """Refuse groups of which fewer than two can be compared."""
-    for one in every:
-        groups = one.design.groups
-        which = f"groups {groups.name}: fewer than two groups"
-        check_two(groups, which, "rows", file=next(iter(data.rows.inputs)))
 
 
 _SAID = {
