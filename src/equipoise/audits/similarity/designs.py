@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.retrieval.compared import Compared
+from equipoise.audits.group_sizes import check_two
+from equipoise.audits.retrieval.compared import Compared, check_sets
 
 if TYPE_CHECKING:
     from equipoise.audits.similarity.config import Config
@@ -82,8 +82,21 @@ class Design(Compared):
         return _FOUND * math.sqrt(sum(1 / n for n in self.smallest[:2]))
 
 
-def designs(config: Config, data: SimilarityData) -> Iterator[Design]:
-    """Yield every model with every choice of groups."""
-    for model in data.models:
-        for attributes in config.data.groups:
-            yield Design(model, attributes, data, config)
+def designs(config: Config, data: SimilarityData) -> list[Design]:
+    """Return every model with every choice of groups.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare, or no set holds two.
+    """
+    every = [
+        Design(model, attributes, data, config)
+        for model in data.models
+        for attributes in config.data.groups
+    ]
+    for design in every:
+        which = f"groups {design.name}: fewer than two"
+        check_two(design.groups, which, "images that can be compared", file=data.images.name)
+        check_sets(design, file=data.images.name)
+    return every

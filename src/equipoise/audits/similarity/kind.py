@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.group_sizes import check_two, odd_labels, planned
+from equipoise.audits.group_sizes import odd_labels, planned
 from equipoise.audits.kinds import (
     PERCEIVED,
     Measured,
@@ -16,7 +16,6 @@ from equipoise.audits.kinds import (
     estimated_seconds,
     told,
 )
-from equipoise.audits.retrieval.compared import check_sets
 from equipoise.audits.retrieval.loading import notes_of
 from equipoise.audits.similarity import loading
 from equipoise.audits.similarity.designs import Design, designs
@@ -49,8 +48,7 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
         When a choice of groups leaves fewer than two to compare, no set holds two, or a
         hypothesis names none.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     tests = sum(tests_of(design) for design in every)
     measured = [
         measure_design(design, config, tests) for design in told(every, progress, "measuring")
@@ -97,8 +95,7 @@ def plan(config: Config, data: SimilarityData) -> Plan:
     DataError
         When a choice of groups leaves fewer than two to compare, or no set holds two.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = designs(config, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -137,13 +134,6 @@ def _seconds(design: Design, config: Config) -> float:
     images = len(design.scored.used)
     concepts = 1 if config.data.subject else len(design.scored.queries)
     return _SECONDS_PER_DESIGN + draws * images * concepts * _SECONDS_PER_ITEM
-
-
-def _check(every: Sequence[Design], data: SimilarityData) -> None:
-    for design in every:
-        which = f"groups {design.name}: fewer than two"
-        check_two(design.groups, which, "images that can be compared", file=data.images.name)
-        check_sets(design, file=data.images.name)
 
 
 def _notes(every: Sequence[Design], data: SimilarityData) -> Iterator[str]:
