@@ -17,7 +17,7 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts, SubjectTexts
 from equipoise.mitigate.embedding import queries_of, unit
 from equipoise.mitigate.matching import _weights
-from equipoise.models.ensembles import Rule
+from equipoise.models.ensembles import Ensemble, Rule
 from equipoise.models.matching import Matching, Said
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
 
@@ -96,6 +96,26 @@ def test_said_is_of_the_attributes_of_the_images(
 ) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
         MatchedPrompts(said=said).fit(clip, training(), tmp_path / "made")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [("{x}", "a {x} judge"), ("{value}", "a {value} judge")]
+)
+def test_braces_in_a_value_stand_for_themselves(value: str, said: str) -> None:
+    known = [SubjectTexts("nurse", ("a nurse",), ("no caption",), ({},))]
+    (one,) = MatchedPrompts(said={"hue": ("a {value} {}",)})._spoken("hue", [value], known)
+    assert Ensemble(one.rules, ()).said("a judge") == (said,)
+
+
+@pytest.mark.parametrize(("value", "template"), [("{}", "a {value} {}"), ("{", "a {value}} {}")])
+def test_a_value_that_reads_as_the_place_of_a_subject_is_refused(value: str, template: str) -> None:
+    known = [SubjectTexts("nurse", ("a nurse",), ("no caption",), ({},))]
+    message = "^'a {} nurse', of 'nurse', holds {}, which stands for the subject in templates; "
+    with pytest.raises(InputError, match=message):
+        MatchedPrompts(said={"hue": (template,)})._spoken("hue", [value], known)
+    given = SubjectTexts("nurse", ("a nurse",), ("a {} nurse",), ({"hue": value},))
+    with pytest.raises(InputError, match=message):
+        MatchedPrompts()._spoken("hue", [value], [given])
 
 
 def test_a_value_without_a_caption_is_an_error(clip: Any, tmp_path: Path) -> None:

@@ -117,6 +117,46 @@ def test_a_subject_that_is_not_named_keeps_its_prompts_whole() -> None:
     assert ensemble_of([one]).said("someone who sings") == ("someone who sings",)
 
 
+AGE = {"age": "old"}
+
+
+@pytest.mark.parametrize(
+    ("caption", "said"),
+    [
+        ("an old man beside a woman", "an old judge beside a woman"),
+        ("an old man, a man of letters", "an old judge, a judge of letters"),
+        ("an old man's coat", "an old judge's coat"),
+        ("one of two old mans", "one of two old judges"),
+    ],
+)
+def test_a_subject_is_found_in_captions_as_a_whole_word(caption: str, said: str) -> None:
+    one = SubjectTexts("man", ("a man",), (caption, "an old woman"), (AGE, AGE))
+    assert ensemble_of([one]).said("a judge") == (said,)
+
+
+def test_a_prompt_with_its_subject_twice_holds_for_itself() -> None:
+    prompts = ("a man of a man", "a woman")
+    one = SubjectTexts("man", prompts, ("an old man", "an old woman"), (AGE, AGE))
+    made = ensemble_of([one])
+    for prompt in prompts:
+        assert made.said(prompt) == ("an old man", "an old woman")
+    for text in ("a judge of a judge", "a nurse", "a wojudge"):
+        assert made.said(text) == (text,)
+
+
+@pytest.mark.parametrize("where", ["subject", "neutral", "attributed"])
+def test_a_text_with_a_place_of_its_own_is_refused(where: str) -> None:
+    texts = {"subject": "nurse", "neutral": "a nurse", "attributed": "an old nurse"}
+    texts[where] = "a {} nurse"
+    subject, neutral, attributed = texts.values()
+    message = (
+        f"^'a {{}} nurse', of '{subject}', holds {{}}, which stands for the subject in templates; "
+        "expected texts and values without it$"
+    )
+    with pytest.raises(InputError, match=message):
+        ensemble_of([SubjectTexts(subject, (neutral,), (attributed,), (AGE,))])
+
+
 def test_directions_are_orthonormal_and_gone(clip: Any, tmp_path: Path) -> None:
     rows = group_directions(clip, [TEXTS[name] for name in LEARNED])
     assert rows.shape == (6, 64)  # five of six hues, one of two frames

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -62,19 +63,23 @@ def _inputs(training: Training) -> dict[str, Any]:
 def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
     """Return the templates that the texts of subjects have in common.
 
-    Where the subject does not stand in a prompt as it is called, the prompt is kept whole, and
-    holds for itself alone.
+    A subject is found as a whole word, or with an s for many: "man" not in "woman". A caption may
+    hold it several times. A prompt that does not hold it once is kept whole, and holds for itself
+    alone.
 
     Raises
     ------
     InputError
-        When no caption names a value of an attribute.
+        When no caption names a value of an attribute, or a text holds ``{}``.
     """
     rules: dict[str, dict[str, None]] = {}
     for one in texts:
+        _refuse_places(one)
         said = [_template(text, one.subject) for text in one.attributed]
         for prompt in one.neutral:
             neutral = _template(prompt, one.subject)
+            if neutral.count(PLACE) != 1:
+                neutral = prompt
             fits = said if PLACE in neutral else one.attributed
             fits = [text for text in fits if (PLACE in text) == (PLACE in neutral)]
             if fits:
@@ -89,8 +94,15 @@ def ensemble_of(texts: Sequence[SubjectTexts]) -> Ensemble:
     return Ensemble(made, tuple(values))
 
 
+def _refuse_places(one: SubjectTexts) -> None:
+    for text in (one.subject, *one.neutral, *one.attributed):
+        if PLACE in text:
+            raise InputError(
+                f"{text!r}, of {one.subject!r}, holds {PLACE}, which stands for the subject in "
+                "templates; expected texts and values without it"
+            )
+
+
 def _template(text: str, subject: str) -> str:
-    """Return a text with a place for the subject, once; the text itself where it has none."""
-    if PLACE in text or text.count(subject) != 1:
-        return text
-    return text.replace(subject, PLACE)
+    """Return a text with places for the subject; the text itself where it has none."""
+    return re.sub(rf"(?<!\w){re.escape(subject)}(?=s?(?!\w))", lambda _: PLACE, text)

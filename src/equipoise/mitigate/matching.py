@@ -88,8 +88,9 @@ class MatchedPrompts:
         Raises
         ------
         InputError
-            When there are no images, an attribute has one value, a value has no caption, `said` is
-            of other attributes, or the prompts of every subject name a value.
+            When there are no images, an attribute has one value, a value has no caption, a text
+            or a value holds ``{}``, `said` is of other attributes, or the prompts of every subject
+            name a value.
         """
         sets, known = training.known_images(self.name), training.known
         values = values_of(sets)
@@ -135,7 +136,7 @@ class MatchedPrompts:
         """Return a subject's texts with the captions alone that name a value and little else."""
         if self.said is not None:
             given = tuple(
-                template.replace(VALUE, value).replace(PLACE, one.subject)
+                one.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
                 for template in self.said[attribute]
             )
             values = ({attribute: value},) * len(given)
