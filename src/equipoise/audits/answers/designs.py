@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.group_sizes import check_two
-from equipoise.audits.predictions.designs import Design, chosen, groups_of
+from equipoise.audits.predictions.designs import Design, check_groups, chosen, groups_of
 from equipoise.metrics.counts import Counts, count
 
 if TYPE_CHECKING:
@@ -104,9 +103,7 @@ def designs(config: Config, data: AnswersData) -> list[AnswersDesign]:
         When fewer than two groups can be compared.
     """
     every = [*_every(config, data)]
-    for one in every:
-        which = f"groups {one.groups}: fewer than two groups"
-        check_two(one.design.groups, which, "rows", file=next(iter(data.rows.inputs)))
+    check_groups((one.design.groups for one in every), data.rows)
     return every
 
 

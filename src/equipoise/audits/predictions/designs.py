@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -119,10 +119,21 @@ def designs(config: Config, data: PredictionData) -> list[Design]:
         When fewer than two groups can be compared.
     """
     every = [*_every(config, data)]
-    for design in every:
-        which = f"groups {design.groups.name}: fewer than two groups"
-        check_two(design.groups, which, "rows", file=next(iter(data.inputs)))
+    check_groups((design.groups for design in every), data)
     return every
+
+
+def check_groups(every: Iterable[Groups], data: PredictionData) -> None:
+    """Refuse groups of rows of which fewer than two can be compared.
+
+    Raises
+    ------
+    DataError
+        With the sizes of the groups.
+    """
+    for groups in every:
+        which = f"groups {groups.name}: fewer than two groups"
+        check_two(groups, which, "rows", file=next(iter(data.inputs)))
 
 
 def _every(config: Config, data: PredictionData) -> Iterator[Design]:
