@@ -51,6 +51,36 @@ def test_a_project_can_be_moved(made: Path, tmp_path: Path) -> None:
     assert load(tmp_path / "there" / "wrapped").info.key == key
 
 
+@pytest.mark.parametrize("moved", ["wrapped", "clip"])
+def test_a_folder_without_its_base_says_where_it_looks(
+    made: Path, tmp_path: Path, moved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other" / "place"
+    other.mkdir(parents=True)
+    (made.parent / moved).rename(other / moved)
+    folder = other / moved if moved == "wrapped" else made
+    # What the working directory has in that place is not taken for it.
+    (tmp_path / "elsewhere" / "inside").mkdir(parents=True)
+    shutil.copytree(WEIGHTS / "clip-null", tmp_path / "elsewhere" / "clip")
+    monkeypatch.chdir(tmp_path / "elsewhere" / "inside")
+    message = (
+        f"^the fitted folder {folder} wraps the model in {folder.parent / 'clip'}, and nothing "
+        r"lies there: it is looked for in \.\./clip from the fitted folder\. To do: put that model "
+        r"there, or move both folders together\.$"
+    )
+    with pytest.raises(ModelError, match=message):
+        load(folder)
+
+
+def test_a_base_that_cannot_be_loaded_is_named_with_the_folder(made: Path) -> None:
+    (made.parent / "clip" / "config.json").unlink()
+    message = (
+        f"^equipoise:{made} wraps hf:{made.parent / 'clip'}, which is not loaded: {made.parent}"
+    )
+    with pytest.raises(ModelError, match=message):
+        load(made)
+
+
 def test_texts_are_said_and_transformed(made: Path) -> None:
     model, base = load(made), load_model(f"hf:{made.parent / 'clip'}", device="cpu")
     found = model.embed_texts(["a star", "a red star", "blue bars", "star"])

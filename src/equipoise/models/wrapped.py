@@ -211,7 +211,16 @@ def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
         )
     if prefix not in LOADERS:
         raise ModelError(f"{folder / SETTINGS} wraps {name!r}, which names no model.")
-    base = LOADERS[prefix](rest, replace(options, name=name))
+    if rest.startswith("../") and name == settings["base"]:
+        raise ModelError(
+            f"the fitted folder {folder.resolve()} wraps the model in "
+            f"{(folder / rest).resolve()}, and nothing lies there: it is looked for in {rest} "
+            "from the fitted folder. To do: put that model there, or move both folders together."
+        )
+    try:
+        base = LOADERS[prefix](rest, replace(options, name=name))
+    except ModelError as error:
+        raise ModelError(f"{options.name} wraps {name}, which is not loaded: {error}") from error
     if not isinstance(base, DualEncoder):
         raise ModelError(f"{options.name} wraps {name}, which is no dual encoder.")
     if base.info.weights_sha256 != settings.get("base_weights_sha256"):
