@@ -265,11 +265,12 @@ def test_answers_without_a_figure_are_named() -> None:
     assert any("no figure for 3 answers" in note for note in none.manifest.notes)
 
 
-def test_a_figure_names_a_group_that_there_is() -> None:
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_a_figure_names_a_group_that_there_is(step: Any) -> None:
     wrong = figures(("nurse", 0.9))
     wrong["women"]["first"] = "A"
     with pytest.raises(ConfigError, match=r"figures\.women\.first: given 'A'\. Allowed: a, b"):
-        run(JOBS, figures=wrong)
+        step(config(JOBS, figures=wrong))
 
 
 def test_two_figures_for_an_answer_are_refused() -> None:

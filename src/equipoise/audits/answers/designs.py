@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_sections import group_name
 from equipoise.audits.predictions.designs import Design, check_groups, chosen, groups_of
+from equipoise.core.errors import ConfigError
 from equipoise.metrics.counts import Counts, count
 
 if TYPE_CHECKING:
@@ -101,10 +104,35 @@ def designs(config: Config, data: AnswersData) -> list[AnswersDesign]:
     ------
     DataError
         When fewer than two groups can be compared.
+    ConfigError
+        When a figure names a group that is not compared.
     """
     every = [*_every(config, data)]
     check_groups((one.design.groups for one in every), data.rows)
+    for one in every:
+        _check_figures(one, config)
     return every
+
+
+def _check_figures(one: AnswersDesign, config: Config) -> None:
+    """Refuse a figure whose first group is not compared."""
+    groups = one.design.groups
+    usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
+    for name in figures_about(one, config):
+        first = config.figures[name].first
+        if first not in usable:
+            raise ConfigError(
+                f"figures.{name}.first: given {first!r}. Allowed: {', '.join(usable)}"
+                f"{nearest(first, usable)}"
+            )
+
+
+def figures_about(one: AnswersDesign, config: Config) -> Iterator[str]:
+    """Yield the names of the figures that a design's answers are held against."""
+    for name, figure in config.figures.items():
+        wanted = group_name(figure.groups or config.data.groups[0])
+        if one.leads and not one.silent and wanted == one.groups:
+            yield name
 
 
 def _every(config: Config, data: AnswersData) -> Iterator[AnswersDesign]:

@@ -48,7 +48,7 @@ def measure(config: Config, data: AnswersData, progress: Progress | None) -> Mea
     DataError
         When nothing is left to compare.
     ConfigError
-        When a figure names a group that there is none of.
+        When a figure names a group that is not compared.
     """
     every = designs(config, data)
     options = _options(config)
@@ -108,6 +108,8 @@ def plan(config: Config, data: AnswersData) -> Plan:
     ------
     DataError
         When a choice of groups leaves fewer than two to compare.
+    ConfigError
+        When a figure names a group that is not compared.
     """
     every = designs(config, data)
     leading = [one for one in every if one.leads]

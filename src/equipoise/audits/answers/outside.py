@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.audits.answers.designs import AnswersDesign, frequent_answers
-from equipoise.audits.config_problems import nearest
-from equipoise.audits.config_sections import group_name
+from equipoise.audits.answers.designs import AnswersDesign, figures_about, frequent_answers
 from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
-from equipoise.core.errors import ConfigError
 from equipoise.core.finding import Family
 from equipoise.core.wording import shortened
 from equipoise.metrics.associations.outside import correlation
 
 if TYPE_CHECKING:
-    from equipoise.audits.answers.config import AnswersOptions, Config, FigureConfig
+    from equipoise.audits.answers.config import AnswersOptions, Config
     from equipoise.audits.answers.loading import AnswersData
 
 # Answers that a note lists.
@@ -62,19 +59,11 @@ class Related:
 def related(
     one: AnswersDesign, config: Config, data: AnswersData, options: AnswersOptions
 ) -> list[Related]:
-    """Correlate the lean of answers with every figure that is about a design's groups.
-
-    Raises
-    ------
-    ConfigError
-        When the first group of a figure is none of the groups.
-    """
-    found = []
-    for name, figure in config.figures.items():
-        wanted = group_name(figure.groups or config.data.groups[0])
-        if one.leads and not one.silent and wanted == one.groups:
-            found.append(_related(one, config, options, name, data.figures[name]))
-    return found
+    """Correlate the lean of answers with every figure that is about a design's groups."""
+    return [
+        _related(one, config, options, name, data.figures[name])
+        for name in figures_about(one, config)
+    ]
 
 
 def _related(
@@ -87,7 +76,7 @@ def _related(
     place = Place("answers", one.asked.model, one.groups, one.version, config.resampling.level)
     figure = config.figures[name]
     known = _in_one_form(figures, one, config)
-    leans = leans_of(one, options, _first(one, name, figure))
+    leans = leans_of(one, options, one.design.groups.names.index(figure.first))
     points = tuple(
         Point(answer, known[answer], lean, n)
         for answer, (lean, n) in leans.items()
@@ -131,19 +120,6 @@ def leans_of(
             share, other = a / mine.sum(), b / others.sum()
             found[answer] = (share / (share + other), round(a + b))
     return found
-
-
-def _first(one: AnswersDesign, name: str, figure: FigureConfig) -> int:
-    groups = one.design.groups
-    usable = [
-        group for group, large in zip(groups.names, groups.usable, strict=True) if large
-    ]  # fmt: skip
-    if figure.first not in usable:
-        raise ConfigError(
-            f"figures.{name}.first: given {figure.first!r}. Allowed: {', '.join(usable)}"
-            f"{nearest(figure.first, usable)}"
-        )
-    return groups.names.index(figure.first)
 
 
 def _in_one_form(
