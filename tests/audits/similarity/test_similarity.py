@@ -336,6 +336,7 @@ def test_one_group_cannot_be_compared() -> None:
         run(data={"images": {"table": men, "id": "image"}, "groups": ["gender"]})
 
 
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
 @pytest.mark.parametrize(
     ("columns", "more", "message"),
     [
@@ -357,11 +358,12 @@ def test_one_group_cannot_be_compared() -> None:
     ],
 )
 def test_a_hypothesis_that_cannot_be_used(
-    columns: dict[str, Any], more: dict[str, Any], message: str
+    step: Any, columns: dict[str, Any], more: dict[str, Any], message: str
 ) -> None:
     hypothesis = {"table": stereotypes(**columns), "concept": "job", **more}
+    config = audits.parse_config(values(hypotheses=[hypothesis]))
     with pytest.raises(DataError, match=re.escape(message)):
-        run(hypotheses=[hypothesis])
+        step(config)
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])

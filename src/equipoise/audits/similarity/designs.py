@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from equipoise.audits.group_sizes import check_two
 from equipoise.audits.retrieval.compared import Compared, check_sets
+from equipoise.core.errors import DataError
 
 if TYPE_CHECKING:
     from equipoise.audits.similarity.config import Config
@@ -52,6 +54,13 @@ class Design(Compared):
             "clusters": self.column(data.unit) if data.unit else None,
         }
 
+    def favours(self) -> Iterator[tuple[int, Mapping[str, str]]]:
+        """Yield the place of every hypothesis about the groups, and whom it favours by concept."""
+        for index in self.config.expected(self.name):
+            first, expected = self.config.hypotheses[index].first, self.data.expected[index]
+            declared = expected.favours if first is None else dict.fromkeys(expected.values, first)
+            yield index, declared
+
     @property
     def concepts(self) -> int:
         """Concepts that have images."""
@@ -88,7 +97,8 @@ def designs(config: Config, data: SimilarityData) -> list[Design]:
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare, or no set holds two.
+        When a choice of groups leaves fewer than two to compare, no set holds two, or a
+        hypothesis favours what is no group.
     """
     every = [
         Design(model, attributes, data, config)
@@ -99,4 +109,19 @@ def designs(config: Config, data: SimilarityData) -> list[Design]:
         which = f"groups {design.name}: fewer than two"
         check_two(design.groups, which, "images that can be compared", file=data.images.name)
         check_sets(design, file=data.images.name)
+    for design in every:
+        _check_hypotheses(design)
     return every
+
+
+def _check_hypotheses(design: Design) -> None:
+    """Refuse hypotheses that favour what is no group."""
+    for index, favours in design.favours():
+        for concept, group in favours.items():
+            if group not in design.groups.names:
+                about = f"{group!r}, declared for {concept!r}, is no group of {design.name}"
+                raise DataError(
+                    f"hypotheses[{index}]: {about}",
+                    expected=", ".join(design.groups.names),
+                    fix="name the groups as findings do",
+                )

@@ -49,7 +49,7 @@ def declared(
     Raises
     ------
     DataError
-        When a hypothesis names a group that is none, or no concept that is compared.
+        When a hypothesis names no concept that is compared.
     """
     effects = {
         part.subject: {one.group: one.value for one in part.by_group}
@@ -57,12 +57,8 @@ def declared(
         if part.metric == gap.metric
     }
     how: dict[str, Any] = {"resampling": resampling, "rng": design.config.resampling.seed}
-    for index in design.config.expected(design.name):
+    for index, favours in design.favours():
         about, expected = design.config.hypotheses[index], design.data.expected[index]
-        favours = expected.favours
-        if about.first is not None:
-            favours = dict.fromkeys(expected.values, about.first)
-        _check(favours, design, f"hypotheses[{index}]")
         preferred = preferences(effects, favours)
         known = {name: one for name, one in preferred.items() if not math.isnan(one)}
         if not known:
@@ -79,16 +75,6 @@ def declared(
             found = alignment(known, values, statistic=about.statistic, **how)
             drafts.append(_follows(found, place, about.value))
         yield Declared(expected.name, tuple(drafts), tuple(_rows(preferred, favours, expected)))
-
-
-def _check(favours: Mapping[str, str], design: Design, key: str) -> None:
-    for concept, group in favours.items():
-        if group not in design.groups.names:
-            raise DataError(
-                f"{key}: {group!r}, declared for {concept!r}, is no group of {design.name}",
-                expected=", ".join(design.groups.names),
-                fix="name the groups as findings do",
-            )
 
 
 def _follows(estimate: Estimate, place: Place, column: str) -> Draft:

@@ -46,7 +46,7 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
     ------
     DataError
         When a choice of groups leaves fewer than two to compare, no set holds two, or a
-        hypothesis names none.
+        hypothesis favours what is no group, or names no concept that is compared.
     """
     every = designs(config, data)
     tests = sum(tests_of(design) for design in every)
@@ -93,7 +93,8 @@ def plan(config: Config, data: SimilarityData) -> Plan:
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare, or no set holds two.
+        When a choice of groups leaves fewer than two to compare, no set holds two, or a
+        hypothesis favours what is no group.
     """
     every = designs(config, data)
     return Plan(
