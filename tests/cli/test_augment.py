@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from equipoise.planted.faces import draw_faces
+from cli.faces_project import CONFIG, call, draw, rows_of, write_rows
 
 Command = Callable[..., tuple[int, str, str]]
 
-CONFIG = """
-images:
-  biased: {table: biased.csv, root: photos}
-  balanced: {table: balanced.csv, root: photos}
-  test: {table: test.csv, root: photos}
-path: file
-label: tool
-group: hair
-faces: {columns: {left: left, top: top, right: right, bottom: bottom}}
-size: 40
-networks: [cnn]
-repeats: 2
-schedule: {epochs: 1, batch: 16}
-replicates: 100
-"""
 
-
-def write(folder: Path) -> None:
-    """Write three tables of 32 drawn faces; one file is damaged, one row has no group."""
-    (folder / "photos").mkdir()
-    for seed, (name, shares) in enumerate(
-        {"biased": (0.0, 0.25, 1, 1), "balanced": (0.5,) * 4, "test": (0.5,) * 4}.items()
-    ):
-        drawn = draw_faces(32, long_hair=shares, seed=seed)
-        with (folder / f"{name}.csv").open("w", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["image_id", "file", "tool", "hair", "left", "top", "right", "bottom"])
-            for place, image in enumerate(drawn.images):
-                file_name = f"{name}-{place}.png"
-                Image.fromarray(np.asarray(image)).resize((80, 80)).save(
-                    folder / "photos" / file_name
-                )
-                box = [2 * end for end in drawn.boxes[place].tolist()]
-                hair = "" if (name, place) == ("test", 3) else drawn.groups[place]
-                table.writerow([place, file_name, drawn.labels[place], hair, *box])
-    (folder / "photos" / "biased-5.png").write_bytes(b"no picture")
-    (folder / "config.yaml").write_text(CONFIG)
+def damaged(folder: Path) -> None:
+    """Draw faces, of which one file is no picture and one row has no group."""
+    draw(folder)
+    (folder / "photos" / "biased-05.png").write_bytes(b"no picture")
+    rows = rows_of(folder / "test.csv")
+    rows[3][3] = ""
+    write_rows(folder / "test.csv", rows)
 
 
 def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
-    write(tmp_path)
+    damaged(tmp_path)
+    twice = CONFIG.replace("repeats: 1", "repeats: 2")
+    (tmp_path / "config.yaml").write_text(twice)
     run = tmp_path / "run"
-    call = ("augment", str(tmp_path / "config.yaml"), "--out", str(run))
-    code, out, err = command(*call, "--json")
+    code, out, err = command(*call(tmp_path), "--json")
     assert code == 0, err
     said = json.loads(out)
     assert [row["arm"] for row in said["augmentation"]] == [
@@ -73,7 +42,7 @@ def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
     assert len(states) == 8
     stamps = {path: path.stat().st_mtime_ns for path in states}
     before = (run / "findings.parquet").read_bytes()
-    assert command(*call, "--overwrite")[0] == 0
+    assert command(*call(tmp_path), "--overwrite")[0] == 0
     assert stamps == {path: path.stat().st_mtime_ns for path in states}
     assert (run / "findings.parquet").read_bytes() == before
 
@@ -98,7 +67,7 @@ def test_drawn_faces_in_words(
         ("networks: [cnn]", "networks: [cnn, cnn]", "a network is named twice"),
         ("faces: {columns", "faces: {detector: cascade, columns", "expected columns, or a detect"),
         (", bottom: bottom", "", "columns must name left, top, right, bottom"),
-        ("repeats: 2", "repeats: 0", "repeats"),
+        ("repeats: 1", "repeats: 0", "repeats"),
         ("size: 40", "size: 40\nschedules: {vit: {epochs: 2}}", "schedules names 'vit', which is"),
         ("label: tool", "label: job", "job"),
         ("right: right", "right: tool", "column 'tool', row 1"),
@@ -107,11 +76,11 @@ def test_drawn_faces_in_words(
 def test_what_is_wrong_is_named(
     tmp_path: Path, command: Command, old: str, new: str, message: str
 ) -> None:
-    write(tmp_path)
+    draw(tmp_path)
     path = tmp_path / "config.yaml"
     assert old in CONFIG
     path.write_text(CONFIG.replace(old, new))
-    code, _, err = command("augment", str(path), "--out", str(tmp_path / "run"))
+    code, _, err = command(*call(tmp_path))
     assert code == 2
     assert err.startswith("error: ")
     assert message in err

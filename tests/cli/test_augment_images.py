@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_rows
 from equipoise.cli.augmenting import decoding, running
 from equipoise.cli.augmenting.config import AugmentConfig, load_augment_config
 from equipoise.cli.augmenting.reading import Read, read_set
@@ -20,47 +20,11 @@ from equipoise.planted.faces import draw_faces
 
 Command = Callable[..., tuple[int, str, str]]
 
-CONFIG = """
-images:
-  biased: {table: biased.csv, root: photos}
-  balanced: {table: balanced.csv, root: photos}
-  test: {table: test.csv, root: photos}
-path: file
-label: tool
-group: hair
-faces: {columns: {left: left, top: top, right: right, bottom: bottom}}
-size: 40
-networks: [cnn]
-repeats: 1
-schedule: {epochs: 1, batch: 16}
-replicates: 100
-"""
-SHARES = {"biased": (0.0, 0.25, 1.0, 1.0), "balanced": (0.5,) * 4, "test": (0.5,) * 4}
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "photos").mkdir()
-    for seed, (name, shares) in enumerate(SHARES.items()):
-        drawn = draw_faces(32, long_hair=shares, seed=seed)
-        rows = []
-        for place, image in enumerate(drawn.images):
-            file = f"{name}-{place:02d}.png"
-            picture = Image.fromarray(np.asarray(image)).resize((80, 60))
-            picture.save(tmp_path / "photos" / file)
-            left, top, right, bottom = drawn.boxes[place].tolist()
-            box = [2 * left, 1.5 * top, 2 * right, 1.5 * bottom]
-            rows.append([f"i{place:02d}", file, drawn.labels[place], drawn.groups[place], *box])
-        write(tmp_path / f"{name}.csv", rows)
-    (tmp_path / "config.yaml").write_text(CONFIG)
+    draw(tmp_path)
     return tmp_path
-
-
-def write(path: Path, rows: Sequence[Sequence[Any]]) -> None:
-    with path.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["image_id", "file", "tool", "hair", "left", "top", "right", "bottom"])
-        table.writerows(rows)
 
 
 def configured(project: Path) -> AugmentConfig:
@@ -109,14 +73,14 @@ def test_an_image_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
     assert len(decoded) == 32
     # Another file under the same name is another image.
     Image.new("RGB", (20, 20), "red").save(project / "photos" / "biased-07.png")
-    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    table = rows_of(project / "biased.csv")
     changed = read(project)
     assert len(decoded) == 33
     assert changed.faces.images[7].tolist() == [[[255, 0, 0]] * 40] * 40
     others = [place for place in range(32) if place != 7]
     np.testing.assert_array_equal(changed.faces.images[others], first.faces.images[others])
     # Rows in another order are the same set; their table is another file.
-    write(project / "biased.csv", table[::-1])
+    write_rows(project / "biased.csv", table[::-1])
     assert same(changed, read(project))
     assert len(decoded) == 33
 
@@ -125,8 +89,8 @@ def test_rows_taken_out_and_other_sets_decode_nothing_again(
     project: Path, decoded: list[bytes]
 ) -> None:
     first = read(project)
-    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
-    write(project / "biased.csv", [*table[:4], *table[5:]])
+    table = rows_of(project / "biased.csv")
+    write_rows(project / "biased.csv", [*table[:4], *table[5:]])
     fewer = read(project)
     others = [place for place in range(32) if place != 4]
     np.testing.assert_array_equal(fewer.faces.images, first.faces.images[others])
@@ -139,10 +103,10 @@ def test_rows_taken_out_and_other_sets_decode_nothing_again(
 
 
 def test_images_that_come_one_by_one_leave_few_files(project: Path, decoded: list[bytes]) -> None:
-    table = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    table = rows_of(project / "biased.csv")
     most = 0
     for many in range(1, 33):
-        write(project / "biased.csv", table[:many])
+        write_rows(project / "biased.csv", table[:many])
         read(project)
         most = max(most, len(packs(project)))
     # Smaller packs go into what is added, and no image is in two.
@@ -206,9 +170,7 @@ def test_faces_are_sought_in_new_images_alone(
         return Regions(boxes * found[:, None], found)
 
     monkeypatch.setattr("equipoise.cli.augmenting.reading.CascadeDetector", lambda: detector)
-    before, _, after = CONFIG.partition("faces: {columns")
-    rest = after.partition("\n")[2]
-    (project / "config.yaml").write_text(f"{before}faces: {{detector: cascade}}\n{rest}")
+    (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
     Image.new("RGB", (20, 20)).save(project / "photos" / "biased-01.png")
     first = read(project)
     assert first.faces.regions.boxes[0].tolist() == [4, 4, 20, 36]
@@ -220,10 +182,8 @@ def test_faces_are_sought_in_new_images_alone(
 def test_a_detector_without_its_file_is_told_before_images_are_read(
     project: Path, decoded: list[bytes]
 ) -> None:
-    before, _, after = CONFIG.partition("faces: {columns")
-    rest = after.partition("\n")[2]
     faces = "faces: {detector: yunet, model: yunet.onnx}"
-    (project / "config.yaml").write_text(f"{before}{faces}\n{rest}")
+    (project / "config.yaml").write_text(CONFIG.replace(FACES, faces))
     with pytest.raises(ModelError, match=r"yunet.onnx: no such file; expected the ONNX file of"):
         read(project)
     assert not decoded
@@ -238,7 +198,7 @@ def test_few_failures_are_counted_and_told_before_training(
         raise DataError("training began")
 
     monkeypatch.setattr(running, "augmentation_experiment", trained)
-    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, _, err = command(*call(project))
     assert code == 2
     told, ended = err.splitlines()
     assert told == (
@@ -258,8 +218,7 @@ def test_many_failures_end_it_before_training(
 ) -> None:
     (project / "photos" / "test-09.png").write_bytes(b"")
     (project / "photos" / "test-02.png").unlink()
-    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"))
-    code, _, err = command(*call)
+    code, _, err = command(*call(project))
     assert (code, err) == (
         2,
         f"error: {project / 'test.csv'}: 2 of 32 images cannot be used, and max_failures allows 1; "
@@ -271,7 +230,7 @@ def test_many_failures_end_it_before_training(
     # What was decoded on the way is not decoded again.
     before = len(decoded)
     (project / "config.yaml").write_text(f"{CONFIG}\nmax_failures: 0.1\n")
-    assert command(*call)[0] == 0
+    assert command(*call(project))[0] == 0
     assert decoded[before:] == [b""]
 
 
@@ -288,25 +247,25 @@ def test_a_root_without_the_files_is_told(project: Path) -> None:
 
 def test_the_row_of_a_box_is_that_of_the_table(project: Path) -> None:
     (project / "photos" / "biased-02.png").unlink()
-    rows = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    rows = rows_of(project / "biased.csv")
     rows[20][4:] = ["1", "1", "1", "1"]
     rows[4][3] = ""
-    write(project / "biased.csv", rows)
+    write_rows(project / "biased.csv", rows)
     with pytest.raises(DataError, match=r"biased.csv: row 21: the box .* holds fewer than 2 × 2"):
         read(project)
 
 
 def test_states_are_of_the_images_and_the_schedule(project: Path, command: Command) -> None:
-    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"), "--overwrite")
-    assert command(*call)[0] == 0
+    again = (*call(project), "--overwrite")
+    assert command(*again)[0] == 0
     states = {*(project / "evidence").rglob("*.pt")}
     assert len(states) == 4
     Image.new("RGB", (20, 20), "red").save(project / "photos" / "biased-07.png")
-    assert command(*call)[0] == 0  # the box of row 8 is cut, and holds enough
+    assert command(*again)[0] == 0  # the box of row 8 is cut, and holds enough
     more = {*(project / "evidence").rglob("*.pt")}
     assert len(more) == 8
     (project / "config.yaml").write_text(CONFIG.replace("epochs: 1", "epochs: 2"))
-    assert command(*call)[0] == 0
+    assert command(*again)[0] == 0
     assert len({*(project / "evidence").rglob("*.pt")}) == 12
 
 
@@ -328,16 +287,16 @@ def test_groups_that_go_with_labels_in_the_wrong_set_are_told(project: Path) -> 
 
 def without_boxes(project: Path, kept: int, groups: Sequence[str]) -> None:
     """Leave the boxes of the first images of some groups alone."""
-    rows = [*csv.reader((project / "biased.csv").read_text().splitlines())][1:]
+    rows = rows_of(project / "biased.csv")
     for group in groups:
         for row in [row for row in rows if row[3] == group][kept:]:
             row[4:] = [""] * 4
-    write(project / "biased.csv", rows)
+    write_rows(project / "biased.csv", rows)
 
 
 def test_a_group_without_any_face_ends_it_before_training(project: Path, command: Command) -> None:
     without_boxes(project, 0, ["long hair"])
-    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, _, err = command(*call(project))
     assert (code, err.splitlines()) == (
         2,
         [
@@ -359,10 +318,8 @@ def test_images_without_any_face_end_it_before_training(
         return Regions(np.zeros((len(images), 4), np.int64), np.zeros(len(images), bool))
 
     monkeypatch.setattr("equipoise.cli.augmenting.reading.CascadeDetector", lambda: nothing)
-    before, _, after = CONFIG.partition("faces: {columns")
-    rest = after.partition("\n")[2]
-    (project / "config.yaml").write_text(f"{before}faces: {{detector: cascade}}\n{rest}")
-    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
+    code, _, err = command(*call(project))
     assert code == 2
     biased, _, test, ended = err.splitlines()
     assert biased == (
@@ -380,9 +337,9 @@ def test_images_without_any_face_end_it_before_training(
 
 
 def test_balanced_images_that_are_fewer_are_told(project: Path, command: Command) -> None:
-    rows = [*csv.reader((project / "balanced.csv").read_text().splitlines())][1:]
-    write(project / "balanced.csv", rows[:29])
-    code, out, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    rows = rows_of(project / "balanced.csv")
+    write_rows(project / "balanced.csv", rows[:29])
+    code, out, err = command(*call(project))
     assert code == 0, err
     note = (
         "balanced: 29 images, and 32 biased ones: a difference between them may come from their "
@@ -404,7 +361,7 @@ def test_test_images_that_are_trained_on_end_it_before_training(
         picture.save(photos / "test-11.png", compress_level=1)
     (photos / "test-30.png").write_bytes((photos / "biased-03.png").read_bytes())
     (photos / "test-04.png").unlink()
-    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, _, err = command(*call(project))
     assert (code, err.splitlines()[-1]) == (
         2,
         f"error: {project / 'test.csv'}: 2 of 31 test images are also trained on; the first is row "
@@ -417,8 +374,7 @@ def test_test_images_that_are_trained_on_end_it_before_training(
 
 def test_few_faces_leave_changed_faces_without_a_verdict(project: Path, command: Command) -> None:
     without_boxes(project, 8, ["long hair"])
-    call = ("augment", str(project / "config.yaml"), "--out", str(project / "run"))
-    code, out, err = command(*call)
+    code, out, err = command(*call(project))
     assert code == 0, err
     why = (
         "(a face was found in 8 of 18 biased images of long hair only, fewer than "
@@ -437,7 +393,7 @@ def test_a_network_that_cannot_take_the_size_is_told_before_images_are_read(
 ) -> None:
     changed = CONFIG.replace("size: 40", "size: 41").replace("[cnn]", "[cnn, vit]")
     (project / "config.yaml").write_text(changed)
-    code, _, err = command("augment", str(project / "config.yaml"), "--out", str(project / "run"))
+    code, _, err = command(*call(project))
     assert (code, err) == (
         2, "error: vit: images of 41 pixels; expected a multiple of 8 or of 5\n"
     )  # fmt: skip
