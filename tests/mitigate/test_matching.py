@@ -15,10 +15,10 @@ from scipy.optimize import minimize
 from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets, MatchedPrompts, SubjectTexts
-from equipoise.mitigate.embedding import queries_of, unit
+from equipoise.mitigate.embedding import queries_of
 from equipoise.mitigate.matching import _weights
 from equipoise.models.ensembles import Ensemble, Rule
-from equipoise.models.matching import Matching, Said
+from equipoise.models.matching import Matching, Said, unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
 
 HUES = ("red", "blue")
@@ -39,7 +39,10 @@ def test_neutral_prompts_of_unseen_subjects_lean_less(
     by_set = np.arange(len(images)).reshape(len(WITHHELD), 4, 12)
     spread = []
     for model in (made, clip):
-        vectors, prompts = unit(model.embed_images(images)), [TEXTS[s].neutral for s in WITHHELD]
+        vectors, prompts = (
+            unit_vectors(model.embed_images(images)),
+            [TEXTS[s].neutral for s in WITHHELD],
+        )
         scores = vectors @ queries_of(model, prompts).T * model.info.scale
         own = np.stack([scores[by_set[place], place] for place in range(len(WITHHELD))])
         spread.append(own.mean(axis=1).std(axis=1).mean())
@@ -50,7 +53,9 @@ def test_texts_that_name_a_value_keep_their_logits(clip: Any, tmp_path: Path) ->
     made: Any = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
     images, named = list(sets().images[:24]), [*TEXTS[WITHHELD[0]].attributed[:4], "no such thing"]
     logits = [
-        model.info.scale * unit(model.embed_images(images)) @ unit(model.embed_texts(named)).T
+        model.info.scale
+        * unit_vectors(model.embed_images(images))
+        @ unit_vectors(model.embed_texts(named)).T
         for model in (made, clip)
     ]
     np.testing.assert_allclose(*logits, atol=1e-4)
@@ -172,7 +177,7 @@ def _planted(lean: dict[str, float], seed: int = 0) -> tuple[Any, ...]:
     hues = tuple(Said(one, (Rule("a {}", (f"a {one} {{}}",)),)) for one in HUES)
     none = np.zeros((0, d), dtype=np.float32)
     made = Matching({"hue": hues}, (0.5, 0.5), gate, np.zeros(2, dtype=np.float32), none)
-    return made, SimpleNamespace(embed_texts=read), unit(vectors), images, texts
+    return made, SimpleNamespace(embed_texts=read), unit_vectors(vectors), images, texts
 
 
 @pytest.mark.parametrize("lean", [0.1, 0.4])

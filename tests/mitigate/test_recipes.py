@@ -1,7 +1,9 @@
 """Every recipe: a model with a name and a key of its own, that comes back by its name."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,12 @@ from equipoise.mitigate import (
     TextDistillation,
     Training,
 )
-from equipoise.mitigate.embedding import queries_of, unit
+from equipoise.mitigate.embedding import queries_of
 from equipoise.mitigate.ensembling import ensemble_of
 from equipoise.mitigate.projection import group_directions
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import DualEncoder, load_model
+from equipoise.models.matching import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, same, sets, training, weights
 
 RECIPES: tuple[Recipe, ...] = (
@@ -64,6 +67,25 @@ def test_a_recipe_gives_another_model_that_its_name_opens(
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
 
 
+def _refused(*_: Any) -> Any:
+    raise AssertionError("nothing is to be read")
+
+
+@pytest.mark.parametrize("recipe", RECIPES[3:], ids=lambda recipe: recipe.name)
+def test_what_is_there_is_looked_at_before_anything_is_read(
+    recipe: Recipe, clip: Any, tmp_path: Path
+) -> None:
+    made = recipe.fit(clip, training(), tmp_path / "made")
+    blind: Any = SimpleNamespace(info=clip.info, embed_images=_refused, embed_texts=_refused)
+    assert recipe.fit(blind, training(), tmp_path / "made").info.key == made.info.key
+    message = (
+        f"^{tmp_path / 'made'}: something lies there, and nothing is written over a model. To do: "
+        "name another folder, or remove this one$"
+    )
+    with pytest.raises(RunError, match=message):
+        recipe.fit(blind, training(), tmp_path / "made", seed=1)
+
+
 def test_training_is_a_function_of_its_seed(clip: Any, tmp_path: Path) -> None:
     recipe = TextDistillation(steps=3, learning_rate=3e-4, kept=8)
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -78,7 +100,7 @@ def test_distillation_moves_neutral_prompts_to_their_captions(clip: Any, tmp_pat
     made = recipe.fit(clip, training(images=False), tmp_path / "made")
 
     def away(model: Any, subject: str) -> float:
-        goal = unit(clip.embed_texts(TEXTS[subject].attributed)).mean(axis=0)
+        goal = unit_vectors(clip.embed_texts(TEXTS[subject].attributed)).mean(axis=0)
         return 1.0 - float(queries_of(model, [TEXTS[subject].neutral])[0] @ goal)
 
     assert all(away(made, name) < away(clip, name) for name in LEARNED)
@@ -99,7 +121,7 @@ def test_only_the_towers_asked_for_move(clip: Any, tmp_path: Path) -> None:
 def test_an_ensemble_holds_for_subjects_it_never_saw(clip: Any, tmp_path: Path) -> None:
     made: Any = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
     unseen = TEXTS[WITHHELD[0]]
-    mean = unit(clip.embed_texts(unseen.attributed)).mean(axis=0)
+    mean = unit_vectors(clip.embed_texts(unseen.attributed)).mean(axis=0)
     np.testing.assert_allclose(made.embed_texts(unseen.neutral[:1])[0], mean, atol=1e-6)
     for text in (unseen.attributed[0], "nothing of the kind"):
         np.testing.assert_array_equal(made.embed_texts([text]), clip.embed_texts([text]))
@@ -174,7 +196,7 @@ def test_shrinkage_spares_what_names_an_attribute(clip: Any, tmp_path: Path) -> 
     unseen = TEXTS[WITHHELD[0]]
     named = list(unseen.attributed[:2])
     np.testing.assert_array_equal(made.embed_texts(named), clip.embed_texts(named))
-    images = unit(clip.embed_images(list(sets(seed=2).of([WITHHELD[0]]).images)))
+    images = unit_vectors(clip.embed_images(list(sets(seed=2).of([WITHHELD[0]]).images)))
     spread = [float((images @ queries_of(m, [unseen.neutral])[0]).std()) for m in (made, clip)]
     assert spread[0] < spread[1]
 
@@ -184,8 +206,16 @@ LEARNS_FROM_IMAGES: tuple[Recipe, ...] = (Contrastive(), SetShrinkage(), Matched
 
 @pytest.mark.parametrize("recipe", LEARNS_FROM_IMAGES, ids=lambda one: one.name)
 def test_what_learns_from_images_needs_them(recipe: Recipe, clip: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="learns from images, and there are none of its subjects"):
+    message = f"^{recipe.name} learns from images, and there are none of its subjects$"
+    with pytest.raises(InputError, match=message):
         recipe.fit(clip, training(images=False), tmp_path / "made")
+
+
+def test_images_of_watched_subjects_alone_are_none_to_train_on(clip: Any, tmp_path: Path) -> None:
+    given = replace(training(), images=None)
+    assert given.known_images("a recipe") is given.validation_images
+    with pytest.raises(InputError, match="^contrastive learns from images, and there are none of"):
+        Contrastive().fit(clip, given, tmp_path / "made")
 
 
 def test_sets_are_never_cut(clip: Any, tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets
-from equipoise.mitigate.embedding import unit
 from equipoise.mitigate.projection import principal_rows
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
+from equipoise.models.matching import unit_vectors
 
 D = 12
 
@@ -32,7 +32,9 @@ def planted(shown: str = "axis", seed: int = 0) -> tuple[Any, ImageSets]:
                 named.append(f"{subject}-{number}")
                 ages.append(age)
     columns = [np.array(one, dtype=object) for one in (owner, named, named)]
-    return unit(vectors), ImageSets(vectors, *columns, {"age": np.array(ages, dtype=object)})
+    return unit_vectors(vectors), ImageSets(
+        vectors, *columns, {"age": np.array(ages, dtype=object)}
+    )
 
 
 def test_a_value_on_one_axis_is_told_of_subjects_left_out() -> None:

@@ -18,10 +18,10 @@ from PIL import Image
 from equipoise.mitigate import Contrastive, Recipe, TextDistillation
 from equipoise.mitigate import contrastive as contrastive_module
 from equipoise.mitigate import distillation as distillation_module
-from equipoise.mitigate.embedding import unit
 from equipoise.mitigate.losses import contrastive_loss
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import load_model
+from equipoise.models.matching import unit_vectors
 from mitigate.scenes import same
 from mitigate.tiny import (
     OPEN_CLIP,
@@ -150,8 +150,8 @@ def test_distillation_moves_prompts_to_their_captions(base: Any, tmp_path: Path)
     def away(model: Any) -> float:
         own = []
         for one in map(texts, SUBJECTS[:3]):
-            goal = unit(base.embed_texts(one.attributed)).mean(axis=0)
-            own.append(unit(model.embed_texts(one.neutral)) @ goal / np.linalg.norm(goal))
+            goal = unit_vectors(base.embed_texts(one.attributed)).mean(axis=0)
+            own.append(unit_vectors(model.embed_texts(one.neutral)) @ goal / np.linalg.norm(goal))
         return 1.0 - float(np.mean(own))
 
     assert away(made) < 0.5 * away(base)

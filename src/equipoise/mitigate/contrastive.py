@@ -109,9 +109,7 @@ class Contrastive:
         return reloaded(name, base)
 
     def _checked(self, training: Training) -> ImageSets:
-        images = training.images
-        if images is None or not len(images):
-            raise InputError(f"{self.name} learns from images, and there are none of its subjects")
+        images = training.known_images(self.name, watched=False)
         if self.mix and training.pairs is None:
             raise InputError(f"{self.name} mixes in pairs (mix: {self.mix}), and there are none")
         largest = max(map(len, images.by_set().values()))

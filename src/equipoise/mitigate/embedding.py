@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import ModelError
+from equipoise.models.matching import unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress
@@ -25,7 +26,7 @@ def embedded(model: DualEncoder, images: Any, progress: Progress | None = None) 
     Raises
     ------
     ModelError
-        When a vector is not finite.
+        When a vector is zero or not finite.
     """
     found = []
     for start in range(0, len(images), _PART):
@@ -41,17 +42,20 @@ def _rows(start: int, end: int) -> range:
 
 def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
     """Return one unit vector for each group of prompts: the mean of their unit vectors."""
-    texts = [text for group in prompts for text in group]
-    vectors = unit(_finite(model.embed_texts(texts), model))
+    vectors = texts_read(model, [text for group in prompts for text in group])
     ends = np.cumsum([len(group) for group in prompts])[:-1]
-    return unit(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
+    return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
-def unit(vectors: npt.ArrayLike) -> Floats:
-    """Return vectors at length 1, in float64."""
-    wide = np.asarray(vectors, dtype=np.float64)
-    found: Floats = wide / np.linalg.norm(wide, axis=1, keepdims=True)
-    return found
+def texts_read(model: DualEncoder, texts: Sequence[str]) -> Floats:
+    """Return unit vectors of texts, (n, dimension).
+
+    Raises
+    ------
+    ModelError
+        When a vector is zero or not finite.
+    """
+    return unit_vectors(_finite(model.embed_texts(texts), model))
 
 
 def _finite(vectors: npt.NDArray[np.float32], model: DualEncoder) -> Floats:

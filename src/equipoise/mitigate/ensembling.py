@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
+from equipoise.mitigate.record import digest_of_texts, record_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models.ensembles import PLACE, Ensemble, Rule
 from equipoise.models.wrapped import Wrapping
@@ -49,11 +49,10 @@ class PromptEnsemble:
         progress: Progress | None = None,  # noqa: ARG002 - every recipe is told
     ) -> DualEncoder:
         """Read the templates off the texts of the training subjects."""
-        wrapping = Wrapping(
-            ensemble=ensemble_of(training.texts),
-            record=record_of(self.facts, base, seed, _inputs(training)),
+        record = record_of(self.facts, base, seed, _inputs(training))
+        return wrapped(
+            out, base, record, lambda: Wrapping(ensemble_of(training.texts), record=record)
         )
-        return reloaded(wrapped(out, base.info, wrapping), base)
 
 
 def _inputs(training: Training) -> dict[str, Any]:

@@ -10,15 +10,17 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.recipe import Progress, refuse_occupied
-from equipoise.mitigate.record import made
+from equipoise.mitigate.record import made, reloaded
 from equipoise.mitigate.trainable import Trainable
-from equipoise.models.info import ModelInfo
 from equipoise.models.wrapped import Wrapping, save_wrapped
+
+if TYPE_CHECKING:
+    from equipoise.models import DualEncoder
 
 STATE = "state.safetensors"
 
@@ -123,11 +125,31 @@ def fitted(
     return name
 
 
-def wrapped(out: Path, base: ModelInfo, wrapping: Wrapping) -> str:
-    """Write a wrapped model, unless it is there already, and return its name."""
-    if not made(out, wrapping.record):
-        publish(out, lambda partial: save_wrapped(partial, base, wrapping, at=out))
-    return f"equipoise:{out}"
+def wrapped(
+    out: Path, base: DualEncoder, record: Mapping[str, Any], make: Callable[[], Wrapping]
+) -> DualEncoder:
+    """Write a wrapped model, unless it is there already, and load it.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the model.
+    base : DualEncoder
+    record : mapping
+        From `record_of`; a model of it is taken as it is, and nothing is made.
+    make : callable
+        Returns what is done to the base, its record this one or more than this one.
+
+    Raises
+    ------
+    RunError
+        When something else lies at `out`; nothing is made then, either.
+    """
+    if not made(out, record):
+        refuse_occupied(out)
+        wrapping = make()
+        publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
+    return reloaded(f"equipoise:{out}", base)
 
 
 def publish(out: Path, fill: Callable[[Path], None]) -> None:

@@ -12,20 +12,14 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.embedding import embedded, unit
+from equipoise.mitigate.embedding import embedded
 from equipoise.mitigate.ensembling import ensemble_of
 from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import (
-    digest_of_images,
-    digest_of_texts,
-    made,
-    record_of,
-    reloaded,
-)
+from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
 from equipoise.models.ensembles import PLACE
-from equipoise.models.matching import Matching, Said
+from equipoise.models.matching import Matching, Said, unit_vectors
 from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
@@ -101,23 +95,23 @@ class MatchedPrompts:
             "subjects": sorted(one.subject for one in known),
         }
         record = record_of(self.facts, base, seed, inputs)
-        if made(out, record):
-            return reloaded(f"equipoise:{out}", base)
-        spoken = {name: self._spoken(name, values[name], known) for name in values}
-        vectors = unit(embedded(base, sets.images, progress))
-        rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
-        numbers = (one.astype(np.float32) for one in (*gate_of(vectors, sets, values), rows))
-        matching = Matching(spoken, (), *numbers)
-        weights, kept = _weights(matching, base, vectors, sets, known)
-        found = {
-            "weights": [*weights],
-            "told_right": told_right(vectors, sets, values),
-            "names_a_value": [*kept],
-        }
-        wrapping = Wrapping(
-            applied_to=(), matching=replace(matching, weights=weights), record={**record, **found}
-        )
-        return reloaded(wrapped(out, base.info, wrapping), base)
+
+        def make() -> Wrapping:
+            spoken = {name: self._spoken(name, values[name], known) for name in values}
+            vectors = unit_vectors(embedded(base, sets.images, progress))
+            rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
+            numbers = (one.astype(np.float32) for one in (*gate_of(vectors, sets, values), rows))
+            matching = Matching(spoken, (), *numbers)
+            weights, kept = _weights(matching, base, vectors, sets, known)
+            found = {
+                "weights": [*weights],
+                "told_right": told_right(vectors, sets, values),
+                "names_a_value": [*kept],
+            }
+            matching = replace(matching, weights=weights)
+            return Wrapping(applied_to=(), matching=matching, record={**record, **found})
+
+        return wrapped(out, base, record, make)
 
     def _check(self, attributes: Sequence[str]) -> None:
         problem = None if self.said is None else problem_of(self.said, attributes)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.retrieval.recall import recall_hits
-from equipoise.mitigate.embedding import embedded, queries_of, unit
+from equipoise.mitigate.embedding import embedded, queries_of, texts_read
 from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
+from equipoise.models.matching import unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress
@@ -160,7 +161,7 @@ def _bias(
     progress: Progress | None,
 ) -> dict[tuple[str, str], dict[str, float]]:
     subjects = images.subjects
-    vectors = unit(embedded(model, images.images, progress))
+    vectors = unit_vectors(embedded(model, images.images, progress))
     scores = cosine_scores(
         vectors, queries_of(model, [texts[name].neutral for name in subjects]), names=subjects
     )
@@ -202,7 +203,7 @@ def _named_right(
     if not len(rows):
         return {}
     classes = [*given.prompts]
-    images = unit(embedded(model, [given.images[int(row)] for row in rows], progress))
+    images = unit_vectors(embedded(model, [given.images[int(row)] for row in rows], progress))
     named = (images @ queries_of(model, [*given.prompts.values()]).T).argmax(axis=1)
     return {
         str(row): float(classes[found] == given.label[row])
@@ -224,8 +225,8 @@ def _recalls(
     texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
     relevant[pairs.owner, own] = True
-    images = unit(embedded(model, pairs.images, progress))
-    scores = images @ unit(model.embed_texts(texts.tolist())).T
+    images = unit_vectors(embedded(model, pairs.images, progress))
+    scores = images @ texts_read(model, texts.tolist()).T
     asked = np.arange(len(images)) if pairs.about is None else _rows(pairs.about, only)
     about = relevant[asked].any(axis=0)
     found: dict[tuple[str, str], dict[str, float]] = {}

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.mitigate.embedding import texts_read
 from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
+from equipoise.mitigate.record import digest_of_texts, record_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models.wrapped import Wrapping
 
@@ -59,14 +60,18 @@ class DirectionRemoval:
     ) -> DualEncoder:
         """Find the directions in the captions of the training subjects."""
         inputs = {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
-        both = ("texts", "images")
-        rows = group_directions(base, training.texts, self.directions)
-        wrapping = Wrapping(
-            transform=(np.eye(rows.shape[1]) - rows.T @ rows).astype(np.float32),
-            applied_to=both if self.removed_from == "both" else (self.removed_from,),
-            record=record_of(self.facts, base, seed, inputs),
-        )
-        return reloaded(wrapped(out, base.info, wrapping), base)
+        record = record_of(self.facts, base, seed, inputs)
+
+        def make() -> Wrapping:
+            both = ("texts", "images")
+            rows = group_directions(base, training.texts, self.directions)
+            return Wrapping(
+                transform=(np.eye(rows.shape[1]) - rows.T @ rows).astype(np.float32),
+                applied_to=both if self.removed_from == "both" else (self.removed_from,),
+                record=record,
+            )
+
+        return wrapped(out, base, record, make)
 
 
 def group_directions(
@@ -97,9 +102,8 @@ def group_directions(
     apart: list[Floats] = []
     values: dict[str, set[str]] = defaultdict(set)
     for one in texts:
-        found = np.asarray(base.embed_texts(one.attributed), dtype=np.float64)
-        unit = found / np.linalg.norm(found, axis=1, keepdims=True)
-        for attribute, means in _means(unit, one.values).items():
+        vectors = texts_read(base, one.attributed)
+        for attribute, means in _means(vectors, one.values).items():
             if len(means) > 1:
                 values[attribute] |= {*means}
                 stacked = np.stack([*means.values()])

@@ -64,18 +64,26 @@ class Training:
         """Texts of all subjects that may be looked at: to learn from, and to watch."""
         return (*self.texts, *self.validation)
 
-    def known_images(self, recipe: str) -> ImageSets:
+    def known_images(self, recipe: str, *, watched: bool = True) -> ImageSets:
         """Return the images of these subjects, for a recipe that cannot do without.
+
+        Parameters
+        ----------
+        recipe : str
+            Its name.
+        watched : bool
+            Whether those of the subjects to watch are among them.
 
         Raises
         ------
         InputError
             When there are none.
         """
-        images = [one for one in (self.images, self.validation_images) if one]
+        every = (self.images, self.validation_images if watched else None)
+        images = [one for one in every if one]
         if not images:
             raise InputError(f"{recipe} learns from images, and there are none of its subjects")
-        return joined(images)
+        return images[0] if len(images) == 1 else joined(images)
 
 
 class Recipe(Protocol):

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.embedding import embedded, queries_of, unit
+from equipoise.mitigate.embedding import embedded, queries_of
 from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of, reloaded
+from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
+from equipoise.models.matching import unit_vectors
 from equipoise.models.wrapped import Wrapping
 
 if TYPE_CHECKING:
@@ -74,21 +75,25 @@ class SetShrinkage:
             When there are no images, or too few subjects to choose a strength by.
         """
         every, known = training.known_images(self.name), training.known
-        sets = Vectors(unit(embedded(base, every.images, progress)), every)
-        strength = self._chosen(base, known, sets) if self.strength is None else self.strength
-        values = sorted({v for one in known for named in one.values for v in named.values()})
         inputs = {
             "texts": digest_of_texts(known),
             "images": digest_of_images(every.images, every.set),
             "subjects": sorted(one.subject for one in known),
         }
-        wrapping = Wrapping(
-            transform=shrinking(sets.covariance(), strength).astype(np.float32),
-            applied_to=("texts",),
-            spared=tuple(value for value in values if value),
-            record={**record_of(self.facts, base, seed, inputs), "strength": strength},
-        )
-        return reloaded(wrapped(out, base.info, wrapping), base)
+        record = record_of(self.facts, base, seed, inputs)
+
+        def make() -> Wrapping:
+            sets = Vectors(unit_vectors(embedded(base, every.images, progress)), every)
+            strength = self._chosen(base, known, sets) if self.strength is None else self.strength
+            values = sorted({v for one in known for named in one.values for v in named.values()})
+            return Wrapping(
+                transform=shrinking(sets.covariance(), strength).astype(np.float32),
+                applied_to=("texts",),
+                spared=tuple(value for value in values if value),
+                record={**record, "strength": strength},
+            )
+
+        return wrapped(out, base, record, make)
 
     def _chosen(self, base: DualEncoder, known: Sequence[SubjectTexts], sets: Vectors) -> float:
         """Return a strength from what each subject loses by a matrix learned without it."""
@@ -141,7 +146,7 @@ class Vectors:
     def loss(self, subject: str, place: int, queries: Floats, strength: float) -> float:
         """Return how much less often a subject's images are named right, by a matrix of others."""
         images = self.vectors[self.rows[subject]]
-        moved = unit(queries @ shrinking(self.covariance(subject), strength))
+        moved = unit_vectors(queries @ shrinking(self.covariance(subject), strength))
         right = [
             float(((images @ one.T).argmax(axis=1) == place).mean()) for one in (queries, moved)
         ]

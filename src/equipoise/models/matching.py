@@ -268,7 +268,7 @@ class Matching:
 
 
 def unit_vectors(vectors: Any) -> NDArray[np.float64]:
-    """Return vectors at length 1 in float64; one of zeros stays."""
+    """Return vectors at length 1 in float64; one of zeros stays, and is similar to nothing."""
     wide = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     found: NDArray[np.float64] = wide / np.where(lengths > 0, lengths, 1.0)
