@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from equipoise.models import load_model
 from model_checkpoints import FAMILIES
 
 
@@ -22,3 +24,14 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
         return FAMILIES[family](tmp_path_factory.mktemp(family))
 
     return made
+
+
+@pytest.fixture(scope="module")
+def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
+    """The checkpoint of the family that a module's own fixture names."""
+    return checkpoint(family)
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return load_model(f"hf:{folder}", device="cpu")

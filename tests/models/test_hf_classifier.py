@@ -26,16 +26,6 @@ def family(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
-    return checkpoint(family)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
-    return load_model(f"hf:{folder}", device="cpu")
-
-
-@pytest.fixture(scope="module")
 def outputs(folder: Path) -> Any:
     reference = transformers.AutoModelForImageClassification.from_pretrained(folder).eval()
     processor = transformers.AutoImageProcessor.from_pretrained(folder)

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,6 @@ CLASSES = {
 @pytest.fixture(params=CLASSES, scope="module")
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-@pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
-    return checkpoint(family)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
-    return load_model(f"hf:{folder}", device="cpu")
 
 
 @cache

@@ -34,16 +34,6 @@ def family(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(scope="module")
-def folder(checkpoint: Callable[[str], Path], family: str) -> Path:
-    return checkpoint(family)
-
-
-@pytest.fixture(scope="module")
-def model(folder: Path) -> Any:
-    return load_model(f"hf:{folder}", device="cpu")
-
-
 def test_pairs_are_scored_as_the_library_does(model: Any, folder: Path, family: str) -> None:
     reference = getattr(transformers, CLASSES[family]).from_pretrained(folder).eval()
     processor = transformers.AutoProcessor.from_pretrained(folder)
