@@ -1,7 +1,5 @@
 """The audit of answers: what was planted is found, and unusual input is told."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import polars as pl
 import pytest
 
 from audits.answers.worlds import N, answers, config, images, pick, run
+from audits.examples import written_again
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.core.wording import shortened
@@ -336,11 +335,7 @@ def test_metrics_can_be_switched_off() -> None:
 
 
 def test_the_example_is_what_its_maker_writes(tmp_path: Path) -> None:
-    maker = tmp_path / "make.py"
-    maker.write_bytes((EXAMPLE / "make.py").read_bytes())
-    subprocess.run([sys.executable, str(maker)], check=True)
-    for name in ("images.csv", "answers.csv", "figures.csv"):
-        assert (tmp_path / name).read_bytes() == (EXAMPLE / name).read_bytes()
+    assert written_again(EXAMPLE, tmp_path) == ["answers.csv", "figures.csv", "images.csv"]
 
 
 def test_the_example_shows_what_was_planted() -> None:

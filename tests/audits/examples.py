@@ -1,0 +1,22 @@
+"""Examples of audits, whose data a script beside them writes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def written_again(example: Path, folder: Path) -> list[str]:
+    """Run a copy of an example's script in an empty folder: what it writes is what the example has.
+
+    Returns
+    -------
+    list of str
+        Names of the files, sorted.
+    """
+    script = folder / "make.py"
+    script.write_bytes((example / script.name).read_bytes())
+    subprocess.run([sys.executable, str(script)], check=True)
+    made = sorted(path.name for path in folder.iterdir() if path != script)
+    for name in made:
+        assert (folder / name).read_bytes() == (example / name).read_bytes(), name
+    return made
