@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import ModelError
-from equipoise.mitigate.embedding import embedded, queries_of, texts_read
+from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
 from equipoise.models.matching import unit_vectors
 
 
@@ -20,7 +20,9 @@ def model(vectors: Sequence[Sequence[float]]) -> Any:
         return rows[[int(one) for one in asked]]
 
     return SimpleNamespace(
-        info=SimpleNamespace(name="hf:clip"), embed_images=embed, embed_texts=embed
+        info=SimpleNamespace(name="hf:clip", dimension=rows.shape[1]),
+        embed_images=embed,
+        embed_texts=embed,
     )
 
 
@@ -33,6 +35,18 @@ def test_vectors_of_zeros_stay_and_others_are_of_length_1() -> None:
 def test_a_prompt_is_the_direction_of_the_mean_of_directions() -> None:
     found = queries_of(model([[2.0, 0.0], [0.0, 5.0], [0.0, 1.0]]), [("0", "1"), ("2",)])
     np.testing.assert_allclose(found, [[0.5**0.5, 0.5**0.5], [0.0, 1.0]])
+
+
+def test_images_are_read_in_parts_and_held_as_they_were_given() -> None:
+    rows = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
+    told: list[tuple[str, int, int | None]] = []
+    found = embedded(model(rows.tolist()), range(600), lambda *step: told.append(step))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, rows)
+    assert told == [("embedding images", start, 600) for start in (0, 256, 512)]
+    parts = [(rows, len(part)) for rows, part in in_parts(model(rows.tolist()), range(600))]
+    assert parts == [(slice(0, 256), 256), (slice(256, 512), 256), (slice(512, 600), 88)]
+    assert embedded(model([[1.0, 2.0]]), []).shape == (0, 2)
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan, np.inf])

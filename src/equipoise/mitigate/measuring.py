@@ -13,8 +13,8 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.retrieval.recall import recall_hits
-from equipoise.mitigate.embedding import embedded, queries_of, texts_read
-from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
+from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
+from equipoise.mitigate.sets import ImageSets, Objects, Rows, SubjectTexts
 from equipoise.models.matching import unit_vectors
 
 if TYPE_CHECKING:
@@ -161,9 +161,11 @@ def _bias(
     progress: Progress | None,
 ) -> dict[tuple[str, str], dict[str, float]]:
     subjects = images.subjects
-    vectors = unit_vectors(embedded(model, images.images, progress))
+    # These read vectors in float32 block by block, and take cosines of them in float64.
     scores = cosine_scores(
-        vectors, queries_of(model, [texts[name].neutral for name in subjects]), names=subjects
+        embedded(model, images.images, progress),
+        queries_of(model, [texts[name].neutral for name in subjects]),
+        names=subjects,
     )
     k, prefixes = _depths(images)
     asked: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
@@ -203,12 +205,22 @@ def _named_right(
     if not len(rows):
         return {}
     classes = [*given.prompts]
-    images = unit_vectors(embedded(model, [given.images[int(row)] for row in rows], progress))
-    named = (images @ queries_of(model, [*given.prompts.values()]).T).argmax(axis=1)
+    scores = _cosines(
+        model, Rows(given.images, rows), queries_of(model, [*given.prompts.values()]), progress
+    )
+    named = scores.argmax(axis=1)
     return {
         str(row): float(classes[found] == given.label[row])
         for row, found in zip(rows.tolist(), named.tolist(), strict=True)
     }
+
+
+def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:
+    """Return cosines of images and unit vectors of texts, (images, texts); no vector is kept."""
+    found = np.empty((len(images), len(texts)))
+    for rows, vectors in in_parts(model, images, progress):
+        found[rows] = unit_vectors(vectors) @ texts.T
+    return found
 
 
 def _rows(labels: Objects, only: Collection[str] | None) -> npt.NDArray[np.intp]:
@@ -225,9 +237,8 @@ def _recalls(
     texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
     relevant[pairs.owner, own] = True
-    images = unit_vectors(embedded(model, pairs.images, progress))
-    scores = images @ texts_read(model, texts.tolist()).T
-    asked = np.arange(len(images)) if pairs.about is None else _rows(pairs.about, only)
+    scores = _cosines(model, pairs.images, texts_read(model, texts.tolist()), progress)
+    asked = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
     about = relevant[asked].any(axis=0)
     found: dict[tuple[str, str], dict[str, float]] = {}
     for k in RANKS:
@@ -235,7 +246,7 @@ def _recalls(
             hits = recall_hits(scores[asked], relevant[asked], k=k, to="texts")
             named = dict(zip(map(str, asked.tolist()), hits.tolist(), strict=True))
             found[f"text_recall_at_{k}", pairs.name] = named
-        if k <= len(images):
+        if k <= len(scores):
             hits = recall_hits(scores[:, about], relevant[:, about], k=k, to="images")
             named = dict(zip(texts[about].tolist(), hits.tolist(), strict=True))
             found[f"image_recall_at_{k}", pairs.name] = named

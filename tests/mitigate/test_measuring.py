@@ -1,0 +1,67 @@
+"""Vectors of many images are held once, in float32, or not at all."""
+
+import tracemalloc
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.mitigate import ImageSets, SubjectTexts
+from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet, measured
+
+IMAGES, NUMBERS = 12_000, 512
+SUBJECTS = ("nurse", "clerk")
+ONCE = IMAGES * NUMBERS * 4
+
+
+def _vectors(asked: Sequence[Any]) -> Any:
+    seeds = [one if isinstance(one, int) else len(one) for one in asked]
+    first = np.random.default_rng(seeds[0]).standard_normal((len(asked), NUMBERS), np.float32)
+    return first + 0.1
+
+
+MODEL: Any = SimpleNamespace(
+    info=SimpleNamespace(name="hf:wide", dimension=NUMBERS, scale=1.0),
+    embed_images=_vectors,
+    embed_texts=_vectors,
+)
+IMAGE_ROWS = range(IMAGES)
+
+
+def _column(*values: str) -> Any:
+    return np.array([values[row * len(values) // IMAGES] for row in range(IMAGES)], dtype=object)
+
+
+SUBJECT = _column(*SUBJECTS)
+HUE = np.array(["red", "blue"] * (IMAGES // 2), dtype=object)
+SET = np.array([f"set {row // 2}" for row in range(IMAGES)], dtype=object)
+NONE = ImageSets(range(4), SUBJECT[[0, 1, -2, -1]], SET[[0, 1, -2, -1]], SET[:4], {"hue": HUE[:4]})
+TEXTS = {one: SubjectTexts(one, (f"a {one}",), (f"a red {one}",), ({},)) for one in SUBJECTS}
+SETS = ImageSets(IMAGE_ROWS, SUBJECT, SET, SUBJECT, {"hue": HUE})
+ZERO_SHOT = ZeroShotSet("z", IMAGE_ROWS, SUBJECT, {one: (f"a {one}",) for one in SUBJECTS})
+RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT, np.arange(IMAGES))
+
+
+def _peak(test: Test) -> int:
+    tracemalloc.start()
+    try:
+        measured(MODEL, test)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("test", "most"),
+    [
+        (Test(SETS, TEXTS), 1.3),
+        (Test(NONE, TEXTS, (ZERO_SHOT,)), 0.3),
+        (Test(NONE, TEXTS, (), (RETRIEVAL,)), 0.3),
+    ],
+    ids=["sets", "zero shot", "retrieval"],
+)
+def test_vectors_are_held_once_or_not_at_all(test: Test, most: float) -> None:
+    _peak(Test(NONE, TEXTS))
+    assert _peak(test) < most * ONCE
