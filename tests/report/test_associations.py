@@ -9,13 +9,14 @@ import pytest
 from audits.associations.association_world import asked, model, run
 from equipoise.core import AuditResult, Verdict
 from equipoise.core.finding import Family
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.blocks import Chart, Fold, Section, Table, Words
 from equipoise.report.page import render
 from equipoise.report.sections import associations, associations_outside, associations_parts
 from equipoise.report.sections.associations import sides_of
 from equipoise.report.sections.summary import summary
 from equipoise.report.voices.associations import VOICE
 from equipoise.report.words import sentence
+from report.drawn import charts
 
 SALARIES = {
     "table": pl.DataFrame({"name": ["doctor", "nurse", "odd"], "salary": [200, 80, 100]}),
@@ -47,18 +48,6 @@ def result() -> AuditResult:
         models={"m": model(), "<i>n": model(0.2)},
         sets=ODD,
     )  # fmt: skip
-
-
-def charts(blocks: tuple[Block, ...]) -> list[Chart]:
-    found: list[Chart] = []
-    for block in blocks:
-        if isinstance(block, Chart):
-            found.append(block)
-        elif isinstance(block, Grid):
-            found += block.charts
-        elif isinstance(block, Fold):
-            found += charts(block.blocks)
-    return found
 
 
 def section(made: Section | None) -> Section:

@@ -12,11 +12,12 @@ import pytest
 from equipoise import audits
 from equipoise.core import AuditResult
 from equipoise.report import render
-from equipoise.report.blocks import Chart, Fold, Grid, Table, Words
+from equipoise.report.blocks import Table, Words
 from equipoise.report.sections import concepts, concepts_plots
 from equipoise.report.voices import voice
 from equipoise.report.words import sentence as finding_sentence
 from equipoise.report.words_concepts import order_sentence, sentence, versions_of
+from report.drawn import charts
 from report.synthetic import faces
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "concepts"
@@ -135,18 +136,6 @@ def test_an_order_that_switches_in_words() -> None:
 def example() -> AuditResult:
     config = audits.load_config(EXAMPLE / "audit.yaml")
     return audits.run(config, base=EXAMPLE)
-
-
-def charts(blocks: Any) -> list[Chart]:
-    found: list[Chart] = []
-    for block in blocks:
-        if isinstance(block, Chart):
-            found.append(block)
-        elif isinstance(block, Grid):
-            found += block.charts
-        elif isinstance(block, Fold):
-            found += charts(block.blocks)
-    return found
 
 
 def test_the_matrix_has_a_symbol_for_every_concept_and_version() -> None:
