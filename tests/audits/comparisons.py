@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
+from scipy.stats import permutation_test, ttest_rel
 
 from equipoise import audits
 from equipoise.core import AuditResult, Finding
@@ -84,6 +86,18 @@ def numbers(result: AuditResult) -> list[tuple[Any, ...]]:
 def _rounded(value: float) -> float | str:
     """NaN differs from itself; its name does not."""
     return "nan" if math.isnan(value) else round(value, 12)
+
+
+def check_paired(found: Finding, before: np.ndarray, after: np.ndarray) -> None:
+    """Hold a difference over pairs, its interval and its p-value to those of scipy."""
+    assert found.value == pytest.approx((after - before).mean(), abs=1e-12)
+    test = ttest_rel(after, before).confidence_interval()
+    np.testing.assert_allclose([found.ci_low, found.ci_high], [test.low, test.high], rtol=1e-12)
+    flips = permutation_test(
+        (after - before,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert found.p_value == pytest.approx(flips.pvalue, abs=1e-12)
 
 
 def share_right(frame: pl.DataFrame, model: str) -> float:
