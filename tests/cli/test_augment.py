@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.faces_project import CONFIG, call, draw, rows_of, write_rows
+from equipoise.cli.summary import facts
+from equipoise.core import AuditResult, Manifest, Verdict
+from report.synthetic import finding
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -45,6 +49,19 @@ def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
     assert command(*call(tmp_path), "--overwrite")[0] == 0
     assert stamps == {path: path.stat().st_mtime_ns for path in states}
     assert (run / "findings.parquet").read_bytes() == before
+
+
+def test_what_helped_is_a_difference_in_json() -> None:
+    helped = finding(audit="comparison", model="cnn (balanced) − cnn (biased)", metric="accuracy")
+    less = replace(helped, verdict=Verdict.BELOW_THRESHOLD)
+    manifest = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
+    said = facts(AuditResult((helped, helped, less), manifest, {}), Path("run"))
+    assert said["verdicts"] == {"difference": 2, "below threshold": 1}
+    assert [one["verdict"] for one in said["findings"]] == [
+        "difference", "difference", "below threshold"
+    ]  # fmt: skip
+    of_one = facts(AuditResult((finding(),), manifest, {}), Path("run"))
+    assert of_one["verdicts"] == {"disparity": 1}
 
 
 def test_drawn_faces_in_words(

@@ -214,6 +214,7 @@ def test_compare_reads_runs_and_writes_one(
     assert (two_runs / "both" / "report.html").is_file()
     facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert facts["ranking"][0]["model"] == "n"
+    assert facts["differences"][0]["verdict"] == "difference"
 
 
 def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:

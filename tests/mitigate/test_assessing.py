@@ -218,6 +218,8 @@ def test_an_assessment_ends_as_every_audit_does() -> None:
     findings = findings_of(assessment)
     assert [one.metric for one in findings] == ["ndkl_change", "accuracy_change"]
     assert {one.verdict for one in findings} == {Verdict.NONE}
+    # A change has no chance level: nothing is drawn, and a page says none.
+    assert all(math.isnan(number) for one in findings for number in (one.chance, one.excess))
     assert findings[0].direction == "NDKL of withheld subjects fell from 0.812 to 0.411"
     tables = tables_of(assessment)
     assert {name: table.num_rows for name, table in tables.items()} == {

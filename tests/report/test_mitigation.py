@@ -113,12 +113,15 @@ def test_what_cannot_be_told_is_no_property_of_the_recipe() -> None:
     assert told == "What {a} costs was not measured: 1 fell."
 
 
+NO_CHANCE = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan)
+
+
 def test_the_page_of_recipes_is_no_audit() -> None:
     changes = (
         finding(audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
-                verdict=Verdict.NONE, direction="NDKL of withheld subjects fell"),
+                verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **NO_CHANCE),
         finding(audit="mitigation", model="ensemble", metric="accuracy_change", unit="image",
-                verdict=Verdict.NONE, direction="unchanged"),
+                verdict=Verdict.NONE, direction="unchanged", **NO_CHANCE),
     )  # fmt: skip
     page = render(replace(result(ROWS), findings=changes))
     text = re.sub(
@@ -130,7 +133,16 @@ def test_the_page_of_recipes_is_no_audit() -> None:
     assert "Changes (2)" in text
     assert "Subjects behind it" in text
     assert "What changed NDKL of withheld subjects fell" in text
-    for word in ("Audit of", "– no verdict", "with a verdict", "Who is worse off", "Chance band"):
+    for word in (
+        "Audit of",
+        "– no verdict",
+        "with a verdict",
+        "Who is worse off",
+        "Chance band",
+        "by chance",
+        "Grey bar",
+        "what chance gives",
+    ):
         assert word not in text
 
 

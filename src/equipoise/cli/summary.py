@@ -42,7 +42,7 @@ def _fact(finding: Finding) -> dict[str, Any]:
         "chance",
     )
     rest = ("excess", "p_value", "q_value", "n", "direction", "verdict", "reason")
-    return {name: getattr(finding, name) for name in (*names, *rest)}
+    return {name: getattr(finding, name) for name in (*names, *rest)} | {"verdict": _word(finding)}
 
 
 def show(result: AuditResult, run: Path) -> None:
@@ -83,7 +83,14 @@ def _overall(result: AuditResult) -> list[Finding]:
 
 
 def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
-    return dict(Counter(str(finding.verdict) for finding in findings).most_common())
+    return dict(Counter(map(_word, findings)).most_common())
+
+
+def _word(finding: Finding) -> str:
+    from equipoise.report.comparison import is_comparison
+    from equipoise.report.names import verdict_word
+
+    return verdict_word(finding.verdict, comparison=is_comparison(finding))
 
 
 def _show_disparities(result: AuditResult) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -113,9 +113,12 @@ _SHOWN = {
 }
 
 
-def _tables(result: AuditResult) -> dict[str, object]:
+def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
     names = (*_SHOWN, "disagreements", "changes")
-    return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
+    found = {name: result.tables[name].to_pylist() for name in names if name in result.tables}
+    for row in found.get("differences", []):
+        row["verdict"] = _cell("verdict", row["verdict"])
+    return found
 
 
 def _show(result: AuditResult, run: Path) -> None:
