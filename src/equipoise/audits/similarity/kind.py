@@ -45,8 +45,7 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare, no set holds two, or a
-        hypothesis favours what is no group, or names no concept that is compared.
+        See `designs.designs`; or when a hypothesis names no concept that is compared.
     """
     every = designs(config, data)
     tests = sum(tests_of(design) for design in every)
@@ -93,8 +92,7 @@ def plan(config: Config, data: SimilarityData) -> Plan:
     Raises
     ------
     DataError
-        When a choice of groups leaves fewer than two to compare, no set holds two, or a
-        hypothesis favours what is no group.
+        See `designs.designs`.
     """
     every = designs(config, data)
     return Plan(
