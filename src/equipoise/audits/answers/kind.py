@@ -45,10 +45,8 @@ def measure(config: Config, data: AnswersData, progress: Progress | None) -> Mea
 
     Raises
     ------
-    DataError
-        When nothing is left to compare.
-    ConfigError
-        When a figure names a group that is not compared.
+    DataError, ConfigError
+        See `designs.designs`.
     """
     every = designs(config, data)
     options = _options(config)
@@ -106,10 +104,8 @@ def plan(config: Config, data: AnswersData) -> Plan:
 
     Raises
     ------
-    DataError
-        When a choice of groups leaves fewer than two to compare.
-    ConfigError
-        When a figure names a group that is not compared.
+    DataError, ConfigError
+        See `designs.designs`.
     """
     every = designs(config, data)
     leading = [one for one in every if one.leads]
