@@ -17,6 +17,7 @@ from equipoise.stats.streams import stream
 
 Words = npt.NDArray[np.uint64]
 Whole = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
@@ -129,6 +130,37 @@ def add_relabelled(keys: Words, starts: Whole, labels: Whole, values: Whole, fou
         for place in range(len(labels)):
             for column in range(values.shape[1]):
                 found[line, labels[place], column] += values[place, column]
+
+
+@compiled("void(uint64[::1], int64[:, ::1], float64[:, ::1], float64[:, :, ::1])")
+def add_shuffled(states: Words, counts: Whole, values: Floats, found: Floats) -> None:
+    """Add up values by label after labels are shuffled, each line with a stream of its own.
+
+    Parameters
+    ----------
+    states : ndarray of uint64, shape (lines,)
+        States of the streams: keys at first, written over, so that a further call goes on.
+    counts : ndarray of int64, shape (lines, labels)
+        How many of the n members have each label.
+    values : ndarray, shape (n, k)
+        k numbers of each member.
+    found : ndarray, shape (lines, labels, k)
+        To which the sums are added.
+    """
+    held = np.empty(len(values), np.int32)
+    for line in range(len(states)):
+        place = 0
+        for label in range(counts.shape[1]):
+            for _ in range(counts[line, label]):
+                held[place] = label
+                place += 1
+        state = states[line]
+        for i in range(len(held) - 1, -1, -1):
+            state, other = _below(state, i + 1)
+            label, held[other] = held[other], held[i]
+            for column in range(values.shape[1]):
+                found[line, label, column] += values[i, column]
+        states[line] = state
 
 
 @compiled()

@@ -15,6 +15,7 @@ from equipoise.metrics.retrieval.estimates import permutations
 from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores
+from equipoise.metrics.retrieval.shuffled_sums import exchange_alone, of_shuffled
 from equipoise.metrics.retrieval.statistics import Bools, deviation
 from equipoise.metrics.similarity.exchange import UnitExchange, unit_codes
 from equipoise.stats.poisson import unit_times
@@ -139,27 +140,57 @@ class Similarity:
 
     def exchanged(self, resampling: Resampling, rng: int) -> Floats | None:
         """Return MAD with exchanged groups, (draws, pools); None where nothing can change."""
-        items = np.concatenate([one.items for one in self.shared])
-        codes, stratum = self.pools.groups.codes, self.pools.member
+        many = permutations(resampling, sum(len(one.items) for one in self.shared))
+        found = np.full((many, len(self.pools.pools)), np.nan)
+        rest, codes = [], self.pools.groups.codes
+        for one in self.shared:
+            if self.clusters is None and exchange_alone(one.items, codes, self._stratum):
+                found[:, one.places] = self._alone(one, many, rng)
+            else:
+                rest.append(one)
+        moved = bool(rest) and self._exchange(rest, found, rng)
+        return found if moved or len(rest) < len(self.shared) else None
+
+    @property
+    def _stratum(self) -> Indices:
+        """What images exchange groups within, shape (n,)."""
+        return self.pools.block if self.pools.member is None else self.pools.member
+
+    def _alone(self, one: Shared, draws: int, rng: int) -> Floats:
+        """Return MAD of the concepts of images that exchange groups, (draws, concepts)."""
+        compared, codes = self.compared[one.places], self.pools.groups.codes[one.items]
+        sizes = np.bincount(codes, minlength=compared.shape[1])
+
+        def mad(sums: Floats) -> Floats:
+            p = means_of(sums, sizes)
+            return deviation(p, np.broadcast_to(compared, p.shape))
+
+        name = f"similarity, block {self.pools.pools[one.places[0]].block}"
+        return np.concatenate(of_shuffled(mad, one.by_image, sizes, draws, rng, name))
+
+    def _exchange(self, some: Sequence[Shared], found: Floats, rng: int) -> bool:
+        """Write MAD with exchanged groups, (draws, pools); return whether anything can change."""
+        items = np.concatenate([one.items for one in some])
+        codes = self.pools.groups.codes
         exchange: LabelExchange | UnitExchange
-        if stratum is None and self.clusters is not None:
+        if self.pools.member is None and self.clusters is not None:
             exchange = UnitExchange.of(codes, self.pools.block, items, self.clusters)
         else:
-            exchange = LabelExchange.of(
-                codes, self.pools.block if stratum is None else stratum, items
-            )
+            exchange = LabelExchange.of(codes, self._stratum, items)
         if not exchange.moves:
-            return None
-        edges = np.cumsum([len(one.items) for one in self.shared])[:-1]
+            return False
+        edges = np.cumsum([len(one.items) for one in some])[:-1]
 
         def block(codes: npt.NDArray[np.int32]) -> Floats:
             p = np.full((len(codes), *self.pools.sizes.shape), np.nan)
-            for one, drawn in zip(self.shared, np.split(codes, edges, axis=1), strict=True):
+            for one, drawn in zip(some, np.split(codes, edges, axis=1), strict=True):
                 p[:, one.places] = group_means(one, drawn, len(self.pools.groups))
             return self.spread(p)
 
-        many = permutations(resampling, len(items))
-        return np.concatenate(exchange.evaluate(block, many, rng, "similarity"))
+        places = np.concatenate([one.places for one in some])
+        drawn = np.concatenate(exchange.evaluate(block, len(found), rng, "similarity"))
+        found[:, places] = drawn[:, places]
+        return True
 
     def resampled(self, replicates: int, rng: int) -> Floats:
         """Return p of resampled images, shape (replicates, pools, groups)."""
@@ -225,9 +256,14 @@ def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Float
     sums = np.zeros((len(codes), groups, one.by_image.shape[1]))
     counts = np.zeros((len(codes), groups))
     group_sums(np.ascontiguousarray(codes), one.by_image, sums, counts)
+    return means_of(sums, counts, rounded=len(codes) > 1)
+
+
+def means_of(sums: Floats, counts: npt.NDArray[Any], *, rounded: bool = True) -> Floats:
+    """Return sums (draws, groups, concepts) over counts, shape (draws, concepts, groups)."""
     with np.errstate(invalid="ignore"):
         found = (sums / counts[..., None]).transpose(0, 2, 1)
-    return np.asarray(np.round(found, _DECIMALS)) if len(codes) > 1 else found
+    return np.asarray(np.round(found, _DECIMALS)) if rounded else found
 
 
 def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from equipoise.metrics.retrieval.kernels import group_sums
 from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.retrieval.shuffled_sums import of_shuffled
 from equipoise.metrics.retrieval.statistics import Bools
 from equipoise.stats.poisson import Times
 from equipoise.stats.threads import added
@@ -107,8 +109,42 @@ class Block:
         """
         sums = np.zeros((len(codes), self.groups, len(self.scores)))
         counts = np.zeros((len(codes), self.groups))
-        by_image = self.centred if paired else self._plain
-        group_sums(np.ascontiguousarray(codes), by_image, sums, counts)
+        group_sums(np.ascontiguousarray(codes), self._by_image(paired=paired), sums, counts)
+        return self._of_sums(sums, counts, paired=paired)
+
+    def shuffled(
+        self,
+        function: Callable[[Floats], Floats],
+        draws: int,
+        rng: int,
+        name: str,
+        *,
+        paired: bool,
+    ) -> Floats:
+        """Return a function of effects with groups exchanged among all images.
+
+        Parameters
+        ----------
+        function : callable
+            Of effects (some draws, concepts, groups) to (some draws, concepts, ...).
+        draws, rng, name
+            How many, and the key of the random stream.
+        paired
+            As in `exchanged`.
+        """
+        sizes = np.bincount(self.codes, minlength=self.groups)
+
+        def of_sums(sums: Floats) -> Floats:
+            return function(self._of_sums(sums, sizes[None], paired=paired))
+
+        scores = self._by_image(paired=paired)
+        return np.concatenate(of_shuffled(of_sums, scores, sizes, draws, rng, name))
+
+    def _by_image(self, *, paired: bool) -> Floats:
+        return self.centred if paired else self._plain
+
+    def _of_sums(self, sums: Floats, counts: npt.NDArray[Any], *, paired: bool) -> Floats:
+        """Return effects from sums (draws, groups, concepts) of so many (draws, groups)."""
         known = sums[:, self.kept].transpose(0, 2, 1)
         if paired:
             return self._placed(known @ self.inverse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
@@ -16,6 +16,7 @@ from equipoise.core.labels import encode
 from equipoise.metrics.retrieval.estimates import permutations
 from equipoise.metrics.retrieval.null import LabelExchange
 from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
+from equipoise.metrics.retrieval.shuffled_sums import exchange_alone
 from equipoise.metrics.similarity.blocks import Block, Codes
 from equipoise.metrics.similarity.exchange import UnitExchange, unit_codes
 from equipoise.stats.poisson import Times, unit_times
@@ -108,45 +109,23 @@ class Effects:
 
     def exchanged(self, resampling: Resampling, rng: int) -> Floats | None:
         """Return gaps with exchanged groups, (draws, pools); None where nothing can change."""
-        exchange = self._exchange()
-        if exchange is None:
-            return None
         many = permutations(resampling, len(self._items))
-
-        def block(codes: Codes) -> Floats:
-            return gaps(self._with(codes, paired=self.paired))
-
-        return np.concatenate(exchange.evaluate(block, many, rng, "similarity gap"))
+        return self._drawn(gaps, many, rng, "similarity gap")
 
     def bands(self, rng: int) -> Floats | None:
         """Return effects with exchanged groups, (draws, pools, groups), of no more draws."""
-        exchange = self._exchange()
-        if exchange is None:
-            return None
-
-        def block(codes: Codes) -> Floats:
-            return self._with(codes, paired=self.paired)
-
-        return np.concatenate(exchange.evaluate(block, _BANDS, rng, "similarity band"))
+        return self._drawn(lambda effects: effects, _BANDS, rng, "similarity band")
 
     def pooled(self, resampling: Resampling, rng: int) -> Floats | None:
         """Return gaps of plain means with groups exchanged over pools, (draws, pools)."""
-        codes = usable_codes(self.pools)
-        exchange = LabelExchange.of(codes, self.pools.block, self._items)
-        if not len(self._items) or not exchange.moves:
-            return None
         many = permutations(resampling, len(self._items))
-
-        def block(drawn: Codes) -> Floats:
-            return gaps(self._with(drawn, paired=False))
-
-        return np.concatenate(exchange.evaluate(block, many, rng, "similarity pool"))
+        return self._drawn(gaps, many, rng, "similarity pool", over_pools=True)
 
     @property
     def plain(self) -> Floats:
         """Gaps of plain means, whatever the sets; (pools,)."""
         codes = np.concatenate([one.codes for one in self.blocks])
-        return np.asarray(gaps(self._with(codes[None], paired=False))[0])
+        return np.asarray(gaps(self._with(self.blocks, codes[None], paired=False))[0])
 
     def resampled(self, replicates: int, rng: int) -> Floats:
         """Return effects of resampled units, (replicates, pools, groups)."""
@@ -161,24 +140,60 @@ class Effects:
         none = np.empty(0, dtype=np.int64)
         return np.concatenate([none, *(one.items for one in self.blocks)])
 
-    def _exchange(self) -> LabelExchange | UnitExchange | None:
-        if not len(self._items):
-            return None
-        codes = usable_codes(self.pools)
-        exchange: LabelExchange | UnitExchange
-        if self.pools.member is not None:
-            exchange = LabelExchange.of(codes, self.pools.member, self._items)
-        elif self.clusters is not None:
-            exchange = UnitExchange.of(codes, self.pools.block, self._items, self.clusters)
-        else:
-            exchange = LabelExchange.of(codes, self.pools.block, self._items)
-        return exchange if exchange.moves else None
+    def _drawn(
+        self,
+        function: Callable[[Floats], Floats],
+        draws: int,
+        rng: int,
+        name: str,
+        *,
+        over_pools: bool = False,
+    ) -> Floats | None:
+        """Return a function of effects with exchanged groups; None where nothing can change.
 
-    def _with(self, codes: Codes, *, paired: bool) -> Floats:
-        """Return effects with other labels of all blocks' images, (draws, pools, groups)."""
-        edges = np.cumsum([len(one.items) for one in self.blocks])[:-1]
+        Parameters
+        ----------
+        function : callable
+            Of effects (some draws, concepts, groups) to (some draws, concepts, ...).
+        draws, rng, name
+            How many, and the key of the random streams.
+        over_pools : bool
+            Whether images exchange groups over their pool, whatever their sets and units, and
+            effects are plain means.
+        """
+        sets = None if over_pools else self.pools.member
+        units = None if over_pools or sets is not None else self.clusters
+        stratum, codes = self.pools.block if sets is None else sets, usable_codes(self.pools)
+        paired, rest = self.paired and not over_pools, []
+        nothing = function(np.full((1, *self.pools.sizes.shape), np.nan))
+        found = np.repeat(nothing, draws, axis=0)
+        for one in self.blocks:
+            if units is None and exchange_alone(one.items, codes, stratum):
+                key = f"{name}, block {self.pools.pools[one.places[0]].block}"
+                found[:, one.places] = one.shuffled(function, draws, rng, key, paired=paired)
+            else:
+                rest.append(one)
+        moved = len(rest) < len(self.blocks)
+        if rest:
+            items = np.concatenate([one.items for one in rest])
+            exchange: LabelExchange | UnitExchange
+            if units is None:
+                exchange = LabelExchange.of(codes, stratum, items)
+            else:
+                exchange = UnitExchange.of(codes, stratum, items, units)
+            if exchange.moves:
+                moved, places = True, np.concatenate([one.places for one in rest])
+                parts = exchange.evaluate(
+                    lambda drawn: function(self._with(rest, drawn, paired=paired)), draws, rng, name
+                )
+                found[:, places] = np.concatenate(parts)[:, places]
+        return found if moved else None
+
+    def _with(self, blocks: Sequence[Block], codes: Codes, *, paired: bool) -> Floats:
+        """Return effects with other labels of some blocks' images, (draws, pools, groups)."""
+        edges = np.cumsum([len(one.items) for one in blocks])[:-1]
         found = np.full((len(codes), *self.pools.sizes.shape), np.nan)
-        for one, drawn in zip(self.blocks, np.split(codes, edges, axis=1), strict=True):
+        for one, drawn in zip(blocks, np.split(codes, edges, axis=1), strict=True):
             found[:, one.places] = one.exchanged(drawn, paired=paired)
         return found
 
