@@ -100,4 +100,7 @@ def test_measures_of_many_images_have_the_chance_of_few(
         scores[..., rows], groups[rows], queries=None if queries is None else queries[rows],
         resampling=Permutation(4_000),
     )  # fmt: skip
-    assert again.chance == many.chance
+    # Sums of permuted rows differ in their last digits, which rounding hides but at its edges.
+    assert again.chance is not None
+    assert again.chance.mean == pytest.approx(many.chance.mean, rel=1e-12)
+    assert again.p_value == many.p_value
