@@ -360,3 +360,14 @@ def test_seeds_decide_and_group_skews_have_their_chance() -> None:
     rows = [row for row in one.by.to_pylist() if row["metric"] == "group_skew"]
     assert [row["subject"] for row in rows] == ["0", "1", "2"]
     assert all(0 < row["p_value"] <= 1 for row in rows)
+
+
+def test_of_many_labels_those_looked_at_are_drawn_and_all_where_most_are() -> None:
+    codes = (np.arange(1 << 16) % 3).astype(np.int32)
+    stratum = np.zeros(len(codes), dtype=np.int64)
+    few = LabelExchange.of(codes, stratum, np.arange(50))
+    assert not few._costs_less_whole(1)
+    assert LabelExchange.of(codes, stratum, np.arange(40_000))._costs_less_whole(1)
+    drawn = np.concatenate(few.evaluate(lambda labels: labels, 2_000, 0, "test"))
+    shares = np.bincount(drawn.ravel(), minlength=3) / drawn.size
+    np.testing.assert_allclose(shares, 1 / 3, atol=5 * np.sqrt(2 / 9 / drawn.size))

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise.stats.threads import each
 
@@ -47,6 +48,38 @@ def test_the_first_failure_is_raised_when_nothing_runs_any_more() -> None:
     before = [*ended]
     time.sleep(0.1)
     assert ended == before
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_products_have_one_thread_each_while_work_is_spread() -> None:
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        assert each(lambda _: blas_threads(), range(2)) == [{1}, {1}]
+        assert blas_threads() == before
+        with pytest.raises(ZeroDivisionError):
+            each(lambda item: 1 // item, range(2))
+        assert blas_threads() == before
+
+
+def test_who_leaves_last_gives_the_threads_of_products_back() -> None:
+    first, second = threading.Event(), threading.Event()
+
+    def wait_for(one: threading.Event) -> None:
+        each(lambda _: one.wait(10), range(2))
+
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        outer = [threading.Thread(target=wait_for, args=(one,)) for one in (first, second)]
+        for one in outer:
+            one.start()
+        first.set()
+        outer[0].join(10)
+        second.set()
+        outer[1].join(10)
+        assert blas_threads() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

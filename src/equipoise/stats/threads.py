@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 from equipoise.core.errors import InputError
 
@@ -28,20 +29,56 @@ _here = threading.local()
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Apply a function to every item, in threads; results come in the order of the items.
 
-    Worth it for kernels that release the interpreter lock. Items must be cut the same way
+    Worth it for kernels that release the interpreter lock, and products of matrices, which get one
+    thread each meanwhile: more of them would be in each other's way. Items must be cut the same way
     whatever the number of threads, and each must draw from a stream of its own.
     """
     work = [*items]
     workers = threads()
     if min(workers, len(work)) < 2 or getattr(_here, "spread", False):
         return [function(item) for item in work]
-    futures = [_pool(workers).submit(function, item) for item in work]
-    try:
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:
-            future.cancel()
-        wait(futures)
+    with _products:
+        futures = [_pool(workers).submit(function, item) for item in work]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+
+
+class _OneThread:
+    """Holds products of matrices to one thread while any work is spread.
+
+    A process has one number of threads for them. Who comes first sets it, who leaves last gives
+    it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limit = _libraries().limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+
+
+_products = _OneThread()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return what multiplies matrices in this process."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def added(function: Callable[[Item], Sequence[Sum]], items: Sequence[Item]) -> list[Sum]:

@@ -82,8 +82,10 @@ class CosineScores:
         for start in range(0, len(queries), _QUERIES):
             held = queries[start : start + _QUERIES]
             unit = self.queries[held].astype(np.float32)
-            near = Search(unit, partial(self._block, rows), len(rows), k, self._error)()
-            found += each(partial(self._best, rows, k), zip(held, near, strict=True))
+            search = Search(unit, partial(self._block, rows), len(rows), k, self._error)
+            near = [rows if one is None else rows[one] for one in search()]
+            for some in each(partial(self._best, k), _together(held, near)):
+                found += some
         return found
 
     @property
@@ -91,12 +93,18 @@ class CosineScores:
         """How far a score in float32 may lie from the true one, whatever the order of its sums."""
         return (1.5 * int(self.items.shape[1]) + 16) * _HALF_ULP
 
-    def _best(self, rows: Indices, k: int, asked: tuple[int, Indices | None]) -> Found:
-        query, near = asked
-        held = rows if near is None else rows[near]
-        scores = self.of_query(query, held)
-        kept = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-        return held[kept], scores[kept]
+    def _best(self, k: int, asked: Sequence[tuple[int, Indices]]) -> list[Found]:
+        """Return the k best among the candidates of some queries, scored in float64."""
+        lengths = [len(near) for _, near in asked]
+        owner = np.repeat([query for query, _ in asked], lengths)
+        rows = np.concatenate([near for _, near in asked])
+        blocks = (slice(start, start + BLOCK) for start in range(0, len(rows), BLOCK))
+        every = np.concatenate([self._score(owner[held], rows[held]) for held in blocks])
+        found = []
+        for (_, near), scores in zip(asked, np.split(every, np.cumsum(lengths[:-1])), strict=True):
+            kept = scores >= np.partition(scores, len(near) - k)[len(near) - k]
+            found.append((near[kept], scores[kept]))
+        return found
 
     def _block(self, rows: Indices, start: int) -> tuple[Shorts, Shorts]:
         """Return a block of items in float32 and what makes their length 1."""
@@ -201,3 +209,11 @@ def _matrix(values: Any, what: str) -> Any:
     if len(found.shape) != 2 or not found.size:
         raise InputError(f"{what}: shape {found.shape}; expected (vectors, numbers), not empty")
     return found
+
+
+def _together(queries: Sequence[int], near: Sequence[Indices]) -> list[list[tuple[int, Indices]]]:
+    """Put queries with few candidates together, for each call takes its time."""
+    every = np.cumsum([len(one) for one in near]) // (2 * BLOCK)
+    edges = np.flatnonzero(np.diff(every)) + 1
+    parts = np.split(np.arange(len(near)), edges)
+    return [[(queries[place], near[place]) for place in part.tolist()] for part in parts]

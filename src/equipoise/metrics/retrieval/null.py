@@ -27,6 +27,8 @@ _BLOCKS = 64
 
 # Measured costs in nanoseconds: of a call, of shuffling a label among others, of drawing one.
 _CALL, _SHUFFLED, _DRAWN = 5_000, 10, 40
+# Labels from which on that alone decides: calls take nothing beside shuffling so many.
+_LARGE = 1 << 16
 # The largest random word, and how many more are drawn than it should take.
 _WORD, _SPARE = 2**64 - 1, 1_000
 
@@ -136,6 +138,8 @@ class LabelExchange:
 
     def _costs_less_whole(self, many: int) -> bool:
         """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
+        if len(self.labels) >= _LARGE:
+            return len(self.labels) * _SHUFFLED < int(self.wanted.sum()) * _DRAWN
         whole = len(self.size) * _CALL + many * len(self.labels) * _SHUFFLED
         steps = int(self.wanted.max(initial=0))
         return whole < steps * 4 * _CALL + many * int(self.wanted.sum()) * _DRAWN
