@@ -54,7 +54,11 @@ def blas_threads() -> set[int]:
     return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
 
-def test_products_have_one_thread_each_while_work_is_spread() -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_products_have_one_thread_each_while_work_is_spread(
+    workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIPOISE_THREADS", workers)
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         assert each(lambda _: blas_threads(), range(2)) == [{1}, {1}]

@@ -35,9 +35,12 @@ def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Resu
     """
     work = [*items]
     workers = threads()
-    if min(workers, len(work)) < 2 or getattr(_here, "spread", False):
+    if len(work) < 2 or getattr(_here, "spread", False):
         return [function(item) for item in work]
     with _products:
+        # One thread may do it all: the same products then, too.
+        if workers < 2:
+            return [function(item) for item in work]
         futures = [_pool(workers).submit(function, item) for item in work]
         try:
             return [future.result() for future in futures]
@@ -55,6 +58,10 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, whoever was inside."""
         self._lock = threading.Lock()
         self._inside = 0
         self._limit: Any = None
@@ -101,6 +108,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # The threads do not live on in a forked process.
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_products.forget)
 
 
 def threads() -> int:
