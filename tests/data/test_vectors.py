@@ -1,6 +1,8 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -339,3 +341,25 @@ def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) ->
         ArraySource(np.array(values)[order], ids=np.array(order)), some, max_unmatched=1
     )
     assert summary(first) == summary(second) == summary(arrays)
+
+
+_WITHOUT_PANDAS = """
+import sys
+sys.modules["pandas"] = None
+import numpy as np
+import pyarrow as pa
+from equipoise.data.numbers import _floats
+from equipoise.data.vector_cells import stack, stored_type
+for name in ("float16", "float32", "float64", "int8", "uint16", "int64"):
+    assert stored_type(getattr(pa, name)()) == np.dtype(name), name
+cells = pa.array([[1.0, 2.0], None], pa.list_(pa.float32()))
+vectors, absent = stack([cells], 2, "a.parquet", "vector")
+assert (vectors.dtype, vectors.tolist(), absent.tolist()) == (
+    np.float32, [[1.0, 2.0], [0.0, 0.0]], [False, True]
+)
+assert _floats(pa.chunked_array([[1.5, 2.5]])).tolist() == [1.5, 2.5]
+"""
+
+
+def test_columns_are_read_where_there_is_no_pandas() -> None:
+    subprocess.run([sys.executable, "-c", _WITHOUT_PANDAS], check=True)

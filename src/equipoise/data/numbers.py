@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.data.cells import as_numbers, numbers_from_text, wrong_type
+from equipoise.data.vector_cells import stored_type
 
 Numbers = npt.NDArray[Any]
 HEAD = 100
@@ -62,7 +63,7 @@ def numbers_of(
 
 
 def _floats(column: pa.ChunkedArray) -> Numbers:
-    values: Numbers = np.empty(len(column), column.type.to_pandas_dtype())
+    values: Numbers = np.empty(len(column), stored_type(column.type))
     start = 0
     for chunk in column.chunks:
         values[start : start + len(chunk)] = chunk.to_numpy(zero_copy_only=False)

@@ -23,6 +23,12 @@ def is_list(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
+def stored_type(kind: pa.DataType) -> np.dtype[Any]:
+    """Return numpy's type of numbers; Arrow's own answer needs pandas, which may not be there."""
+    found: np.dtype[Any] = pa.nulls(0, kind).to_numpy(zero_copy_only=False).dtype
+    return found
+
+
 def stack(
     chunks: Iterable[pa.Array], rows: int, file: str, name: str
 ) -> tuple[npt.NDArray[Any], Mask]:
@@ -51,7 +57,7 @@ def stack(
             continue
         width = _width(chunk, values.shape[1], present, file, name)
         if values.shape[1] == 0:
-            values = np.zeros((rows, width), chunk.type.value_type.to_pandas_dtype())
+            values = np.zeros((rows, width), stored_type(chunk.type.value_type))
         values[present] = _flat(chunk, present, width, file, name)
     if values.shape[1] == 0:
         raise _problem("every cell is empty", file, name, None, "a vector in at least some rows")
