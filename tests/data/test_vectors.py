@@ -345,7 +345,11 @@ def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) ->
 
 _WITHOUT_PANDAS = """
 import sys
-sys.modules["pandas"] = None
+class NoPandas:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+sys.meta_path.insert(0, NoPandas())
 import numpy as np
 import pyarrow as pa
 from equipoise.data.numbers import _floats
