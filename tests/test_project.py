@@ -190,10 +190,10 @@ MODULE = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"
 def test_an_unexpected_skip_fails_a_strict_run(
     tmp_path: Path, text: str, workers: int, code: int
 ) -> None:
-    allowing = 'ALLOWED_SKIPS: dict[str, str] = {"no such machine": "nobody has one"}'
     conftest = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
-    assert "ALLOWED_SKIPS: dict[str, str] = {}" in conftest
-    conftest = conftest.replace("ALLOWED_SKIPS: dict[str, str] = {}", allowing)
+    start = "ALLOWED_SKIPS: dict[str, str] = {\n"
+    assert start in conftest
+    conftest = conftest.replace(start, f'{start}    "no such machine": "nobody has one",\n')
     (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
     (tmp_path / "test_passes.py").write_text("def test_passes():\n    pass\n")
     (tmp_path / "test_skips.py").write_text(text)
