@@ -292,7 +292,8 @@ def test_another_process_is_kept_out(photos: Path, store: Path) -> None:
     [
         (errno.ENOSPC, "the disk is full. To do: free space and run again; finished parts stay"),
         (errno.EROFS, "the disk is read-only. To do: choose another store"),
-        (errno.EIO, "Input/output error"),
+        (errno.EIO, "the disk reports an error. To do: choose another store"),
+        (errno.ENODEV, "cannot be written: No such device. To do: choose another store"),
     ],
 )
 def test_a_disk_that_is_full_stops_the_run_and_keeps_what_is_done(
@@ -322,6 +323,31 @@ def test_a_disk_that_is_full_stops_the_run_and_keeps_what_is_done(
     model = Means()
     assert extract_embeddings(pictures, model, store, part=4).computed == 8
     assert model.seen == [4, 4]
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+from picture_models import Means
+pictures = pictures_in_folder(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+try:
+    extract_embeddings(pictures, Means(), Path(sys.argv[2]), part=4)
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_a_limit_of_file_sizes_is_one_sentence(photos: Path, store: Path) -> None:
+    call = [sys.executable, "-c", LIMITED, photos, store]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    (folder,) = (store / "embeddings").iterdir()
+    assert done.stdout == (
+        f"RunError: {folder}: a file became larger than this disk or process may write. To do: "
+        "raise the limit of file sizes (ulimit -f) or choose another store, and run again; "
+        "finished parts stay\n"
+    ), done.stderr
 
 
 def test_a_store_that_cannot_be_made_is_refused(photos: Path, tmp_path: Path) -> None:

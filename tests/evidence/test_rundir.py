@@ -187,6 +187,11 @@ def test_a_full_disk_is_said(tmp_path: Path, writer: str) -> None:
     [
         (errno.EACCES, "no permission to write there. To do: choose another --out"),
         (errno.EROFS, "the disk is read-only. To do: choose another --out"),
+        (
+            errno.EFBIG,
+            "a file became larger than this disk or process may write. To do: raise the limit of "
+            "file sizes (ulimit -f), or choose another --out",
+        ),
         (errno.EDQUOT, "the disk quota is used up. To do: free space, or choose another --out"),
     ],
 )
@@ -209,6 +214,14 @@ def test_trouble_with_a_file_elsewhere_is_not_blamed_on_the_run(tmp_path: Path) 
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "labels.csv"))
     with pytest.raises(PermissionError, match=r"labels\.csv"):
         make_and_fail(tmp_path / "one", error)
+
+
+def test_trouble_of_evidence_that_is_told_already_is_kept(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    told = RunError("evidence: the disk is full. To do: free space and run again")
+    told.__cause__ = full
+    with pytest.raises(RunError, match="^evidence: the disk is full"):
+        make_and_fail(tmp_path / "one", told)
 
 
 def test_an_error_of_another_kind_passes_through(tmp_path: Path) -> None:

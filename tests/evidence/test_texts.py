@@ -176,6 +176,6 @@ def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     embed_texts(WORDS[:4], Encoder(), tmp_path, part=4)
     monkeypatch.setattr(module.pq, "write_table", full)
-    with pytest.raises(RunError, match=r"cannot be written there \(No space left.*To do: free"):
+    with pytest.raises(RunError, match=r"the disk is full\. To do: free space and run again"):
         embed_texts(WORDS, Encoder(), tmp_path, part=4)
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 
 from equipoise.core import AuditResult, RunError
 from equipoise.core.finding import findings_to_table
+from equipoise.evidence import new_run
 from equipoise.report import read, write
 from equipoise.report.store import findings_json
 from report.synthetic import NAN, faces, finding, manifest
 from report.synthetic_large import comparison
+
+HERE = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -125,8 +130,52 @@ def test_full_disk_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(RunError, match="cannot be written: No space left on device"):
+    with pytest.raises(RunError) as raised:
         write(faces(), tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path / 'findings.json'}: cannot be written: No space left on device. To do: check "
+        "the permissions, the free space and the limit of file sizes there."
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["findings.parquet", "findings.json"])
+def test_a_full_disk_is_said_of_the_run_that_is_made(tmp_path: Path, name: str) -> None:
+    def make() -> None:
+        with new_run(tmp_path / "run") as folder:
+            (folder / name).symlink_to("/dev/full")
+            write(faces(), folder)
+
+    with pytest.raises(RunError) as raised:
+        make()
+    assert str(raised.value) == (
+        f"{tmp_path / 'run'}: the disk is full. To do: free space, or choose another --out"
+    )
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from equipoise.evidence import new_run
+from equipoise.report import write
+from report.synthetic import faces
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+try:
+    with new_run(Path(sys.argv[1])) as folder:
+        write(faces(), folder)
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def test_a_limit_of_file_sizes_is_said_of_the_run_that_is_made(tmp_path: Path) -> None:
+    call = [sys.executable, "-c", LIMITED, tmp_path / "run"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=HERE)
+    assert done.stdout == (
+        f"RunError: {tmp_path / 'run'}: a file became larger than this disk or process may write. "
+        "To do: raise the limit of file sizes (ulimit -f), or choose another --out\n"
+    ), done.stderr
+    assert not [*tmp_path.iterdir()]
 
 
 def test_notes_come_back_as_a_tuple(tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ from equipoise.evidence.leftovers import made, sweep
 _TROUBLE = {
     errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",
     errno.EDQUOT: "the disk quota is used up. To do: free space, or choose another --out",
+    errno.EFBIG: (
+        "a file became larger than this disk or process may write. To do: raise the limit of "
+        "file sizes (ulimit -f), or choose another --out"
+    ),
     errno.EACCES: "no permission to write there. To do: choose another --out",
     errno.EPERM: "no permission to write there. To do: choose another --out",
     errno.EROFS: "the disk is read-only. To do: choose another --out",
@@ -89,11 +93,18 @@ def _resolved(out: Path) -> Path:
 def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        trouble = _TROUBLE.get(_number(error) or 0)
-        if trouble is None or not _concerns(error, partial, target):
+    except (OSError, RunError) as error:
+        cause = error if isinstance(error, OSError) else _cause(error)
+        trouble = None if cause is None else _TROUBLE.get(_number(cause) or 0)
+        if cause is None or trouble is None or not _concerns(cause, partial, target):
             raise
-        raise RunError(f"{out}: {trouble}") from error
+        raise RunError(f"{out}: {trouble}") from cause
+
+
+def _cause(error: RunError) -> OSError | None:
+    """Return what kept a named file from being written, where that is why a run failed."""
+    cause = error.__cause__
+    return cause if isinstance(cause, OSError) and isinstance(cause.filename, str) else None
 
 
 def _concerns(error: OSError, partial: Path, target: Path) -> bool:

@@ -17,6 +17,11 @@ from equipoise.evidence.pictures import Pictures
 _TROUBLE = {
     errno.ENOSPC: "the disk is full. To do: free space and run again; finished parts stay",
     errno.EDQUOT: "the disk quota is used up. To do: free space and run again; finished parts stay",
+    errno.EFBIG: (
+        "a file became larger than this disk or process may write. To do: raise the limit of "
+        "file sizes (ulimit -f) or choose another store, and run again; finished parts stay"
+    ),
+    errno.EIO: "the disk reports an error. To do: choose another store",
     errno.EACCES: "no permission to write there. To do: choose another store",
     errno.EPERM: "no permission to write there. To do: choose another store",
     errno.ENOENT: "no such folder can be made there. To do: choose another store",
@@ -96,7 +101,10 @@ def translated(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        trouble = _TROUBLE.get(error.errno or 0, f"{error.strerror or error}")
+        trouble = _TROUBLE.get(
+            error.errno or 0,
+            f"cannot be written: {error.strerror or error}. To do: choose another store",
+        )
         raise RunError(f"{folder}: {trouble}") from error
 
 

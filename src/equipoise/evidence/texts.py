@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,9 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.prompts import Prompts, class_vectors
+from equipoise.evidence.store import translated
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
@@ -201,20 +203,17 @@ def _write(path: Path, texts: list[str], vectors: Vectors) -> None:
     cells = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
     table = pa.table({"text": pa.array(texts, pa.string()), "embedding": cells})
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        raise RunError(
-            f"{path.parent}: vectors of texts cannot be written there ({error.strerror or error}). "
-            "To do: free space, or name another folder as the store of evidence"
-        ) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with translated(path.parent):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                pq.write_table(table, file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def _inputs(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
@@ -44,20 +46,15 @@ def write(result: AuditResult, directory: Path | str) -> None:
     folder = Path(directory)
     if not folder.is_dir():
         raise RunError(f"{folder}: no such directory. To do: create it before writing a run.")
-    try:
-        pq.write_table(findings_to_table(result.findings), folder / "findings.parquet")
-        _write_text(folder / "findings.json", findings_json(result.findings))
-        _write_text(folder / "manifest.json", _json(asdict(result.manifest)))
-        if result.tables:
-            (folder / "tables").mkdir(exist_ok=True)
-        for name, table in result.tables.items():
-            pq.write_table(table, folder / "tables" / f"{name}.parquet")
-        _write_text(folder / "report.html", render(result))
-    except OSError as error:
-        raise RunError(
-            f"{error.filename or folder}: cannot be written: {error.strerror or error}. "
-            "To do: check the permissions and the free space there."
-        ) from error
+    _write_table(folder / "findings.parquet", findings_to_table(result.findings))
+    _write_text(folder / "findings.json", findings_json(result.findings))
+    _write_text(folder / "manifest.json", _json(asdict(result.manifest)))
+    if result.tables:
+        with _written(folder / "tables") as tables:
+            tables.mkdir(exist_ok=True)
+    for name, table in result.tables.items():
+        _write_table(folder / "tables" / f"{name}.parquet", table)
+    _write_text(folder / "report.html", render(result))
 
 
 def findings_json(findings: tuple[Finding, ...]) -> str:
@@ -128,8 +125,28 @@ def _read_table(path: Path) -> pa.Table:
         raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
 
 
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """Say what to do where a file cannot be written; the cause names the file, too."""
+    try:
+        yield path
+    except OSError as error:
+        # pyarrow wraps what the system says in words of its own.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise RunError(
+            f"{path}: cannot be written: {why}. "
+            "To do: check the permissions, the free space and the limit of file sizes there."
+        ) from OSError(error.errno, why, str(path))
+
+
+def _write_table(path: Path, table: pa.Table) -> None:
+    with _written(path):
+        pq.write_table(table, path)
+
+
 def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+    with _written(path):
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _json(value: Any) -> str:
