@@ -211,6 +211,9 @@ def fails(**_):
 
 def lacks(**_):
     import not_there_at_all
+
+def broken(**_):
+    return np.not_there
 """
 
 
@@ -271,7 +274,19 @@ def test_a_factory_chooses_its_backend_itself() -> None:
         ("own_models", r"^'own_models' names no factory\. To do: python:module:factory\.$"),
         ("own_models:", r"^'own_models:' names no factory\."),
         ("absent_module:make", r"^There is no module absent_module\. To do: install it, or add "),
-        ("own_models:none", r"^own_models:none failed: AttributeError: .*'none'"),
+        (
+            "own_models:mke",
+            r"^own_models:mke: the module own_models has no 'mke'\. Names near it: 'make'\. "
+            r"Expected: the name of a function that makes the model\. To do: correct the name, or "
+            r"define it in .*own_models\.py\.$",
+        ),
+        (
+            "own_models:xyz",
+            r"^own_models:xyz: the module own_models has no 'xyz'\. It defines 'Own', 'Bare', "
+            r"'make', 'number', 'bare', 'Computed', 'computed', 'fails' and 2 more\. Expected: ",
+        ),
+        ("os.path:zzz", r"^os\.path:zzz: the module os\.path has no 'zzz'\. It defines '"),
+        ("own_models:broken", r"^own_models:broken failed: AttributeError: .*'not_there'$"),
         (
             "os:getcwd",
             r"^os:getcwd cannot be called with device and dtype by name \(got an unexpected "

@@ -3,8 +3,11 @@
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from equipoise.core.errors import EquipoiseError, ModelError
@@ -19,6 +22,8 @@ OFFERS = {
     Classifier: "labels, predict_proba and features",
     Answerer: "answer",
 }
+_NONE = object()
+_LISTED = 8
 
 
 def load(target: str, options: Options) -> Any:
@@ -68,7 +73,7 @@ def made(target: str, options: Options) -> Any:
     if not colon or not module or not name:
         raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
     try:
-        factory = getattr(importlib.import_module(module), name)
+        factory = _named(importlib.import_module(module), name, target)
         _check_call(factory, target)
         return factory(device=options.device, dtype=options.dtype)
     except EquipoiseError:
@@ -81,6 +86,36 @@ def made(target: str, options: Options) -> Any:
         ) from error
     except Exception as error:
         raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
+
+
+def _named(module: ModuleType, name: str, target: str) -> Any:
+    """Return what a module calls so; refuse a name that it does not have."""
+    found = getattr(module, name, _NONE)
+    if found is not _NONE:
+        return found
+    offered = {one: made for one, made in vars(module).items() if callable(made)}
+    near = get_close_matches(name, offered, n=3)
+    raise ModelError(
+        f"{target}: the module {target.partition(':')[0]} has no {name!r}. "
+        f"{f'Names near it: {_listed(near)}' if near else _own(module, offered)}. Expected: the "
+        "name of a function that makes the model. To do: correct the name, or define it in "
+        f"{getattr(module, '__file__', None) or module.__name__}."
+    )
+
+
+def _own(module: ModuleType, offered: Mapping[str, Any]) -> str:
+    """Say what a module defines itself."""
+    own = [
+        name
+        for name, made in offered.items()
+        if getattr(made, "__module__", None) == module.__name__ and not name.startswith("_")
+    ]
+    return f"It defines {_listed(own)}" if own else "It defines no function"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{', '.join(map(repr, names[:_LISTED]))}{more}"
 
 
 def _check_call(factory: Any, target: str) -> None:
