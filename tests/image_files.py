@@ -193,6 +193,14 @@ def celeba(folder: Path, rows: list[str]) -> Path:
     return path
 
 
+def celeba_csv(folder: Path, rows: list[str]) -> Path:
+    """Write the rows as the copy on Kaggle has them."""
+    path = folder / "list_attr_celeba.csv"
+    lines = ["image_id,5_o_Clock_Shadow,Smiling,Young,Male", *(",".join(r.split()) for r in rows)]
+    path.write_bytes("\r\n".join([*lines, ""]).encode())
+    return path
+
+
 def pata(folder: Path, lines: list[str]) -> Path:
     path = folder / "pata_fairness.files.lst"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

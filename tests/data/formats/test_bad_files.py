@@ -270,9 +270,11 @@ CASES: dict[str, Bad] = {
     "CelebA: a cell too few": lambda f: read_celeba(celeba(f, [CELEBA[0], "000003.jpg -1 1 1"])),
     "CelebA: zero": lambda f: read_celeba(celeba(f, [CELEBA[0], "000003.jpg -1 0 1 1"])),
     "CelebA: file twice": lambda f: read_celeba(celeba(f, [CELEBA[0], CELEBA[0]])),
-    "CelebA: the CSV of another source": text(
-        read_celeba, "list.txt", "image_id,Male\n1.jpg,1\n2.jpg,-1\n"
-    ),
+    "CelebA: another table": text(read_celeba, "list.csv", "file,Male\n1.jpg,1\n2.jpg,-1\n"),
+    "CelebA: a CSV without rows": text(read_celeba, "list.csv", "image_id,Male\n"),
+    "CelebA: a CSV of semicolons": text(read_celeba, "list.csv", "image_id;Male\n1.jpg;1\n2;1\n"),
+    "CelebA: a CSV cut off": text(read_celeba, "list.csv", "image_id,Male,Young\n1.jpg,1,1\n2,"),
+    "CelebA: a CSV of 0 and 1": text(read_celeba, "list.csv", "image_id,Male\n1.jpg,1\n2.jpg,0\n"),
     "CelebA: no such attribute": lambda f: read_celeba(
         celeba(f, CELEBA), attributes={"Yung": ("young", "old")}
     ),

@@ -33,6 +33,7 @@ from image_files import (
     VG_OBJECTS,
     VISOGENDER,
     celeba,
+    celeba_csv,
     hugging_face,
     pata,
     write_csv,
@@ -51,6 +52,7 @@ READERS: dict[str, tuple[Callable[[Path], ImageSet], Callable[[Path], Path]]] = 
     "parquet": (read_huggingface, lambda f: hugging_face(f / "h.parquet")),
     "arrow": (read_huggingface, lambda f: hugging_face(f / "h.arrow")),
     "celeba": (read_celeba, lambda f: celeba(f, CELEBA)),
+    "celeba csv": (read_celeba, lambda f: celeba_csv(f, CELEBA)),
 }
 OTHER: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"id": 1}, 10**400, "\ud800"]
 

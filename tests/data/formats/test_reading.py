@@ -28,12 +28,14 @@ from equipoise.data import (
     read_visual_genome_images,
 )
 from image_files import (
+    CELEBA,
     COCO_INSTANCES,
     DOLLAR_STREET,
     FORMATS,
     VG_IMAGES,
     VG_OBJECTS,
     Format,
+    celeba_csv,
     hugging_face,
     write_csv,
     write_json,
@@ -286,6 +288,52 @@ def test_celeba(tmp_path: Path) -> None:
     assert images.counts == {
         "images": 3, "attributes": 4, "pairs": 3, "images_without_labels": 1,
     }  # fmt: skip
+
+
+def test_celeba_as_a_csv_is_the_same(tmp_path: Path) -> None:
+    images = read("CelebA", tmp_path)
+    same = read_celeba(celeba_csv(tmp_path, CELEBA))
+    for found in (columns, labels):
+        assert found(same) == found(images)
+    assert same.counts == images.counts
+    renamed = (tmp_path / "list_attr_celeba.csv").rename(tmp_path / "attributes.txt")
+    assert columns(read_celeba(renamed)) == columns(images)
+
+
+# The first lines of both files as they are downloaded; the official one ends its second line so.
+CELEBA_NAMES = (
+    "5_o_Clock_Shadow Arched_Eyebrows Attractive Bags_Under_Eyes Bald Bangs Big_Lips Big_Nose "
+    "Black_Hair Blond_Hair Blurry Brown_Hair Bushy_Eyebrows Chubby Double_Chin Eyeglasses Goatee "
+    "Gray_Hair Heavy_Makeup High_Cheekbones Male Mouth_Slightly_Open Mustache Narrow_Eyes No_Beard "
+    "Oval_Face Pale_Skin Pointy_Nose Receding_Hairline Rosy_Cheeks Sideburns Smiling Straight_Hair "
+    "Wavy_Hair Wearing_Earrings Wearing_Hat Wearing_Lipstick Wearing_Necklace Wearing_Necktie Young"
+)
+CELEBA_ROW = (
+    "000001.jpg -1  1  1 -1 -1 -1 -1 -1 -1 -1 -1  1 -1 -1 -1 -1 -1 -1  1  1 -1  1 -1 -1  1 -1 -1  "
+    "1 -1 -1 -1  1  1 -1  1 -1  1 -1 -1  1"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("list_attr_celeba.txt", f"1\n{CELEBA_NAMES} \n{CELEBA_ROW}\n"),
+        (
+            "list_attr_celeba.csv",
+            f"image_id,{','.join(CELEBA_NAMES.split())}\n{','.join(CELEBA_ROW.split())}\n",
+        ),
+    ],
+)
+def test_celeba_as_it_is_downloaded(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    images = read_celeba(tmp_path / name)
+    assert columns(images) == {"Male": ["not Male"]}
+    assert {label for _, label in labels(images)} == {
+        "Arched_Eyebrows", "Attractive", "Brown_Hair", "Heavy_Makeup", "High_Cheekbones",
+        "Mouth_Slightly_Open", "No_Beard", "Pointy_Nose", "Smiling", "Straight_Hair",
+        "Wearing_Earrings", "Wearing_Lipstick", "Young",
+    }  # fmt: skip
+    assert images.counts["attributes"] == 40
 
 
 def test_attributes_of_celeba_are_chosen(tmp_path: Path) -> None:

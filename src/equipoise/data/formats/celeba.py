@@ -2,13 +2,16 @@
 
 Source: mmlab.ie.cuhk.edu.hk/projects/CelebA.html and torchvision.datasets.CelebA:
 `list_attr_celeba.txt` has the number of images, the names of the attributes, and then rows of a
-file name and 1 or -1 for each attribute, apart by spaces.
+file name and 1 or -1 for each attribute, apart by spaces. The copy on Kaggle (jessicali9530,
+celeba-dataset), `list_attr_celeba.csv`, has a header of `image_id` and the names, and rows with
+commas; it does not say how many there are.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from equipoise.core import DataError
@@ -19,17 +22,23 @@ from equipoise.data.image_set import ImageSet
 from equipoise.data.problems import check_columns, counted, show
 
 GENDER = {"Male": ("Male", "not Male")}
+_ID = "image_id"
+_EXPECTED = (
+    "the number of images, then a line of attribute names, then rows; or a CSV whose header is "
+    f"{_ID} and the attribute names"
+)
 _FIX = "download the file again"
 
 
 def read_celeba(
     path: Path | str, *, attributes: Mapping[str, tuple[str, str]] = GENDER
 ) -> ImageSet:
-    """Read `list_attr_celeba.txt`.
+    """Read `list_attr_celeba.txt`, or the same as a CSV.
 
     Parameters
     ----------
     path : path
+        Which of the two it is, its first line tells, whatever its name.
     attributes : mapping of str to (str, str)
         Attributes that become columns to group by, with the text for 1 and that for -1. The
         others become labels.
@@ -46,12 +55,11 @@ def read_celeba(
         When the number of rows is not the number in the first line, a row has another number of
         cells, a cell is neither 1 nor -1, or a file is there twice.
     """
-    content = read_whole(Path(path), ".txt", "the number of images, names of attributes and rows")
+    content = read_whole(Path(path), ".txt or .csv", _EXPECTED)
     file = str(path)
-    lines = utf8_text(content, file).splitlines()
-    names, rows = _names(lines, file), [line.split() for line in lines[2:] if line.strip()]
+    lines = [line for line in utf8_text(content, file).splitlines() if line.strip()]
+    names, rows = _as_csv(lines, file) if "," in "".join(lines[:1]) else _as_text(lines, file)
     check_columns(names, attributes, file)
-    _check_number(lines[0], len(rows), file)
     places, labels = Places(file, "image"), Marks()
     columns: dict[str, list[str | None]] = {name: [] for name in attributes}
     for row, cells in enumerate(rows, start=1):
@@ -74,15 +82,35 @@ def read_celeba(
     return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
 
 
-def _names(lines: list[str], file: str) -> list[str]:
+def _as_text(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
+    """Return the attributes and the rows of the official file."""
     if len(lines) < 3 or not lines[0].strip().isdecimal():
-        raise DataError(
-            f"the first line is {show(lines[0])}" if lines else "there are no lines",
-            file=file,
-            expected="the number of images, then a line of attribute names, then rows",
-            fix="give list_attr_celeba.txt as it was downloaded",
-        )
-    return lines[1].split()
+        raise _other(lines, file)
+    rows = [line.split() for line in lines[2:]]
+    _check_number(lines[0], len(rows), file)
+    return lines[1].split(), rows
+
+
+def _as_csv(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
+    """Return the attributes and the rows of a CSV."""
+    try:
+        header, *rows = [[cell.strip() for cell in row] for row in csv.reader(lines)]
+    except csv.Error:
+        raise _other(lines, file) from None
+    if header[0] != _ID or not rows:
+        raise _other(lines, file)
+    return header[1:], rows
+
+
+def _other(lines: Sequence[str], file: str) -> DataError:
+    first = show(lines[0]) if lines else "empty"
+    return DataError(
+        f"the first line is {first}{'' if len(lines) > 1 else ', and no row follows'}",
+        file=file,
+        expected=_EXPECTED,
+        fix="give list_attr_celeba.txt or list_attr_celeba.csv as it was downloaded; any other "
+        "table is read as one: `table` in a configuration, read_plain in Python",
+    )
 
 
 def _check_number(first: str, rows: int, file: str) -> None:
