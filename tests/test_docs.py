@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,11 @@ def test_every_key_is_in_a_table_of_its_section(title: str, key: str) -> None:
     assert any(f"`{key}`" in "|".join(row.split("|")[:3]) for row in rows)
 
 
+def test_the_row_of_the_key_audit_names_every_kind() -> None:
+    row = next(r for r in section(CONFIG, "Top level").splitlines() if r.startswith("| `audit`"))
+    assert all(f"`{kind}`" in row or f"[{kind}](audits/{kind}.md)" in row for kind in KINDS)
+
+
 def test_no_documented_key_is_gone() -> None:
     for title, keys in KEYS.items():
         rows = [line for line in section(CONFIG, title).splitlines() if line.startswith("| `")]
@@ -157,6 +163,31 @@ def test_every_full_example_of_a_configuration_is_valid(block: str) -> None:
 
 def test_there_are_examples_to_check() -> None:
     assert len([*examples()]) >= 2
+
+
+def tables(page: str) -> Iterator[list[str]]:
+    """The runs of lines that stand as rows of a table, outside code."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    lines = [line.lstrip() for line in text.splitlines()]
+    for of_table, run in itertools.groupby(lines, lambda line: line.startswith("|")):
+        if of_table:
+            yield [*run]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_blank_line_cuts_a_table(page: Path) -> None:
+    # Rows without a line of dashes under their header are shown as text with bars in it.
+    for rows in tables(TEXTS[page]):
+        assert len(rows) > 1, rows[0]
+        assert re.fullmatch(r"\|(\s*:?-+:?\s*\|)+\s*", rows[1]), rows[0]
+
+
+def test_a_table_that_is_cut_would_be_seen() -> None:
+    whole = "| a | b |\n|---|--:|\n| 1 | 2 |\n"
+    assert [len(rows) for rows in tables(f"{whole}\ntext\n\n| 3 | 4 |\n```\n| code |\n```\n")] == [
+        3,
+        1,
+    ]
 
 
 def imports() -> list[tuple[str, str, str]]:
