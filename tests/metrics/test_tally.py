@@ -29,6 +29,7 @@ from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.layout import Layout
 from equipoise.metrics.measure import measure
 from equipoise.metrics.skewsize import SkewSize
+from equipoise.stats import threads as spread
 from equipoise.stats.resampling import Bootstrap
 
 ROWS = 5_000
@@ -92,6 +93,7 @@ def test_rows_outside_of_the_range_of_the_first_and_last(
     monkeypatch.setattr(tally, "_FIRST_CELLS", cells)
     monkeypatch.setattr(columns, "_MANY", 1)
     monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(spread, "_FEW", 1_000)
     monkeypatch.setattr(columns, "_FIRST", 1_000)
     guessed = Column.of(given[place], what="y_true", guess=True)
     assert (guessed.guessed, guessed.size) == (True, [9, 11, 4][place])
@@ -110,7 +112,7 @@ def test_sorted_in_threads_as_at_once(
     monkeypatch.setattr(tally, "_sorted_pairs", None)
     monkeypatch.setattr(tally, "_MANY", 1)
     monkeypatch.setattr(tally, "_MOST_PAIRS", 0)
-    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(spread, "_FEW", 1_000)
     monkeypatch.setattr(tally, "_CHUNK", 300)
     if wide:
         monkeypatch.setattr(sorted_pairs, "_NARROW", 0)
@@ -131,7 +133,7 @@ def test_threads_that_meet_other_pairs_are_added(monkeypatch: pytest.MonkeyPatch
     order = np.argsort(TRUTH, kind="stable")
     expected = count(TRUTH, LABEL, GROUP)
     monkeypatch.setattr(tally, "_MANY", 1)
-    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(spread, "_FEW", 1_000)
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
     assert bytes_of(count(TRUTH[order], LABEL[order], GROUP[order])) == bytes_of(expected)
 
@@ -234,11 +236,11 @@ def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
 
 def test_stretches_cover_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    monkeypatch.setattr(columns, "_CHUNK", 10)
-    parts = columns.stretches(10)
+    monkeypatch.setattr(spread, "_FEW", 10)
+    parts = spread.stretches(10)
     assert [*parts[0], *parts[1], *parts[2]] == [*range(10)]
     assert all(one.stop == other.start for one, other in pairwise(parts))
-    assert columns.stretches(9) == [range(9)]
+    assert spread.stretches(9) == [range(9)]
 
 
 @pytest.mark.parametrize("yates", [False, True])

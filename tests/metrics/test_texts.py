@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.metrics import columns, texts
-from equipoise.metrics.columns import Column
+from equipoise.metrics.columns import Column, listed
 from equipoise.metrics.texts import coded_views
+from equipoise.stats import threads
 
 LONG = ["a text of more than twelve bytes", "a text of more than twelve bytes!", "ärger über Öl"]
 WORDS = ["", "x", "twelve bytes", "thirteen byte", "élan", *LONG, None]
@@ -20,9 +21,10 @@ def same_as_dictionary(column: pa.ChunkedArray) -> None:
     found = coded_views(column)
     assert found is not None
     assert found.codes.dtype == np.int32
-    names = [found.vocabulary[code] if code >= 0 else None for code in found.codes]
+    texts = found.texts.to_pylist()
+    names = [texts[code] if code >= 0 else None for code in found.codes]
     assert names == [text or None for text in column.to_pylist()]
-    assert found.vocabulary == tuple(dict.fromkeys(name for name in names if name))
+    assert texts == [*dict.fromkeys(name for name in names if name)]
 
 
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=40), min_size=1, max_size=3))
@@ -33,6 +35,23 @@ def test_codes_and_names(chunks: list[list[str | None]]) -> None:
         for some in (column, column.slice(3, 25)):
             if len(some):
                 same_as_dictionary(some)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4))
+def test_rows_spread_over_threads_have_the_codes_of_one(seed: int, workers: int) -> None:
+    rng = np.random.default_rng(seed)
+    # Some texts come late, some stand at two places of the memory.
+    words = pl.Series([f"a word of a long name {code % 35}" for code in range(40)])
+    rows = np.sort(rng.integers(0, len(words), 300))[rng.permutation(300) // 7 * 7]
+    column = pa.chunked_array(words.gather(rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EQUIPOISE_THREADS", str(workers))
+        patch.setattr(threads, "_FEW", 1)
+        patch.setattr(texts, "_ROOM", 4)
+        patch.setattr(texts, "_RATHER", 1)
+        patch.setattr(texts, "_APART", 1_000)
+        same_as_dictionary(column)
+        same_as_dictionary(pa.chunked_array([*column.chunks, *column[5:].chunks]))
 
 
 def test_no_rows() -> None:
@@ -49,7 +68,7 @@ def test_texts_shared_by_their_place_in_memory() -> None:
 def test_equal_texts_at_several_places_have_one_code() -> None:
     words = pl.Series([f"a word of a long name {code % 5_000}" for code in range(6_000)])
     column = pa.chunked_array(words.gather(RNG.permutation(60_000) % len(words)))
-    assert len(coded_views(column).vocabulary) == 5_000
+    assert len(coded_views(column).texts) == 5_000
     same_as_dictionary(column)
 
 
@@ -61,7 +80,7 @@ def test_rows_that_share_no_texts_are_left_to_arrow(
     assert coded_views(pa.chunked_array(labels)) is None
     monkeypatch.setattr(columns, "_MANY", 1)
     column = Column.of(labels, what="y_true")
-    assert column.texts(column.places()) == labels.to_list()
+    assert listed(column.texts(column.places())) == labels.to_list()
 
 
 @pytest.mark.parametrize("many", [1, 1 << 19])
@@ -71,7 +90,7 @@ def test_columns_of_views(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     column = Column.of(labels, what="y_true")
     places = column.places()
     assert column.lacks().tolist() == [not text for text in labels]
-    assert column.texts(places[places > 0]) == [text for text in labels if text]
+    assert listed(column.texts(places[places > 0])) == [text for text in labels if text]
 
 
 def test_more_views_than_there_is_room_for_at_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,10 +162,10 @@ def natural(name: str) -> tuple[int, float, str]:
     return (0, number, name) if math.isfinite(number) else (1, 0.0, name)
 
 
-def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Places]:
+def in_order(texts: Sequence[str] | pa.Array) -> tuple[tuple[str, ...], Places]:
     """Return distinct texts sorted as by `natural`, and the place of each text among them.
 
-    Quick where few of them are numbers.
+    Quick where few of them are numbers, and quicker where they are in Arrow's memory.
     """
     from pyarrow.compute import not_equal, sort_indices
 
@@ -174,7 +174,10 @@ def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Places]:
     ordered = column.take(order)
     new[1:] = not_equal(ordered[1:], ordered[:-1]).to_numpy(zero_copy_only=False)
     indices, places = order.to_numpy(), np.empty(len(column), dtype=np.int64)
-    names = [texts[one] for one in indices[new].tolist()]
+    if isinstance(texts, pa.Array):
+        names = ordered.filter(pa.array(new)).to_numpy(zero_copy_only=False).tolist()
+    else:
+        names = [texts[one] for one in indices[new].tolist()]
     places[indices] = np.cumsum(new) - 1
     # No finite number begins with a letter, and trying costs more than sorting.
     upper, lower = (slice(bisect_left(names, a), bisect_left(names, z)) for a, z in ("A[", "a{"))
@@ -187,8 +190,10 @@ def in_order(texts: Sequence[str]) -> tuple[tuple[str, ...], Places]:
     return tuple(names), places
 
 
-def _sortable(texts: Sequence[str]) -> pa.Array:
+def _sortable(texts: Sequence[str] | pa.Array) -> pa.Array:
     """Return texts in a form that Arrow sorts by code points."""
+    if isinstance(texts, pa.Array):
+        return texts
     try:
         return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:  # As in `_coded_objects`; such bytes have that order, too.

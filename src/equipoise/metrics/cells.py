@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
-from equipoise.metrics.columns import Column, columns
+from equipoise.metrics.columns import Column, Texts, columns, listed
 from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
 
 Indices = npt.NDArray[np.int64]
@@ -126,7 +127,7 @@ class _Columns:
         if all(column.numeric for column, _ in used):
             return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
-        names, of_texts = in_order([*chain(*texts)])
+        names, of_texts = in_order(_joined(texts))
         of_places = []
         for (column, places), some in zip(used, np.split(of_texts, [len(texts[0])]), strict=True):
             classes = np.zeros(column.size, dtype=np.int64)
@@ -139,7 +140,7 @@ class _Columns:
         if self.given:
             made = (self.given.attributes, self.given.levels, self.given.min_size)
         else:
-            made = (("group",), tuple((name,) for name in self.group.texts(places)), 1)
+            made = (("group",), tuple((name,) for name in listed(self.group.texts(places))), 1)
         return CountedGroups(made, counts, lambda: self._codes(places))
 
     def _codes(self, places: Indices) -> Codes:
@@ -149,6 +150,13 @@ class _Columns:
         codes = np.zeros(self.group.size, dtype=np.int32)
         codes[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(codes[self.group.places()[~lost]])
+
+
+def _joined(texts: Sequence[Texts]) -> Texts:
+    """Return texts one after the other, in Arrow's memory where all of them are there."""
+    if all(isinstance(some, pa.Array) for some in texts):
+        return pa.concat_arrays(texts)
+    return [*chain.from_iterable(map(listed, texts))]
 
 
 def _used(places: Indices, column: Column) -> Indices:

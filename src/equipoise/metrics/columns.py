@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from equipoise.core.labels import Encoded, coded, encode, label_array, text_column
 from equipoise.metrics.texts import coded_views
-from equipoise.stats.threads import each, threads
+from equipoise.stats.threads import each, stretches
 
 Indices = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
+# Python's texts, or an array of Arrow's.
+Texts = Sequence[str] | Any
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
@@ -39,7 +41,7 @@ class Column:
     low : int
     size : int
         Places there are, used or not.
-    names : tuple of str or None
+    names : tuple of str, LargeStringArray of Arrow, or None
         What places 1, 2, ... stand for, place 0 being missing; None: the numbers themselves.
     ordered : bool
         Whether places are in the order of their labels.
@@ -51,7 +53,7 @@ class Column:
     values: Whole
     low: int
     size: int
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] | pa.LargeStringArray | None = None
     ordered: bool = True
     guessed: bool = False
 
@@ -64,19 +66,49 @@ class Column:
         InputError
             As `equipoise.core.labels.encode`.
         """
-        # Asking an array for a protocol takes long, and it has no codes.
-        known = None if isinstance(labels, np.ndarray) else _viewed(labels) or coded(labels)
+        labels = _in_arrow(labels)
+        found = cls.spread(labels, guess=guess)
+        return cls.alone(labels, what=what, guess=guess) if found is None else found
+
+    @classmethod
+    def spread(cls, labels: Any, *, guess: bool) -> Column | None:
+        """Take what can be read with its rows spread over threads; None for others."""
+        if isinstance(labels, np.ndarray):
+            return cls._numbers(labels, guess=guess)
+        views = isinstance(labels, pa.ChunkedArray) and pa.types.is_string_view(labels.type)
+        viewed = coded_views(labels) if views and len(labels) >= _MANY else None
+        if viewed is None:
+            return None
+        return cls(viewed.codes, -1, len(viewed.texts) + 1, viewed.texts, ordered=False)
+
+    @classmethod
+    def alone(cls, labels: Any, *, what: str, guess: bool) -> Column:
+        """Take what `spread` does not.
+
+        Raises
+        ------
+        InputError
+            As `equipoise.core.labels.encode`.
+        """
+        known = None if isinstance(labels, np.ndarray) else coded(labels)
         if known is not None:
             names = known.vocabulary
             return cls(np.asarray(known.codes), -1, len(names) + 1, names, ordered=False)
         array = label_array(labels, what=what)
-        if array.ndim == 1 and array.dtype.kind in "iub" and len(array):
-            guessed = guess and len(array) >= _MANY
-            low, high = _range_of_some(array) if guessed else _range(array)
-            size = high - low + 1
-            if size <= max(_RANGE, len(array)) and low > -_EXACT and high < _EXACT:
-                return cls(array, low, size, guessed=guessed)
-        return cls.coded(*encode(array, what=what))
+        found = None if array is labels else cls._numbers(array, guess=guess)
+        return cls.coded(*encode(array, what=what)) if found is None else found
+
+    @classmethod
+    def _numbers(cls, array: Whole, *, guess: bool) -> Column | None:
+        """Take numbers of a small range as they are; None for others."""
+        if array.ndim != 1 or array.dtype.kind not in "iub" or not len(array):
+            return None
+        guessed = guess and len(array) >= _MANY
+        low, high = _range_of_some(array) if guessed else _range(array)
+        size = high - low + 1
+        if size > max(_RANGE, len(array)) or not -_EXACT < low <= high < _EXACT:
+            return None
+        return cls(array, low, size, guessed=guessed)
 
     @classmethod
     def coded(cls, codes: Whole, names: tuple[str, ...]) -> Column:
@@ -100,7 +132,7 @@ class Column:
         places = places[~self.missing(places)]
         if self.ordered:
             return places
-        texts = self.texts(places)
+        texts = listed(self.texts(places))
         return places[sorted(range(len(texts)), key=texts.__getitem__)]
 
     def places(self) -> Indices:
@@ -115,11 +147,20 @@ class Column:
         """Whether places stand for a missing label."""
         return np.asarray((places == 0) & (self.names is not None))
 
-    def texts(self, places: Indices) -> list[str]:
-        """Return the labels of places, none of them missing."""
+    def texts(self, places: Indices) -> Texts:
+        """Return the labels of places, none of them missing; those in Arrow's memory stay there."""
+        if isinstance(self.names, pa.Array):
+            found: Texts = self.names.take(pa.array(places - 1))
+            return found
         if self.names is not None:
             return [self.names[place - 1] for place in places.tolist()]
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
+
+
+def listed(texts: Texts) -> Sequence[str]:
+    """Return texts as Python's."""
+    found: Sequence[str] = texts.to_pylist() if isinstance(texts, pa.Array) else texts
+    return found
 
 
 def columns(*named: tuple[Any, str]) -> list[Column]:
@@ -130,27 +171,20 @@ def columns(*named: tuple[Any, str]) -> list[Column]:
     InputError
         As `Column.of`.
     """
-    # Those of numbers are spread by rows.
-    numbers = [isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" for labels, _ in named]
-    others = each(
-        lambda one: Column.of(one[0], what=one[1], guess=True),
-        [one for one, number in zip(named, numbers, strict=True) if not number],
-    )
-    left = iter(others)
-    return [
-        Column.of(labels, what=what, guess=True) if number else next(left)
-        for (labels, what), number in zip(named, numbers, strict=True)
-    ]
+    given = [(_in_arrow(labels), what) for labels, what in named]
+    found = [Column.spread(labels, guess=True) for labels, _ in given]
+    left = [one for one, column in zip(given, found, strict=True) if column is None]
+    others = iter(each(lambda one: Column.alone(one[0], what=one[1], guess=True), left))
+    return [next(others) if column is None else column for column in found]
 
 
-def _viewed(labels: Any) -> Encoded | None:
-    """Return the codes of many views of text, None where there is a quicker way."""
-    if isinstance(labels, Encoded) or getattr(labels, "shape", (0,))[0] < _MANY:
-        return None
+def _in_arrow(labels: Any) -> Any:
+    """Return text that is in Arrow's memory as a column there, and other labels as given."""
+    # Asking an array for a protocol takes long.
+    if isinstance(labels, np.ndarray | Encoded):
+        return labels
     column = text_column(labels)
-    if column is None or not pa.types.is_string_view(column.type):
-        return None
-    return coded_views(column)
+    return labels if column is None else column
 
 
 def _range(array: Whole) -> tuple[int, int]:
@@ -167,13 +201,3 @@ def _range_of_some(array: Whole) -> tuple[int, int]:
 def _range_of(array: Whole) -> tuple[int, int]:
     parts = [array[start : start + _CHUNK] for start in range(0, len(array), _CHUNK)]
     return min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)
-
-
-def stretches(rows: int) -> list[range]:
-    """Cut rows into as many stretches as there are threads, few rows into one.
-
-    For what does not depend on how rows are cut, such as sums of whole numbers.
-    """
-    many = threads() if rows >= _CHUNK else 1
-    ends = [rows * part // many for part in range(many + 1)]
-    return [range(start, end) for start, end in pairwise(ends)]

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.columns import Column, stretches
+from equipoise.metrics.columns import Column
 from equipoise.metrics.sorted_pairs import sorted_pairs
 from equipoise.stats.compiled import compiled
-from equipoise.stats.threads import each
+from equipoise.stats.threads import each, stretches
 
 Indices = npt.NDArray[np.int64]
 Counted = npt.NDArray[np.int32]

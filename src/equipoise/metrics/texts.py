@@ -9,15 +9,14 @@ read the text of each distinct view, not of each row.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core.labels import Coded
 from equipoise.stats.compiled import compiled
+from equipoise.stats.threads import each, stretches
 
 Words = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
@@ -36,38 +35,59 @@ _TRIED, _APART = 64, 1.25
 _RATHER = 8
 
 
-def coded_views(column: pa.ChunkedArray) -> Coded | None:
-    """Encode a column of string views, in the order in which texts occur first; "" is missing.
+@dataclass(frozen=True, eq=False)
+class Viewed:
+    """Codes of a column of views, and what they stand for.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n,)
+        -1 where a text is missing or "".
+    texts : LargeStringArray of Arrow
+        Each once, in the order in which they occur first.
+    """
+
+    codes: Codes
+    texts: pa.LargeStringArray
+
+
+def coded_views(column: pa.ChunkedArray) -> Viewed | None:
+    """Encode a column of string views, its rows spread over threads.
 
     None where rows share too few of their texts for this to be quicker.
     """
     rows = len(column)
     if not rows:
         return None
-    views = _Views(_Memory.of(column))
     codes = np.empty(rows, dtype=np.int32)
     most = _ROOM + rows // _RATHER
-    tried = max(_ROOM, rows // _TRIED)
-    start = 0
-    for chunk in _pieces(column, tried):
-        if not views.add(chunk, codes[start : start + len(chunk)], most):
-            return None
-        if start == 0 and not views.shared:
-            return None
-        start += len(chunk)
-    texts = views.texts().dictionary_encode()
-    if len(texts.dictionary) < len(texts):
-        of_view = np.append(texts.indices.to_numpy(), np.int32(-1))
-        codes = of_view[codes]
-    return Coded(codes, tuple(texts.dictionary.to_pylist()))
+    tried = min(rows, max(_ROOM, rows // _TRIED))
+    views = _Views.of(column)
+    if not views.add(column[:tried], codes[:tried], most) or not views.shared:
+        return None
+    # Every thread goes on from the views that the first rows have.
+    parts = [range(tried + one.start, tried + one.stop) for one in stretches(rows - tried)]
+    others = [views.copy() for _ in parts]
 
+    def add(which: int) -> bool:
+        part = slice(parts[which].start, parts[which].stop)
+        return others[which].add(column[part], codes[part], most)
 
-def _pieces(column: pa.ChunkedArray, tried: int) -> Iterator[pa.Array]:
-    """Yield the chunks, the first of them in two pieces."""
-    first, *others = column.chunks
-    yield first[:tried]
-    yield first[tried:]
-    yield from others
+    if not all(each(add, range(len(parts)))):
+        return None
+    texts = pa.concat_arrays([views.texts(), *(one.texts(views.many) for one in others)])
+    known = texts.dictionary_encode()
+    ends = np.cumsum([views.many, *(one.many - views.many for one in others)]).tolist()
+    first, *later = np.split(known.indices.to_numpy(), ends[:-1])
+
+    def renumber(some: tuple[range, Codes]) -> None:
+        rows, of_views = some
+        if not np.array_equal(of_views, np.arange(len(of_views))):
+            _renumber(codes[rows.start : rows.stop], of_views)
+
+    together = [(part, np.append(first, own)) for part, own in zip(parts, later, strict=True)]
+    each(renumber, [(range(tried), first), *together])
+    return Viewed(codes, known.dictionary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,50 +108,66 @@ class _Memory:
 
 
 class _Views:
-    """The distinct views so far, and a table that finds them.
+    """The distinct views so far (`many`), and a table that finds them.
 
     `_seen` holds for each code the first word of its view, then the second word or, of a long
     text, its place in memory.
     """
 
-    def __init__(self, memory: _Memory) -> None:
-        self._memory = memory
-        self._many = 0
-        self._seen = np.zeros(_VIEW * _ROOM, dtype=np.int64)
-        self._table = np.zeros(_SLOT * 4 * _ROOM, dtype=np.int64)
+    def __init__(self, memory: _Memory, many: int, seen: Words, table: Words) -> None:
+        self._memory, self.many, self._seen, self._table = memory, many, seen, table
 
-    def add(self, chunk: pa.Array, codes: Codes, most: int) -> bool:
-        """Write the code of each row of a chunk; return False when there are too many views."""
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> _Views:
+        """Begin with none."""
+        room = np.zeros(_VIEW * _ROOM, np.int64), np.zeros(_SLOT * 4 * _ROOM, np.int64)
+        return cls(_Memory.of(column), 0, *room)
+
+    def copy(self) -> _Views:
+        """Return the same views, to go on with other rows."""
+        return _Views(self._memory, self.many, self._seen.copy(), self._table.copy())
+
+    def add(self, column: pa.ChunkedArray, codes: Codes, most: int) -> bool:
+        """Write the code of each row; return False when there are too many views."""
+        start = 0
+        for chunk in column.chunks:
+            if not self._add(chunk, codes[start : start + len(chunk)], most):
+                return False
+            start += len(chunk)
+        return True
+
+    def _add(self, chunk: pa.Array, codes: Codes, most: int) -> bool:
         valid, words, *texts = chunk.buffers()
         words = np.frombuffer(words, np.int64)[_VIEW * chunk.offset :]
         bits = np.frombuffer(valid if valid and chunk.null_count else b"", np.uint8)
         begins = np.array([one.address - self._memory.begin for one in texts], dtype=np.int64)
         row = 0
         while row < len(codes):
-            row, self._many = _encode(
-                words, bits, chunk.offset, begins, row, self._many, self._seen, self._table, codes
+            row, self.many = _encode(
+                words, bits, chunk.offset, begins, row, self.many, self._seen, self._table, codes
             )
-            if self._many > most:
+            if self.many > most:
                 return False
-            if _VIEW * self._many == len(self._seen):
+            if _VIEW * self.many == len(self._seen):
                 self._seen = np.concatenate([self._seen, np.zeros_like(self._seen)])
                 self._table = np.zeros(2 * len(self._table), dtype=np.int64)
-                _enter(self._seen, self._many, self._table)
+                _enter(self._seen, self.many, self._table)
         return True
 
     @property
     def shared(self) -> bool:
         """Whether there are about as many views as texts."""
-        return self._many <= _APART * len(self.texts().unique()) + 1
+        return self.many <= _APART * len(self.texts().unique()) + 1
 
-    def texts(self) -> pa.LargeStringArray:
-        """Return the text of each code."""
-        ends = np.zeros(self._many + 1, dtype=np.int64)
-        np.cumsum(self._seen[: _VIEW * self._many : _VIEW] & _LOW, out=ends[1:])
+    def texts(self, start: int = 0) -> pa.LargeStringArray:
+        """Return the text of each code from `start` on."""
+        seen = self._seen[_VIEW * start : _VIEW * self.many]
+        ends = np.zeros(self.many - start + 1, dtype=np.int64)
+        np.cumsum(seen[::_VIEW] & _LOW, out=ends[1:])
         joined = np.empty(ends[-1], dtype=np.uint8)
-        _join(self._memory.bytes, self._seen, ends, joined)
+        _join(self._memory.bytes, seen, ends, joined)
         return pa.LargeStringArray.from_buffers(
-            self._many, pa.py_buffer(ends), pa.py_buffer(joined)
+            len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(joined)
         )
 
 
@@ -204,3 +240,11 @@ def _join(memory: Bits, seen: Words, ends: Words, joined: Bits) -> None:
             for byte in range(length):
                 word = first >> (32 + 8 * byte) if byte < 4 else second >> (8 * byte - 32)
                 joined[start + byte] = word & 0xFF
+
+
+@compiled("void(int32[::1], Array(int32, 1, 'C', readonly=True))")
+def _renumber(codes: Codes, of_views: Codes) -> None:
+    """Put another number for each code; -1 stays."""
+    for row in range(len(codes)):
+        if codes[row] >= 0:
+            codes[row] = of_views[codes[row]]
