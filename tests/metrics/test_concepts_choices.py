@@ -7,6 +7,7 @@ import pytest
 
 from concept_worlds import world
 from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.concepts.disparity import concept_results
 from equipoise.metrics.concepts.inputs import Choices
@@ -105,6 +106,98 @@ def test_robust_conclusions() -> None:
     assert (explained["conclusion"], explained["agreeing"], explained["robust"]) == ("a", 1, False)
     assert (planted["conclusion"], planted["share"], planted["robust"]) == ("a", 1.0, True)
     assert by(table, concept="equal")["conclusion"] == ""
+
+
+def planted(
+    min_positives: int = 5, *, rows: Any = slice(None), concept: bool = False
+) -> ConceptResults:
+    """The first two of three concepts have a real disparity; group b shows the second 28 times."""
+    scores, labels, group = world(8, n=2000, concepts=3, prevalence=(0.3, 0.3), shift={0: 1, 1: 1})
+    shown = np.flatnonzero((group == "b") & labels[:, 1])
+    labels[shown[28:], 1] = False
+    scores[shown[28:], 1] -= 1.2
+    choices = Choices(
+        prevalence="observed",
+        min_positives=min_positives,
+        incomplete="concept" if concept else "group",
+    )
+    return concept_results(
+        scores[rows], labels[rows], Groups.of(group[rows], min_size=30), choices,
+        concepts=["c", "rare", "same"], resampling=QUICK,
+    )  # fmt: skip
+
+
+def test_a_version_that_cannot_be_estimated_agrees_with_nothing() -> None:
+    versions = {"base": planted(), "same": planted(), "strict": planted(30)}
+    found = {row["concept"]: row for row in robust_conclusions(versions, "base").to_pylist()}
+    counts = ("versions", "not_estimable", "agreeing", "share", "robust")
+    assert [found["c"][name] for name in counts] == [3, 0, 3, 1.0, True]
+    assert found["rare"]["conclusion"] == "a"
+    assert [found["rare"][name] for name in counts] == [2, 1, 2, 1.0, False]
+    # The baseline alone is no agreement either.
+    alone = robust_conclusions({"base": planted(), "strict": planted(30)}, "base")
+    row = by(alone, concept="rare")
+    assert [row[name] for name in counts] == [1, 1, 1, 1.0, False]
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    versions = {"base": planted(), "strict": planted(30), "whole": planted(30, concept=True)}
+    table = design_choices(versions, "base")
+    for name in ("strict", "whole"):
+        row = by(table, version=name, concept="rare")
+        assert (row["effect"], row["significant"]) == ("not estimable", False)
+        assert (row["baseline_reason"], row["reason"]) == ("", "b: 28 positives, fewer than 30")
+        mean = by(table, version=name, concept="")
+        assert mean["reason"] == "over 2 concepts, not 3: without rare"
+    for row in table.to_pylist():
+        if row["concept"]:
+            assert (row["effect"] == "not estimable") == bool(row["reason"])
+
+
+def test_a_baseline_that_cannot_be_estimated_concludes_nothing() -> None:
+    versions = {"strict": planted(30), "loose": planted()}
+    row = by(design_choices(versions, "strict"), concept="rare")
+    # Significant where it can be estimated, but no effect of the choice: there is no old number.
+    assert (row["effect"], row["significant"]) == ("not estimable", True)
+    assert (row["baseline_reason"], row["reason"]) == ("b: 28 positives, fewer than 30", "")
+    assert by(design_choices(versions, "strict"), concept="")["reason"] == (
+        "over 3 concepts, not 2: with rare"
+    )
+    concluded = robust_conclusions(versions, "strict")["concept"].to_pylist()
+    assert concluded == ["", "c", "same"]
+
+
+def test_a_version_without_a_group_says_so_of_every_concept() -> None:
+    group = world(8, n=2000, concepts=3, prevalence=(0.3, 0.3), shift={0: 1, 1: 1})[2]
+    few = np.flatnonzero((group == "a") | (np.cumsum(group == "b") <= 20))
+    versions = {
+        "base": planted(),
+        "few": planted(rows=few),
+        "none": planted(rows=np.flatnonzero(group == "a")),
+        "others": shifted(3, 0.9),
+    }
+    table = design_choices(versions, "base")
+    told = {
+        (row["version"], row["concept"]): row["reason"]
+        for row in table.to_pylist()
+        if row["effect"] == "not estimable"
+    }
+    every = ("", "c", "rare", "same")
+    assert {told["few", one] for one in every} == {"b: 20 rows, fewer than 30"}
+    assert {told["none", one] for one in every} == {"b: no rows"}
+    assert told["others", "rare"] == "the concept is not measured"
+    found = by(robust_conclusions(versions, "base"), concept="rare")
+    assert (found["versions"], found["not_estimable"], found["robust"]) == (1, 3, False)
+
+
+def test_two_models_have_no_order_where_one_cannot_be_estimated() -> None:
+    models = {
+        "first": {"base": planted(), "strict": planted(30)},
+        "second": {"base": planted(), "strict": planted()},
+    }
+    row = by(model_order(models, "base"), version="strict", concept="rare")
+    assert np.isnan(row["difference"])
+    assert (row["larger"], row["switches"]) == ("", False)
 
 
 def test_order_of_models_and_where_it_switches() -> None:

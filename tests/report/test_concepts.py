@@ -193,7 +193,7 @@ def test_average_precision_stands_beside_prevalence() -> None:
 def test_conclusions_that_hold_are_counted() -> None:
     section = concepts.robust(example())
     assert section is not None
-    lists = [block.items for block in section.blocks if isinstance(block, Words)]
+    lists = [b.items for b in section.blocks if isinstance(b, Words) and b.style == "list"]
     assert lists[1][0].startswith("Of 5 significant differences of the baseline, 3 hold in every")
     assert "wheelchair: worse for Female than for Male, in all 6 versions." in lists[1]
 

@@ -87,7 +87,13 @@ def sentence(rows: Sequence[Row], versions: Mapping[str, Version]) -> str:
     text = _TOLD[first["effect"]](first, versions[first["version"]])
     sign = _sign(first)
     more = [f"“{row['version']}” ({size(row, sign)})" for row in rest]
-    return f"{text}; so too under {', '.join(more)}." if more else f"{text}."
+    told = f"{text}; so too under {', '.join(more)}." if more else f"{text}."
+    return " ".join([told, *(_over(row) for row in rows if row.get("reason"))])
+
+
+def _over(row: Row) -> str:
+    """Say that a mean is over other concepts than the baseline's."""
+    return f"Under “{row['version']}” the mean is {row['reason']}; that alone may change it."
 
 
 def _sign(row: Row) -> float:

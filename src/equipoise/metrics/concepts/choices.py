@@ -18,6 +18,8 @@ from equipoise.metrics.concepts.contrasts import (
     matched,
     rule_of,
 )
+from equipoise.metrics.concepts.missing import other_concepts, reason_of
+from equipoise.metrics.concepts.results import ConceptResults
 from equipoise.stats.intervals import percentile
 
 # By how much |difference| must change to be magnified or shrunk ([Hall]).
@@ -45,7 +47,9 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     pyarrow.Table
         version, concept ("" = mean over concepts), group_a, group_b, baseline_value, value, low,
         high, baseline_significant, significant, change (of the difference in the baseline's
-        direction) with change_low and change_high, rule, and effect:
+        direction) with change_low and change_high, rule, baseline_reason and reason (why the
+        baseline or this version has no number; of a mean, which concepts it is over where those
+        are not the baseline's), and effect:
 
         - "surfaces": significant only in this version;
         - "explains": no longer significant, and the paired change excludes 0;
@@ -54,7 +58,8 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
         - "magnifies", "shrinks": |difference| changes by more than 25 %, and this version's
           interval excludes the old difference;
         - "stays": significant in both without that; "absent": in neither;
-        - "not estimable": a group or concept does not take part in one of them.
+        - "not estimable": a group or concept does not take part in one of them, so that nothing
+          is known of what the version does.
 
     Raises
     ------
@@ -73,7 +78,8 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
         for key, old in contrasts[baseline].items():
             row = _row(old, matched(found, key), alpha)
             rule = {"rule": rule_of(versions[name], alpha)}
-            rows.append({"version": name, **_named(key), **row, **rule})
+            why = _reasons(versions[baseline], versions[name], key)
+            rows.append({"version": name, **_named(key), **row, **rule, **why})
     return pa.Table.from_pylist(rows, schema=_CHOICES)
 
 
@@ -87,7 +93,10 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
     pyarrow.Table
         concept, group_a, group_b, conclusion of the baseline (the name of the group with the
         significantly larger value, "" for no significant difference), versions where it can be
-        estimated, agreeing (how many of them conclude the same), share, robust (all of them).
+        estimated, the baseline among them, not_estimable (versions where it cannot), agreeing
+        (how many of those where it can conclude the same) and their share, robust (all versions
+        can be estimated, and agree). A disparity that the baseline cannot estimate has no row:
+        there is no conclusion to hold.
     """
     contrasts = contrasts_of(versions, baseline, alpha)
     rows = []
@@ -102,9 +111,10 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
                 **_named(key),
                 "conclusion": _conclusion(old, key),
                 "versions": len(known),
+                "not_estimable": len(others) - len(known),
                 "agreeing": agreeing,
                 "share": agreeing / len(known),
-                "robust": agreeing == len(known),
+                "robust": agreeing == len(others),
             }
         )
     return pa.Table.from_pylist(rows, schema=_ROBUST)
@@ -159,11 +169,11 @@ _CHOICES = _schema(
     (_NUMBER, ("baseline_value", "value", "low", "high")),
     (_FLAG, ("baseline_significant", "significant")),
     (_NUMBER, ("change", "change_low", "change_high")),
-    (_TEXT, ("effect", "rule")),
+    (_TEXT, ("effect", "rule", "baseline_reason", "reason")),
 )
 _ROBUST = _schema(
     (_TEXT, (*_SUBJECT, "conclusion")),
-    (_COUNT, ("versions", "agreeing")),
+    (_COUNT, ("versions", "not_estimable", "agreeing")),
     (_NUMBER, ("share",)),
     (_FLAG, ("robust",)),
 )
@@ -195,6 +205,13 @@ def _row(old: Contrast, new: Contrast | None, alpha: float) -> dict[str, float |
         "change_high": high,
         "effect": _effect(old, new, high),
     }
+
+
+def _reasons(baseline: ConceptResults, version: ConceptResults, key: Key) -> dict[str, str]:
+    old, new = reason_of(baseline, key), reason_of(version, key)
+    if not (key[0] or old or new):
+        new = other_concepts(version, baseline, key)
+    return {"baseline_reason": old, "reason": new}
 
 
 def _effect(old: Contrast, new: Contrast, change_high: float) -> str:

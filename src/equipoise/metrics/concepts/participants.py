@@ -6,6 +6,11 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.cells import Indices
 from equipoise.metrics.concepts.inputs import Choices
 
+_ANOTHER = "another group has too few positives or negatives"
+_ALONE = "no other group to compare with"
+FOLLOWS = (_ANOTHER, _ALONE)
+"""Reasons that follow from those of other groups."""
+
 
 def reasons_of(groups: Groups, positives: Indices, choices: Choices) -> tuple[str, ...]:
     """Say why each group leaves a concept, "" where it stays."""
@@ -17,9 +22,9 @@ def reasons_of(groups: Groups, positives: Indices, choices: Choices) -> tuple[st
     ]
     rare = any(one and usable for one, usable in zip(found, groups.usable, strict=True))
     if rare and choices.incomplete == "concept":
-        found = [one or "another group has too few positives or negatives" for one in found]
+        found = [one or _ANOTHER for one in found]
     elif sum(not one for one in found) < 2:
-        found = [one or "no other group to compare with" for one in found]
+        found = [one or _ALONE for one in found]
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from equipoise.report.names import title
 from equipoise.report.sections.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, number, plural
 from equipoise.report.words_concepts import TOLD, Version, name_of, sentence, versions_of, worse
+from equipoise.report.words_robust import UNKNOWN, Held, counted, held, unknowns, without_baseline
 
 BASELINE = "baseline"
 MOST_PAIRS, MOST_PANELS, MOST_ROWS, MOST_SAID, MOST_FOLDED = 3, 6, 30, 8, 60
@@ -51,10 +52,12 @@ def versions(result: AuditResult) -> Section | None:
 
 def _intro(found: Sequence[Row], named: Mapping[str, Version]) -> str:
     changed = sum(row["effect"] not in _QUIET for row in found)
+    unknown = sum(row["effect"] == UNKNOWN for row in found)
     return (
         f"{plural(len(named) - 1, 'other choice')} beside the baseline: of "
         f"{plural(len(found), 'comparison')} of a version with it, {count(changed)} come to "
-        "another conclusion or another size."
+        "another conclusion or another size"
+        + (f", and {count(unknown)} cannot be made." if unknown else ".")
     )
 
 
@@ -181,9 +184,21 @@ def _said(panel: Sequence[Row], named: Mapping[str, Version]) -> Iterator[Block]
         )
         told = sorted(by_subject.values(), key=lambda some: -_change(some))
         texts += [f"{SYMBOLS[effect]} {sentence(some, named)}" for some in told]
-    if not texts:
-        yield Words(("No other choice changes a conclusion or a size.",))
-        return
+    silent = unknowns(panel)
+    if texts:
+        yield from _listed(texts)
+    else:
+        compared = " where it can be estimated" if silent else ""
+        yield Words((f"No other choice changes a conclusion or a size{compared}.",))
+    if silent:
+        yield Words((_SILENT,))
+        yield from _listed(silent)
+
+
+_SILENT = "What a version that cannot be estimated would say is not known; it confirms nothing:"
+
+
+def _listed(texts: Sequence[str]) -> Iterator[Block]:
     yield Words(tuple(texts[:MOST_SAID]), "list")
     rest = texts[MOST_SAID:MOST_FOLDED]
     if rest:
@@ -198,24 +213,41 @@ def _change(some: Sequence[Row]) -> float:
 
 
 def robust(result: AuditResult) -> Section | None:
-    """Which conclusions hold in every version."""
-    found = [row for row in rows(result, "robust") if row["concept"]]
+    """Which conclusions hold in every version, and which only where they can be judged."""
+    choices = [row for row in rows(result, "choices") if row["concept"]]
+    found = held((row for row in rows(result, "robust") if row["concept"]), choices)
     if not found:
         return None
-    blocks: list[Block] = []
-    for place, panel, leads in primary(result, found):
-        blocks += titled(place, (Words(tuple(_conclusions(panel)), "list"),), leads=leads)
-    columns = ["Concept", "Conclusion of the baseline", "#Versions that agree", "Model", "Groups",
-               "Metric"]  # fmt: skip
+    by_place = panels(choices, *_PLACE)
+    blocks: list[Block] = [Words((_MEANT,), "note")]
+    for place, _, leads in primary(result, [one.row for one in found]):
+        here = [one for one in found if tuple(one.row[key] for key in _PLACE) == place]
+        said = (*_conclusions(here), *without_baseline(by_place.get(place, [])))
+        blocks += titled(place, (Words(said, "list"),), leads=leads)
+    columns = ["Concept", "Conclusion of the baseline", "#Versions that agree", "#Not estimable",
+               "Model", "Groups", "Metric"]  # fmt: skip
     cells = [
         (
-            row["concept"], _conclusion(row), f"{row['agreeing']} of {row['versions']}",
-            row["model"], row["groups"], title(row["metric"]),
+            one.row["concept"], _conclusion(one.row),
+            f"{one.row['agreeing']} of {one.row['versions']}", count(len(one.unknown)),
+            one.row["model"], one.row["groups"], title(one.row["metric"]),
         )
-        for row in sorted(found, key=lambda row: (not row["conclusion"], -row["share"]))
+        for one in sorted(found, key=_weakness)
     ]  # fmt: skip
     table = Table.of("Conclusions and the versions that agree", columns, cells, source="robust")
     return Section("robust", "What holds whatever is chosen", (*blocks, table))
+
+
+_MEANT = (
+    "Significant is what a version's own test says. The verdict of a finding says more: whether a "
+    "difference is large enough to matter, and whether one that is not significant is small or "
+    "only uncertain. A version that cannot be estimated agrees with nothing."
+)
+
+
+def _weakness(one: Held) -> tuple[bool, bool, float, int]:
+    """Order conclusions: significant ones first, of these the most widely confirmed."""
+    return not one.row["conclusion"], not one.robust, -one.row["share"], len(one.unknown)
 
 
 def _conclusion(row: Row) -> str:
@@ -226,16 +258,12 @@ def _conclusion(row: Row) -> str:
     return f"worse for {loser} than for {other}"
 
 
-def _conclusions(panel: Sequence[Row]) -> Iterator[str]:
-    some = [row for row in panel if row["conclusion"]]
-    held = [row for row in some if row["robust"]]
-    quiet = [row for row in panel if not row["conclusion"]]
-    yield (
-        f"Of {plural(len(some), 'significant difference')} of the baseline, {len(held)} hold in "
-        f"every version; of {len(quiet)} that are not significant, "
-        f"{sum(row['robust'] for row in quiet)} are so in every version."
-    )
-    for row in held[:MOST_SAID]:
-        yield f"{row['concept']}: {_conclusion(row)}, in all {row['versions']} versions."
-    if len(held) > MOST_SAID:
-        yield f"{plural(len(held) - MOST_SAID, 'further one')}: see the table."
+def _conclusions(found: Sequence[Held]) -> Iterator[str]:
+    """Yield the counts, what holds in every version, and what holds where it can be judged."""
+    yield counted(found)
+    agreed = [one for one in found if one.row["conclusion"] and one.agrees]
+    for some in ([o for o in agreed if o.robust], [o for o in agreed if not o.robust]):
+        for one in some[:MOST_SAID]:
+            yield f"{one.row['concept']}: {_conclusion(one.row)}, {one.where}."
+        if len(some) > MOST_SAID:
+            yield f"{plural(len(some) - MOST_SAID, 'further one')}: see the table."

@@ -21,7 +21,7 @@ from equipoise.report.sections.concepts import (
     titled,
 )
 from equipoise.report.sections.tables import Row, distinct, has, panels, rows
-from equipoise.report.text import count, interval, number, percent
+from equipoise.report.text import count, interval, listed, number, percent
 from equipoise.report.words_concepts import metric_name, name_of, order_sentence, worse
 
 MOST_PLOTS, MOST_ORDERED = 12, 6
@@ -49,7 +49,8 @@ def side_by_side(result: AuditResult) -> Section | None:
 
 _SIDES = (
     "Each row is a version: the point is the difference between two groups, the line its interval, "
-    "the dashed line no difference. Shape and colour say what becomes of the baseline's conclusion."
+    "the dashed line no difference. Shape and colour say what becomes of the baseline's "
+    "conclusion. A version that cannot be estimated has no row."
 )
 
 
@@ -182,7 +183,7 @@ def order(result: AuditResult) -> Section | None:
         switched = [row for row in panel if row["switches"]]
         subjects = panels(switched, "concept", "group_a", "group_b").values()
         texts = [order_sentence(some) for some in subjects]
-        blocks.append(Words(tuple(texts[:20]) or (_NO_SWITCH,), "list"))
+        blocks.append(Words((*(texts[:20] or [_NO_SWITCH]), *_unordered(panel)), "list"))
         drawn = [some for some in _order_subjects(panel) if any(has(r["low"]) for r in some)]
         blocks.append(Grid(tuple(_order_plot(some, (a, b)) for some in drawn[:MOST_ORDERED])))
     note = Words((_ORDER,), "note")
@@ -195,7 +196,19 @@ _ORDER = (
 )
 
 
-_NO_SWITCH = "No version turns an order round that the baseline shows."
+_NO_SWITCH = "No version that can be estimated turns an order round that the baseline shows."
+
+
+def _unordered(panel: Sequence[Row]) -> Iterator[str]:
+    """Say where models were not held against each other: there an order may switch unseen."""
+    lost = [row for row in panel if not has(row["difference"])]
+    if lost:
+        by_version = panels(lost, "version")
+        told = [
+            f"{listed([name_of(one) for one in distinct(some, 'concept')])} under “{version}”"
+            for (version,), some in by_version.items()
+        ]
+        yield f"Without an order, as one of the models or both cannot be estimated: {listed(told)}."
 
 
 def _order_subjects(panel: Sequence[Row]) -> list[list[Row]]:
