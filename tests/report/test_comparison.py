@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -13,8 +14,14 @@ from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import render
 from equipoise.report.comparison import changed, leading, oriented, pair_of
 from equipoise.report.words import figures, heading, ranked, sentence
-from report.synthetic import NAN, faces
-from report.synthetic_large import COMPARED, comparison, comparison_of_subjects, difference
+from report.synthetic import NAN, faces, finding
+from report.synthetic_large import (
+    COMPARED,
+    augmentation,
+    comparison,
+    comparison_of_subjects,
+    difference,
+)
 
 FOUND = {(f.metric, f.subject): f for f in comparison().findings}
 
@@ -244,8 +251,29 @@ def test_what_disparities_that_went_have_become(after: list[str], told: str) -> 
 
 
 def test_a_chance_level_without_a_band_has_no_interval() -> None:
-    found = replace(FOUND["accuracy_gap", ""], chance=0.0, chance_low=NAN, chance_high=NAN)
-    assert " · by chance 0.000 · " in figures(found)
+    assert " · by chance 0.061 · " in figures(finding(chance_low=NAN, chance_high=NAN))
+
+
+def test_a_difference_of_models_has_no_level_of_chance_but_a_band_where_one_was_drawn() -> None:
+    found = FOUND["accuracy_gap", ""]
+    drawn = replace(found, chance=0.0, chance_low=-0.02, chance_high=0.021)
+    assert "] · if the models were alike [−0.020, 0.021] · threshold 0.050" in figures(drawn)
+    # Over subjects, or training runs, nothing is drawn that would have a band.
+    without = replace(found, chance=0.0, chance_low=NAN, chance_high=NAN)
+    assert "[−0.341, −0.221] · threshold 0.050" in figures(without)
+
+
+@pytest.mark.parametrize("made", [comparison, comparison_of_subjects, augmentation])
+def test_no_page_of_differences_speaks_of_chance_as_a_level(
+    made: Callable[[], AuditResult],
+) -> None:
+    result = made()
+    level = {"chance": 0.0, "chance_low": NAN, "chance_high": NAN}
+    told = replace(result, findings=tuple(replace(f, **level) for f in result.findings))
+    text = visible_words(render(told))
+    assert "threshold 0.050 either way" in text
+    for words in ("by chance", "what chance gives", "Grey bar", "above chance", "over chance"):
+        assert words not in text
 
 
 def test_facts_name_no_target_where_there_is_none() -> None:

@@ -244,15 +244,23 @@ def figures(finding: Finding) -> str:
         spread = finding.method.startswith("resampling spread")
         kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
-    if not math.isnan(finding.chance):
-        drawn = not math.isnan(finding.chance_low)
-        band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
-        parts.append(f"by chance {number(finding.chance)}{band_text}")
+    parts += _chance(finding)
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_side_of_chance(finding)}")
     if not math.isnan(finding.q_value):
         parts.append(f"q\u00a0{p_value(finding.q_value)}")
     return " · ".join(parts)
+
+
+def _chance(finding: Finding) -> list[str]:
+    """Say what chance gives; of two models, whose difference is 0 if they are alike, the band."""
+    drawn = not math.isnan(finding.chance_low)
+    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
+    if is_comparison(finding):
+        return [f"if the models were alike{band_text}"] if drawn else []
+    if math.isnan(finding.chance):
+        return []
+    return [f"by chance {number(finding.chance)}{band_text}"]
 
 
 def _side_of_chance(finding: Finding) -> str:
