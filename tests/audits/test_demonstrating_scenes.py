@@ -89,6 +89,10 @@ def test_similarity_follows_what_was_planted_and_only_that(
     assert verdicts["biased"].count(Verdict.DISPARITY) >= 24
     assert Verdict.DISPARITY not in verdicts["null"]
     assert all(f.excess < THRESHOLD for f in gaps if f.model == "null")
+    # Nothing that is tested of the null model is a disparity, whatever was found of the other.
+    tested = [f for f in found if f.model == "null" and not np.isnan(f.q_value)]
+    assert len(tested) == 54
+    assert {f.verdict for f in tested} == {Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE}
     # Its own preferences are there all the same, and told.
     own = [f for f in gaps if f.model == "null" and f.q_value < 0.05]
     assert own

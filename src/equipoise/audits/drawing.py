@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -17,7 +19,7 @@ def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:
     ----------
     config : AuditConfig
     tests : int
-        How many tests the audit will make, so that p-values are drawn finely enough.
+        How many tests are corrected together, so that p-values are drawn finely enough.
     """
     options = config.resampling
     if options.method == "none":
@@ -27,3 +29,22 @@ def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:
         finest = max(finest, 1.0 / options.permutations)
     least = options.permutations or options.replicates
     return Bootstrap(options.replicates, least, options.level, finest)
+
+
+def tests_by_model(counted: Iterable[tuple[str, int]]) -> Counter[str]:
+    """Sum tests by model: those of one are corrected together, whatever others there are.
+
+    Parameters
+    ----------
+    counted : iterable of (str, int)
+        Model and how many tests; a model may come several times.
+    """
+    found: Counter[str] = Counter()
+    for model, tests in counted:
+        found[model] += tests
+    return found
+
+
+def most_tests(by_model: Mapping[str, int]) -> int:
+    """Return how many tests the model with the most has; 0 without a model."""
+    return max(by_model.values(), default=0)

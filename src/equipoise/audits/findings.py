@@ -188,7 +188,11 @@ def _as_json(params: Mapping[str, object]) -> str:
 
 
 def conclude(drafts: Iterable[Draft], testing: TestingConfig) -> tuple[Finding, ...]:
-    """Correct p-values within each family and give every finding its verdict."""
+    """Correct p-values within each family of a model and give every finding its verdict.
+
+    What is found of one model is the same whatever others were audited with it, see decision
+    0014. Findings that compare models are families of their own.
+    """
     every = list(drafts)
     q_values = _corrected([draft.finding for draft in every], testing)
     return tuple(_judged(draft, q, testing) for draft, q in zip(every, q_values, strict=True))
@@ -197,8 +201,11 @@ def conclude(drafts: Iterable[Draft], testing: TestingConfig) -> tuple[Finding, 
 def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[float]:
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     q_values = [math.nan] * len(findings)
-    for family in (Family.LEAF, Family.COMPOSITE):
-        members = [index for index, one in enumerate(findings) if one.family is family]
+    families: dict[tuple[str | None, Family], list[int]] = {}
+    for index, one in enumerate(findings):
+        if one.family is not Family.DESCRIPTIVE:
+            families.setdefault((one.corrected_with, one.family), []).append(index)
+    for members in families.values():
         corrected = correct([findings[index].p_value for index in members])
         for index, q in zip(members, corrected.tolist(), strict=True):
             q_values[index] = q

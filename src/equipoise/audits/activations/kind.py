@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from equipoise.audits.activations.measuring import (
     measure_design,
     tables_of,
 )
+from equipoise.audits.drawing import most_tests
 from equipoise.audits.group_sizes import check_two
 from equipoise.audits.kinds import (
     PERCEIVED,
@@ -53,11 +55,17 @@ def measure(config: Config, data: ActivationData, progress: Progress | None) -> 
     """
     every = [*designs(config, data)]
     _check(every, data)
+    tests = _tests(every)
     measured = [
-        measure_design(design, config, len(every)) for design in told(every, progress, "measuring")
+        measure_design(design, config, tests[design.model])
+        for design in told(every, progress, "measuring")
     ]
     notes = tuple(_notes(measured, data, config))
     return Measured(drafts_of(measured), tables_of(measured, config), notes)
+
+
+def _tests(every: list[Design]) -> Counter[str]:
+    return Counter(design.model for design in every)
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,7 @@ class Plan:
         Per model, region and groups: images with the region, groups that are compared, and the
         images of the two smallest.
     tests : int
+        How many there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -97,7 +106,7 @@ def plan(config: Config, data: ActivationData) -> Plan:
             for name, one in data.models.items()
         ],
         comparisons=[_comparison(design) for design in every],
-        tests=len(every),
+        tests=most_tests(_tests(every)),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from equipoise.audits.answers.measuring import measure_design
 from equipoise.audits.answers.outside import Related, lost_answers, related
 from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.answers.tables import tables_of
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.findings import Draft
 from equipoise.audits.group_sizes import odd_labels, planned, without_group
 from equipoise.audits.kinds import PERCEIVED, Measured, Progress, estimated_seconds, told
@@ -54,7 +56,7 @@ def measure(config: Config, data: AnswersData, progress: Progress | None) -> Mea
     drafts: list[Draft] = []
     found: list[Related] = []
     for one in told(every, progress, "measuring"):
-        drafts += measure_design(one, config, tests)
+        drafts += measure_design(one, config, tests[one.asked.model])
         new = related(one, config, data, options)
         drafts += [draft for some in new for draft in some.drafts]
         found += new
@@ -66,8 +68,10 @@ def _options(config: Config) -> AnswersOptions:
     return config.metrics.answer_gap or AnswersOptions()
 
 
-def _tests(every: Sequence[AnswersDesign], config: Config) -> int:
-    return sum(tests_of(one, config.metrics.answer_gap) for one in every) + len(config.figures)
+def _tests(every: Sequence[AnswersDesign], config: Config) -> Counter[str]:
+    options, related_to = config.metrics.answer_gap, len(config.figures)
+    found = tests_by_model((one.asked.model, tests_of(one, options)) for one in every)
+    return Counter({model: tests + related_to for model, tests in found.items()})
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Plan:
         Per model, question and groups: the smallest difference in the share of an answer of 10 %
         that the two smallest groups would show with a power of 80 %.
     tests : int
+        About how many there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -117,8 +122,8 @@ def plan(config: Config, data: AnswersData) -> Plan:
         groups=[
             row for one in by_groups.values() for row in planned(one.groups, "rows", one.lacking)
         ],
-        detectable=[_detectable(one, config, tests) for one in leading],
-        tests=tests,
+        detectable=[_detectable(one, config, tests[one.asked.model]) for one in leading],
+        tests=most_tests(tests),
         seconds=estimated_seconds(sum(_seconds(one, config) for one in every)),
     )
 

@@ -42,7 +42,7 @@ def measure_design(one: AnswersDesign, config: Config, tests: int) -> list[Draft
     one : AnswersDesign
     config : Config
     tests : int
-        How many tests the audit will make, so that p-values are drawn finely enough.
+        How many tests the model has, so that p-values are drawn finely enough.
     """
     place = Place(AUDIT, one.asked.model, one.groups, one.version, config.resampling.level)
     resampling = resampling_of(config, tests)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from equipoise.audits.associations.config_measures import MeasureConfig
@@ -101,6 +102,14 @@ def tests_of(asked: MeasureConfig, space: Space) -> int:
     if asked.metric in ("trend", "gender_difference"):
         return len(cases) * _region_tests(asked, space)
     return len(cases)
+
+
+def tests_between(asked: MeasureConfig, spaces: Iterable[Space]) -> int:
+    """Return about how many tests a question makes of differences between models."""
+    if asked.metric != "total_absolute_association":
+        return 0
+    models = Counter(case.modality for space in spaces for case in cases_of(asked, space))
+    return sum(n * (n - 1) // 2 for n in models.values())
 
 
 def _region_tests(asked: MeasureConfig, space: Space) -> int:

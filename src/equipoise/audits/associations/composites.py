@@ -54,7 +54,7 @@ def measure_mcas(question: Question) -> Iterator[Piece]:
                 similarity=space.similarity,
                 units=units_of(sides, _EXCHANGED),
                 resample_texts=asked.resample_texts,
-                **question.drawn,
+                **question.drawn(space),
             )
             found[target] = estimate
             told = _told(question, sides, estimate, target)
@@ -183,7 +183,7 @@ def measure_xmcas(question: Question) -> Iterator[Piece]:
         offset = asked.offset
         if cases and asked.neutral:
             estimate = estimate_offset(
-                [_value(question, space, name) for name in asked.neutral], **question.drawn
+                [_value(question, space, name) for name in asked.neutral], **question.drawn(space)
             )
             offset = estimate.value
             neutral = ", ".join(asked.neutral)
@@ -223,7 +223,7 @@ def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iter
         similarity=space.similarity,
         units=units_of(everyone, alone),
         resample_texts=question.asked.resample_texts,
-        **question.drawn,
+        **question.drawn(space),
     )
     place = question.place(space)
     names = {part: side.name for part, side in everyone.items()}

@@ -55,7 +55,7 @@ def _total(question: Question, space: Space, case: Case) -> Generator[Piece, Non
         similarity=space.similarity,
         units=units_of(everyone, [("a", "b"), *((key,) for key in sides)]),
         fixed=fixed_parts(question, everyone),
-        **question.drawn,
+        **question.drawn(space),
     )
     place = question.place(space, case.modality)
     names = {part: side.name for part, side in everyone.items()}
@@ -74,7 +74,7 @@ def _total(question: Question, space: Space, case: Case) -> Generator[Piece, Non
 
 def _compared(question: Question, modality: str, found: Measured) -> Iterator[Piece]:
     """Yield the difference of each pair of models, told of the one with the larger total."""
-    estimate = compare_encoders(found, **question.drawn)
+    estimate = compare_encoders(found, resampling=question.between, rng=question.seed)
     pairs = [part for part in estimate.parts if part.metric == "difference"]
     for part in pairs:
         first, second = _models(part, found)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from equipoise.audits.associations import loading, planning
-from equipoise.audits.associations.cases import cases_of, tests_of
+from equipoise.audits.associations.cases import cases_of, tests_between, tests_of
 from equipoise.audits.associations.composites import measure_mcas, measure_xmcas
 from equipoise.audits.associations.encoders import measure_totals
 from equipoise.audits.associations.labels import measure_concentration, measure_label_weat
@@ -24,11 +24,11 @@ from equipoise.audits.associations.scores import (
 from equipoise.audits.associations.spaces import Space, spaces_of
 from equipoise.audits.associations.tables import tables_of
 from equipoise.audits.associations.words import measure_gender_difference, measure_trend
+from equipoise.audits.drawing import resampling_of, tests_by_model
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
-from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
@@ -76,12 +76,16 @@ def measure(config: Config, data: AssociationData, progress: Progress | None) ->
     spaces = spaces_of(data)
     for index, asked in enumerate(config.measure):
         check_answerable(index, asked, spaces)
-    resampling = _resampling(config, spaces)
+    tests = tests_by_model(
+        (space.model, tests_of(asked, space)) for asked in config.measure for space in spaces
+    )
+    resampling = {space.model: resampling_of(config, tests[space.model]) for space in spaces}
+    between = resampling_of(config, sum(tests_between(one, spaces) for one in config.measure))
     pieces: list[Piece] = []
     for index, asked in enumerate(told(config.measure, progress, "measuring")):
         question = Question(
             index, asked, data, (*spaces,), resampling, config.resampling.seed,
-            config.resampling.level,
+            config.resampling.level, between=between,
         )  # fmt: skip
         pieces += _MEASURES[asked.metric](question)
     notes = [piece.text for piece in pieces if isinstance(piece, Note)]
@@ -117,19 +121,6 @@ def _needs(asked: MeasureConfig, sets: list[str]) -> str:
     if asked.metric in ("mcas", "xmcas") or asked.of == "mcas":
         return f"images and texts of each of {named}, embedded by one model"
     return f"targets and attributes out of {named} that one model compares"
-
-
-def _resampling(config: Config, spaces: list[Space]) -> Resampling | None:
-    """Return the resampling object, with p-values as fine as the number of tests asks for."""
-    options = config.resampling
-    if options.method == "none":
-        return None
-    tests = sum(tests_of(asked, space) for asked in config.measure for space in spaces)
-    finest = config.testing.alpha / (10 * max(tests, 1))
-    if options.permutations is not None:
-        finest = max(finest, 1.0 / options.permutations)
-    least = options.permutations or options.replicates
-    return Bootstrap(options.replicates, least, options.level, finest)
 
 
 def _once(drafts: Iterable[Draft]) -> Iterator[Draft]:

@@ -79,7 +79,7 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
                 ddof=asked.ddof,
                 similarity=space.similarity,
                 units=found.units,
-                **question.drawn,
+                **question.drawn(space),
             )
             text = crossed(
                 (f"labels of {first}", f"those of {second}"),
@@ -125,7 +125,7 @@ def measure_concentration(question: Question) -> Iterator[Piece]:
                 vocabulary=found.vocabulary.ids if whole and found.vocabulary is not None else None,
                 k=asked.k,
                 units=found.units,
-                **question.drawn,
+                **question.drawn(space),
             )
             place = question.place(space)
             share, *shapes = estimate.parts

@@ -38,7 +38,9 @@ def measure_alignment(question: Question) -> Iterator[Piece]:
             values = _values(question, space, case)
             place = question.place(space, case.modality)
             yield from _missing(question, values)
-            estimate = alignment(values, figures, statistic=asked.statistic, **question.drawn)
+            estimate = alignment(
+                values, figures, statistic=asked.statistic, **question.drawn(space)
+            )
             follows = "follow" if estimate.value > 0 else "run against"
             column = asked.hypothesis.value if asked.hypothesis is not None else ""
             text = "" if math.isnan(estimate.value) else f"preferences {follows} {column}"

@@ -48,26 +48,29 @@ class Question:
     data : AssociationData
     spaces : tuple of Space
         Models.
-    resampling : Resampling or None
+    resampling : mapping of str to Resampling or None
+        By model.
     seed : int
     level : float
     audit : str
         Kind of audit that asks.
+    between : Resampling or None
+        Of what compares models.
     """
 
     index: int
     asked: MeasureConfig
     data: AssociationData = field(repr=False)
     spaces: tuple[Space, ...] = field(repr=False)
-    resampling: Resampling | None
+    resampling: Mapping[str, Resampling | None]
     seed: int
     level: float
     audit: str = AUDIT
+    between: Resampling | None = None
 
-    @property
-    def drawn(self) -> dict[str, Any]:
-        """Arguments that every metric takes."""
-        return {"resampling": self.resampling, "rng": self.seed}
+    def drawn(self, space: Space) -> dict[str, Any]:
+        """Return the arguments that every metric of a model takes."""
+        return {"resampling": self.resampling[space.model], "rng": self.seed}
 
     @property
     def pair(self) -> tuple[str, str]:

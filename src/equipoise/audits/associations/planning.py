@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from equipoise.audits.associations.cases import Case, cases_of, tests_of
 from equipoise.audits.associations.spaces import Space, spaces_of
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.kinds import estimated_seconds
 from equipoise.metrics.associations.partitions import count_partitions
 
@@ -45,7 +46,7 @@ class Plan:
         Per WEAT: the smallest p-value that its sizes allow, and about the smallest effect size
         that would show with a power of 80 %.
     tests : int
-        How many tests there are to correct for.
+        How many tests there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -63,16 +64,18 @@ def plan(config: Config, data: AssociationData) -> Plan:
     """Say what the audit would do and could find; nothing is measured."""
     spaces = spaces_of(data)
     asked = [(index, one, space) for index, one in enumerate(config.measure) for space in spaces]
-    tests = sum(tests_of(one, space) for _, one, space in asked)
+    tests = tests_by_model((space.model, tests_of(one, space)) for _, one, space in asked)
     return Plan(
         tables=[_table(name, data) for name in data.items],
         sets=[_set(name, data) for name in data.sets],
         models=[row for space in spaces for row in _model(space)],
         questions=[_question(index, one, space) for index, one, space in asked],
         detectable=[
-            row for _, one, space in asked for row in _detectable(one, space, config, tests)
+            row
+            for _, one, space in asked
+            for row in _detectable(one, space, config, tests[space.model])
         ],
-        tests=tests,
+        tests=most_tests(tests),
         seconds=estimated_seconds(sum(_seconds(one, space, config) for _, one, space in asked)),
     )
 

@@ -43,7 +43,7 @@ def _score(question: Question, space: Space, case: Case) -> Draft:
         similarity=space.similarity,
         units=units_of(sides, [("targets",), ("a", "b")]),
         fixed=fixed_parts(question, sides),
-        **question.drawn,
+        **question.drawn(space),
     )
     told = Told(
         target,
@@ -72,7 +72,7 @@ def _weat(question: Question, space: Space, case: Case) -> Iterator[Piece]:
         similarity=space.similarity,
         units=units_of(sides, [("x", "y"), ("a", "b")]),
         fixed=fixed_parts(question, sides),
-        **question.drawn,
+        **question.drawn(space),
     )
     effect, difference = estimate.parts
     x, y = effect.by_group
@@ -118,7 +118,7 @@ def _sc_weat(
         similarity=space.similarity,
         units=units_of(around, [("a", "b")]),
         fixed=fixed_parts(question, around),
-        **question.drawn,
+        **question.drawn(space),
     )
     told = Told(
         member,
@@ -142,7 +142,7 @@ def measure_differential(question: Question) -> Iterator[Piece]:
                 similarity=space.similarity,
                 units=units_of(sides, [("c1", "c2"), ("m_images", "f_images")]),
                 fixed=() if asked.resample_texts else ("c1", "c2"),
-                **question.drawn,
+                **question.drawn(space),
             )
             c1, c2 = estimate.parts
             told = Told(

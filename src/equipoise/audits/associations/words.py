@@ -41,7 +41,7 @@ def measure_trend(question: Question) -> Iterator[Piece]:
     for space in question.spaces:
         for _ in cases_of(question.asked, space):
             given, words = similarities(question, space)
-            estimate = trend(given, *words, **question.drawn)
+            estimate = trend(given, *words, **question.drawn(space))
             place = question.place(space)
             yield from _found(question, space, place, estimate, Family.DESCRIPTIVE)
             yield from _words(place, given, words)
@@ -53,7 +53,7 @@ def measure_gender_difference(question: Question) -> Iterator[Piece]:
     for space in question.spaces:
         for _ in cases_of(question.asked, space):
             given, words = similarities(question, space)
-            estimate = gender_difference(given, *words, **question.drawn)
+            estimate = gender_difference(given, *words, **question.drawn(space))
             place = question.place(space)
             yield from _found(question, space, place, estimate, Family.LEAF)
             yield from _words(place, given, words)

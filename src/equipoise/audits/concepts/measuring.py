@@ -148,17 +148,17 @@ def _excluded(results: ConceptResults, design: Design) -> dict[str, int]:
 
 
 def tests_of(config: Config, concepts: int, design: Design) -> int:
-    """Return how many tests of concepts are corrected together, about.
+    """Return how many tests of concepts of a model are corrected together, about.
 
-    Those of the baseline are one family over models, groups and metrics; a version's are
-    corrected by themselves, in the table of choices.
+    Those of the baseline are one family over groups and metrics; a version's are corrected by
+    themselves, in the table of choices.
     """
     usable = int(design.groups.usable.sum())
     pairs = usable * (usable - 1) // 2
     if design.version.changed:
         return concepts * pairs
     each = pairs if pairs < 2 else 1 + pairs
-    return len(config.models) * len(config.data.groups) * len(config.metrics) * concepts * each
+    return len(config.data.groups) * len(config.metrics) * concepts * each
 
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:

@@ -47,7 +47,8 @@ class Plan:
         smallest difference of two true positive rates, from 80 % down, that they would show with
         a power of 80 %. Ranked metrics have no formula.
     tests : int
-        About how many tests of concepts there are to correct for: those of the baseline.
+        About how many tests of concepts there are to correct for: those of the baseline, of the
+        model with the most.
     seconds : float
         A rough guide.
     """
@@ -67,7 +68,11 @@ def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
     first = [one for one in every if one.model == next(iter(config.models))]
     baseline = [one for one in first if not one.version.changed]
     positives = {id(one): _positives(data, one) for one in first}
-    tests = [tests_of(config, len(data.models[one.model].concepts), one) for one in baseline]
+    tests = max(
+        tests_of(config, len(data.models[one.model].concepts), one)
+        for one in every
+        if not one.version.changed
+    )
     return Plan(
         images=len(data.rows.images),
         rows=len(data.rows),
@@ -81,8 +86,8 @@ def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
         ],
         groups=[row for one in baseline for row in planned(one.groups, "rows", one.excluded)],
         versions=[_version(one, positives[id(one)]) for one in first],
-        detectable=[_detectable(config, one, positives[id(one)], max(tests)) for one in baseline],
-        tests=max(tests),
+        detectable=[_detectable(config, one, positives[id(one)], tests) for one in baseline],
+        tests=tests,
         seconds=estimated_seconds(sum(_seconds(config, data, one) for one in every)),
     )
 

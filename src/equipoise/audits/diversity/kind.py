@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from equipoise.audits.diversity.config import reference_name
 from equipoise.audits.diversity.loading import DiversityData, Part, parts
 from equipoise.audits.diversity.measuring import measure_part, tests_of
 from equipoise.audits.diversity.tables import tables_of
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.kinds import Measured, Progress, drafts_of, estimated_seconds, told
 from equipoise.core.errors import DataError
 from equipoise.core.wording import images as of_images
@@ -42,11 +44,16 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
     every = [*parts(config, data)]
     _check(every, config, data)
     _check_components(every, config, data)
-    tests = sum(tests_of(part) for part in every)
+    tests = _tests(every)
     measured = [
-        measure_part(part, config, data, tests) for part in told(every, progress, "measuring")
+        measure_part(part, config, data, tests[part.model])
+        for part in told(every, progress, "measuring")
     ]
     return Measured(drafts_of(measured), tables_of(measured, data), tuple(_notes(every, data)))
+
+
+def _tests(every: Sequence[Part]) -> Counter[str]:
+    return tests_by_model((part.model, tests_of(part)) for part in every)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class Plan:
         Per model, attributes and value of `within`: sets measured, the smallest, and those that
         are too small.
     tests : int
+        How many there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -102,7 +110,7 @@ def plan(config: Config, data: DiversityData) -> Plan:
             }
             for part in every
         ],
-        tests=sum(tests_of(part) for part in every),
+        tests=most_tests(_tests(every)),
         seconds=estimated_seconds(sum(_seconds(part, config) for part in every)),
     )
 

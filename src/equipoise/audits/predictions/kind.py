@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from equipoise.audits.drawing import tests_by_model
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, told
 from equipoise.audits.predictions import loading, planning
@@ -63,13 +64,13 @@ def _measure(
 ) -> tuple[list[Draft], list[MeasuredDesign]]:
     drafts: list[Draft] = []
     measured: list[MeasuredDesign] = []
-    tests = sum(tests_of(design) for design in every)
+    tests = tests_by_model((design.model, tests_of(design)) for design in every)
     seen: set[tuple[str, str]] = set()
     for design in told(every, progress, "measuring"):
         if config.metrics.accuracy is not None and (design.model, design.version) not in seen:
             seen.add((design.model, design.version))
             drafts.append(measure_accuracy(design, config))
-        one = measure_design(design, config, tests)
+        one = measure_design(design, config, tests[design.model])
         drafts += one.drafts
         measured.append(one)
     return drafts, measured

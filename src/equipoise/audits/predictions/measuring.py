@@ -50,7 +50,7 @@ def measure_design(design: Design, config: Config, tests: int) -> MeasuredDesign
     design : Design
     config : Config
     tests : int
-        How many tests the audit will make, so that p-values are drawn finely enough.
+        How many tests the model has, so that p-values are drawn finely enough.
     """
     place = Place(AUDIT, design.model, design.groups.name, design.version, config.resampling.level)
     counts = design.counts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
 from equipoise.audits.predictions.designs import Design, tests_of
@@ -46,7 +47,7 @@ class Plan:
         Cramér's V within a class that the two smallest groups, or the smallest class, would show
         with a power of 80 %; and the rows per group that the practical threshold asks for.
     tests : int
-        About how many tests there are to correct for.
+        About how many tests there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     notes : tuple of str
@@ -65,7 +66,7 @@ class Plan:
 
 def plan(config: Config, data: PredictionData, every: Sequence[Design]) -> Plan:
     """Say what an audit would do and could find; nothing is measured, no model is loaded."""
-    tests = sum(tests_of(design) for design in every)
+    tests = tests_by_model((design.model, tests_of(design)) for design in every)
     by_groups = {design.groups.name: design for design in every}
     return Plan(
         rows=len(data.ids),
@@ -76,8 +77,8 @@ def plan(config: Config, data: PredictionData, every: Sequence[Design]) -> Plan:
             for design in by_groups.values()
             for row in planned(design.groups, "rows", design.lacking)
         ],
-        detectable=[_detectable(design, config, tests) for design in every],
-        tests=tests,
+        detectable=[_detectable(design, config, tests[design.model]) for design in every],
+        tests=most_tests(tests),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
         notes=notes_of_groups(every, config.data.target),
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.group_sizes import odd_labels, planned
 from equipoise.audits.kinds import (
     PERCEIVED,
@@ -64,8 +66,15 @@ def measured_designs(
     """
     every = [*designs(config, data)]
     checking.check(every, config, data)
-    tests = sum(tests_of(design) for design in every)
-    return [measure_design(design, config, tests) for design in told(every, progress, "measuring")]
+    tests = _tests(every)
+    return [
+        measure_design(design, config, tests[design.model])
+        for design in told(every, progress, "measuring")
+    ]
+
+
+def _tests(every: Sequence[Design]) -> Counter[str]:
+    return tests_by_model((design.model, tests_of(design)) for design in every)
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ class Plan:
         Per model and groups: groups, smallest pool, K, prefixes, and the MaxSkew@K that random
         order alone gives with groups of equal size.
     tests : int
+        About how many there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -117,7 +127,7 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
             row for one in by_groups.values() for row in planned(one.groups, "images", one.lacking)
         ],
         rankings=[_ranking(design) for design in every],
-        tests=sum(tests_of(design) for design in every),
+        tests=most_tests(_tests(every)),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equipoise.audits.drawing import most_tests, tests_by_model
 from equipoise.audits.group_sizes import odd_labels, planned
 from equipoise.audits.kinds import (
     PERCEIVED,
@@ -48,13 +50,18 @@ def measure(config: Config, data: SimilarityData, progress: Progress | None) -> 
         See `designs.designs`; or when a hypothesis names no concept that is compared.
     """
     every = designs(config, data)
-    tests = sum(tests_of(design) for design in every)
+    tests = _tests(every)
     measured = [
-        measure_design(design, config, tests) for design in told(every, progress, "measuring")
+        measure_design(design, config, tests[design.model])
+        for design in told(every, progress, "measuring")
     ]
     return Measured(
         drafts_of(measured), tables_of(measured), tuple(dict.fromkeys(_notes(every, data)))
     )
+
+
+def _tests(every: Sequence[Design]) -> Counter[str]:
+    return tests_by_model((design.model, tests_of(design)) for design in every)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Plan:
         concept, and the gap in standard deviations that one test finds there in four of five
         cases.
     tests : int
+        About how many there are to correct for, of the model with the most.
     seconds : float
         A rough guide.
     """
@@ -111,7 +119,7 @@ def plan(config: Config, data: SimilarityData) -> Plan:
             for row in planned(one.groups, "images", one.lacking)
         ],
         comparisons=[_comparison(design) for design in every],
-        tests=sum(tests_of(design) for design in every),
+        tests=most_tests(_tests(every)),
         seconds=estimated_seconds(sum(_seconds(design, config) for design in every)),
     )  # fmt: skip
 

@@ -142,7 +142,14 @@ def _question(
     space = replace(design.space, data=data)
     options_ = design.config.resampling
     return Question(
-        0, asked, data, (space,), resampling, options_.seed, options_.level, audit=AUDIT
+        0,
+        asked,
+        data,
+        (space,),
+        {space.model: resampling},
+        options_.seed,
+        options_.level,
+        audit=AUDIT,
     )
 
 

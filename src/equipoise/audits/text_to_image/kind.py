@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.associations.pieces import Note, Piece, Row
-from equipoise.audits.drawing import resampling_of
+from equipoise.audits.drawing import most_tests, resampling_of, tests_by_model
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.audits.text_to_image import loading
@@ -35,24 +36,23 @@ def load(config: Config, *, base: Path) -> TextToImageData:
 def measure(config: Config, data: TextToImageData, progress: Progress | None) -> Measured:
     """Measure associations in the space of every encoder, and whom the images show."""
     every, asked = [*designs(config, data)], [*questions(config, data)]
-    resampling = resampling_of(config, _tests(config, every, asked))
+    tests = _tests(config, every, asked)
     pieces: list[Piece] = []
     both: list[Design | Asked] = [*every, *asked]
     for one in told(both, progress, "measuring"):
-        pieces += (
-            associations(one, resampling) if isinstance(one, Design) else shares(one, resampling)
-        )
+        drawn = resampling_of(config, tests[one.generator])
+        pieces += associations(one, drawn) if isinstance(one, Design) else shares(one, drawn)
     drafts = tuple(piece for piece in pieces if isinstance(piece, Draft))
     rows = (piece for piece in pieces if isinstance(piece, Row))
     notes = [*_notes(config, data), *(piece.text for piece in pieces if isinstance(piece, Note))]
     return Measured(drafts, tables_of(config, data, rows, drafts), tuple(dict.fromkeys(notes)))
 
 
-def _tests(config: Config, every: Sequence[Design], asked: Sequence[Asked]) -> int:
+def _tests(config: Config, every: Sequence[Design], asked: Sequence[Asked]) -> Counter[str]:
     targets = len(config.prompts.target_names)
-    tested = sum(one.tested for one in every) * len(config.pairs) * targets
-    each = sum(1 + (one.share.outside is not None) for one in asked)
-    return tested + each * targets
+    leaning = ((one.generator, one.tested * len(config.pairs) * targets) for one in every)
+    shown = ((one.generator, (1 + (one.share.outside is not None)) * targets) for one in asked)
+    return tests_by_model((*leaning, *shown))
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class Plan:
     shares : list of dict
         Per question: labelled images of the class with fewest, None without.
     tests : int
+        How many there are to correct for, of the generator with the most.
     seconds : float
         A rough guide.
     """
@@ -103,7 +104,7 @@ def plan(config: Config, data: TextToImageData) -> Plan:
             }
             for one in asked
         ],
-        tests=_tests(config, every, asked),
+        tests=most_tests(_tests(config, every, asked)),
         seconds=estimated_seconds(seconds),
     )  # fmt: skip
 

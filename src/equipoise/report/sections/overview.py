@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -63,25 +64,50 @@ def _question_between(models: Sequence[str], groups: Sequence[str], target: obje
 
 def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     manifest = result.manifest
-    # Findings without a p-value were not tested.
-    families = [one.family for one in result.findings if math.isfinite(one.p_value)]
     spoken = voice(result.findings[0].audit) if result.findings else None
     parts = spoken.parts if spoken else _parts(result)
-    tested = (
-        f"{plural(families.count(Family.LEAF), 'test')} of single {parts}, "
-        f"{plural(families.count(Family.COMPOSITE), 'test')} over all {parts}; "
-        "q-values are corrected within each of the two"
-    )
     given = spoken.facts(result) if spoken else _images(result)
     pairs = [
         *given,
         ("Models", listed(models_of(result), 12)),
         ("Groups", _groups_text(result)),
-        ("Tests", tested),
+        ("Tests", _tested(result, parts)),
         ("Paired", " ".join(_paired(result))),
         ("Made", f"{manifest.started}, seed {manifest.seed}"),
     ]
     return tuple((name, text) for name, text in pairs if text)
+
+
+def _tested(result: AuditResult, parts: str) -> str:
+    """Say how many tests were corrected together: those of each model, and of comparing them."""
+    families: dict[str | None, Counter[Family]] = {}
+    for one in result.findings:
+        # Findings without a p-value were not tested.
+        if math.isfinite(one.p_value):
+            families.setdefault(one.corrected_with, Counter())[one.family] += 1
+    alike: dict[tuple[int, int], list[str | None]] = {}
+    for whose, counted in families.items():
+        alike.setdefault((counted[Family.LEAF], counted[Family.COMPOSITE]), []).append(whose)
+    within = "q-values are corrected within each of the two"
+    if len(families) < 2:
+        leaves, composites = next(iter(alike), (0, 0))
+        return f"{_counted(leaves, composites, parts)}; {within}"
+    told = [
+        f"{listed([*map(_named, whose)], 12)}: "
+        f"{_counted(*tests, parts)}{' each' if len(whose) > 1 else ''}"
+        for tests, whose in alike.items()
+    ]
+    return f"{'; '.join(told)}; {within}, model by model"
+
+
+def _named(model: str | None) -> str:
+    return "differences between models" if model is None else model or "no model"
+
+
+def _counted(leaves: int, composites: int, parts: str) -> str:
+    return (
+        f"{plural(leaves, 'test')} of single {parts}, {plural(composites, 'test')} over all {parts}"
+    )
 
 
 def _parts(result: AuditResult) -> str:
@@ -233,8 +259,8 @@ _READING = (
     "rarely 0, because the worst of many small groups is always somewhat worse.",
     "The excess is the value minus the chance level, and the threshold says how large an "
     "excess must be to matter in practice; it can be set in the configuration.",
-    "q is the share of false alarms to expect among all findings with a q as small as this "
-    "one, so that many tests at once do not make disparities out of noise.",
+    "q is the share of false alarms to expect among all findings of a model with a q as small as "
+    "this one, so that many tests at once do not make disparities out of noise.",
     "The verdict is ▲ disparity where q is small and the excess reaches the threshold, ▽ below "
     "threshold where even the upper end of the interval stays under it, ◆ inconclusive "
     "otherwise, and ○ not estimable where there is no number, with the reason.",

@@ -1,0 +1,143 @@
+"""What an audit says of a model is the same whatever other models are audited with it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise import audits
+from equipoise.audits import config_sections, drawing
+from equipoise.audits.config import load_config
+from equipoise.audits.findings import Draft, conclude
+from equipoise.core import AuditResult, Family, Verdict
+from equipoise.report.blocks import Facts
+from equipoise.report.sections.overview import asked
+from report.synthetic import NAN, finding, manifest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TWO_MODELS = (
+    "activations/audit.yaml",
+    "associations/audit.yaml",
+    "concepts/audit.yaml",
+    "counterfactuals/audit.yaml",
+    "predictions.yaml",
+)
+
+
+def audited(example: str, models: int) -> AuditResult:
+    """Audit the first models of an example, with as many draws as the number of tests asks for."""
+    path = EXAMPLES / example
+    config = load_config(path)
+    some = dict([*config.models.items()][:models])  # type: ignore[attr-defined]
+    versions = getattr(config, "versions", None)
+    drawn = config.resampling.model_copy(update={"replicates": 100, "permutations": None})
+    # Versions of the choices carry no test of their own and take most of the time.
+    changed = {"models": some, "resampling": drawn} | ({"versions": {}} if versions else {})
+    return audits.run(config.model_copy(update=changed), base=path.parent)
+
+
+def said(result: AuditResult, model: str) -> list[tuple[Any, ...]]:
+    """Return every number of a model's findings that a verdict rests on, and the verdict."""
+    return [
+        (
+            one.metric, one.subject, one.groups, one.version,
+            *map(repr, (one.value, one.chance, one.p_value, one.q_value)),
+            one.verdict, one.reason,
+        )
+        for one in result.findings
+        if one.corrected_with == model
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("example", TWO_MODELS)
+def test_a_model_is_judged_alike_alone_and_beside_another(example: str) -> None:
+    both, alone = audited(example, 2), audited(example, 1)
+    (model,) = {one.model for one in alone.findings}
+    assert len({one.model for one in both.findings}) == 2
+    assert said(both, model) == said(alone, model)
+    assert any(one.q_value < 1 for one in alone.findings)
+    planned, less = (one.manifest.resolved for one in (both, alone))
+    assert len(planned["models"]) == 2 > len(less["models"])
+
+
+@pytest.mark.parametrize("example", TWO_MODELS)
+def test_a_plan_counts_the_tests_of_the_model_with_the_most(example: str) -> None:
+    path = EXAMPLES / example
+    config = load_config(path)
+    every = [*config.models.items()]  # type: ignore[attr-defined]
+    each = [
+        audits.plan(config.model_copy(update={"models": dict([one])}), base=path.parent).tests
+        for one in every
+    ]
+    assert audits.plan(config, base=path.parent).tests == max(each) > 0
+
+
+def drafted(model: str, p: float, **changes: Any) -> Draft:
+    settled: dict[str, Any] = {"model": model, "p_value": p, "q_value": NAN, "excess": 0.4}
+    return Draft(finding(**(settled | changes)), "higher")
+
+
+def test_many_findings_of_one_model_lend_another_none() -> None:
+    strong = [drafted("strong", 1e-6, subject=str(k)) for k in range(6)]
+    weak = [drafted("weak", p, subject=str(k)) for k, p in enumerate((0.03, 0.5, 0.6, 0.9))]
+    found = conclude([*strong, *weak], config_sections.TestingConfig())
+    judged = [one for one in found if one.model == "weak"]
+    assert [one.q_value for one in judged] == pytest.approx([0.12, 0.8, 0.8, 0.9])
+    assert {one.verdict for one in judged} == {Verdict.INCONCLUSIVE}
+    assert tuple(judged) == conclude(weak, config_sections.TestingConfig())
+    assert {one.verdict for one in found if one.model == "strong"} == {Verdict.DISPARITY}
+
+
+def test_what_compares_models_is_corrected_by_itself() -> None:
+    between = {"metric": "encoder_difference", "audit": "associations"}
+    drafts = [
+        drafted("a", 0.01),
+        drafted("", 0.02),
+        drafted("a", 0.03, **between),
+        drafted("b", 0.04, **between),
+        drafted("a", 0.05, family=Family.LEAF),
+    ]
+    found = [one.q_value for one in conclude(drafts, config_sections.TestingConfig())]
+    assert found == pytest.approx([0.01, 0.02, 0.04, 0.04, 0.05])
+
+
+@pytest.mark.parametrize("audit", ["comparison", "mitigation"])
+def test_pairs_and_recipes_are_one_family(audit: str) -> None:
+    drafts = [drafted(name, p, audit=audit) for name, p in (("b − a", 0.01), ("c − a", 0.2))]
+    found = [one.q_value for one in conclude(drafts, config_sections.TestingConfig())]
+    assert found == pytest.approx([0.02, 0.2])
+
+
+def test_tests_are_counted_by_model() -> None:
+    counted = drawing.tests_by_model([("a", 3), ("b", 2), ("a", 4)])
+    assert counted == {"a": 7, "b": 2}
+    assert drawing.most_tests(counted) == 7
+    assert drawing.most_tests({}) == 0
+
+
+def told_of_tests(*drafts: Draft) -> str:
+    facts = asked(AuditResult(tuple(one.finding for one in drafts), manifest(), {})).blocks[1]
+    assert isinstance(facts, Facts)
+    return dict(facts.pairs)["Tests"]
+
+
+def test_the_report_says_how_many_tests_of_each_model_there_were() -> None:
+    leaf = {"family": Family.LEAF, "subject": "dog"}
+    first = (drafted("a", 0.1), drafted("a", 0.1, **leaf), drafted("a", NAN, **leaf))
+    assert told_of_tests(*first) == (
+        "1 test of single classes, 1 test over all classes; "
+        "q-values are corrected within each of the two"
+    )
+    second = (drafted("b", 0.1), drafted("b", 0.1, **leaf))
+    assert told_of_tests(*first, *second) == (
+        "a and b: 1 test of single classes, 1 test over all classes each; "
+        "q-values are corrected within each of the two, model by model"
+    )
+    rest = (drafted("", 0.1, **leaf), drafted("b", 0.1, metric="encoder_difference"))
+    assert told_of_tests(*first, *second, *second, *rest) == (
+        "a: 1 test of single classes, 1 test over all classes; "
+        "b: 2 tests of single classes, 2 tests over all classes; "
+        "no model: 1 test of single classes, 0 tests over all classes; "
+        "differences between models: 0 tests of single classes, 1 test over all classes; "
+        "q-values are corrected within each of the two, model by model"
+    )
