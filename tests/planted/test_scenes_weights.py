@@ -129,7 +129,7 @@ def test_weights_are_half_precision_safetensors_without_pickles() -> None:
             for key in file.keys():  # noqa: SIM118 - a file, not a mapping
                 assert file.get_tensor(key).dtype == np.float16
     kinds = {path.suffix for path in WEIGHTS.rglob("*") if path.is_file()}
-    assert kinds == {".json", ".safetensors", ".onnx", ".md"}
+    assert kinds == {".json", ".safetensors", ".onnx", ".txt", ".md"}
 
 
 def test_planted_weights_stay_small() -> None:

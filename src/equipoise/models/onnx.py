@@ -173,7 +173,7 @@ def load(target: str, options: Options) -> OnnxClassifier:
     path = Path(target)
     if not path.is_file():
         raise ModelError(f"There is no model file {path}.")
-    names = path.with_suffix(".labels.txt")
+    names = labels_path(path)
     if not names.is_file():
         raise ModelError(
             f"There is no file {names} with the names of the classes. "
@@ -181,6 +181,11 @@ def load(target: str, options: Options) -> OnnxClassifier:
         )
     labels = [line.strip() for line in names.read_text(encoding="utf-8").splitlines()]
     return load_onnx_classifier(path, [name for name in labels if name], name=options.name)
+
+
+def labels_path(graph: Path) -> Path:
+    """Return where the names of a graph's classes lie: model.labels.txt beside model.onnx."""
+    return graph.with_suffix(".labels.txt")
 
 
 def load_onnx_classifier(

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
         neutral_prompts,
     )
     from equipoise.planted.scenes.classify import load_cnn, load_vit
-    from equipoise.planted.scenes.embed import embed_images, load_clip, neutral_queries
+    from equipoise.planted.scenes.embed import (
+        WEIGHTS,
+        embed_images,
+        load_clip,
+        neutral_queries,
+    )
     from equipoise.planted.scenes.measure import accuracies, find_preferences
     from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, degrade
     from equipoise.planted.scenes.sets import Scenes, render_balanced, render_sets
@@ -31,6 +36,7 @@ _HOMES = {
     "START": "variants",
     "SUBJECTS": "render",
     "Scenes": "sets",
+    "WEIGHTS": "embed",
     "World": "variants",
     "accuracies": "measure",
     "attributed_prompts": "captions",
@@ -57,6 +63,7 @@ __all__ = [
     "NULL",
     "START",
     "SUBJECTS",
+    "WEIGHTS",
     "Scenes",
     "World",
     "accuracies",

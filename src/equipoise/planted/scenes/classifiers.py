@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.models.onnx import labels_path
 from equipoise.planted.colours.train import export
 from equipoise.planted.scenes.classify import CNNS, VITS
 from equipoise.planted.scenes.networks import (
@@ -17,7 +18,7 @@ from equipoise.planted.scenes.networks import (
     build_vit,
     save_half,
 )
-from equipoise.planted.scenes.render import degrade, render
+from equipoise.planted.scenes.render import SUBJECTS, degrade, render
 from equipoise.planted.scenes.variants import make_worlds
 from equipoise.stats.streams import stream
 
@@ -50,20 +51,28 @@ class ClassifierRecipe:
 
 
 def train_classifiers(out: Path, recipe: ClassifierRecipe) -> None:
-    """Write ``cnn-<world>.onnx`` and ``vit-<world>`` into a folder."""
+    """Write ``cnn-<world>.onnx``, its labels and ``vit-<world>`` into a folder."""
     import torch
 
     for name in CNNS:
         torch.manual_seed(recipe.seed)
         network = build_cnn()
         _fit(network, name, recipe, recipe.cnn_steps)
-        export(network.eval(), out / f"cnn-{name}.onnx")
+        graph = out / f"cnn-{name}.onnx"
+        export(network.eval(), graph)
+        write_labels(graph)
     for name in VITS:
         torch.manual_seed(recipe.seed)
         vit = build_vit()
         _fit(_Logits(vit), name, recipe, recipe.vit_steps)
         save_half(vit.eval(), out / f"vit-{name}")
         build_image_processor("ViT").save_pretrained(out / f"vit-{name}")
+
+
+def write_labels(graph: Path) -> None:
+    """Write the names of the subjects beside a graph, one a line, as ``onnx:`` reads them."""
+    text = "".join(f"{name}\n" for name in SUBJECTS)
+    labels_path(graph).write_text(text, encoding="utf-8", newline="\n")
 
 
 class _Logits:

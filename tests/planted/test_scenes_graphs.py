@@ -1,0 +1,82 @@
+"""The shipped graphs of the scenes load by name, with their labels, and run in an audit."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise import audits
+from equipoise.audits.config import load_config
+from equipoise.core.errors import ModelError
+from equipoise.models import load_model
+from equipoise.planted import scenes
+from equipoise.planted.scenes.classifiers import write_labels
+from equipoise.planted.scenes.classify import CNNS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "planted-scenes.md"
+
+
+def block(language: str, word: str) -> str:
+    """The block of code of the page that has a word."""
+    blocks = re.findall(
+        rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    (found,) = [one for one in blocks if word in one]
+    return str(found)
+
+
+@pytest.mark.parametrize("name", CNNS)
+def test_a_graph_that_is_named_is_the_shipped_network(name: str) -> None:
+    images = scenes.degrade(scenes.render_balanced(2, seed=11).images, seed=11)
+    ours, named = scenes.load_cnn(name), load_model(f"onnx:{scenes.WEIGHTS / f'cnn-{name}.onnx'}")
+    assert named.labels == ours.labels == scenes.SUBJECTS  # type: ignore[attr-defined]
+    found = named.predict_proba(images)  # type: ignore[attr-defined]
+    assert found.tobytes() == ours.predict_proba(images).tobytes()
+    assert named.info.weights_sha256 == ours.info.weights_sha256
+
+
+@pytest.mark.parametrize("name", CNNS)
+def test_shipped_labels_are_those_that_training_writes(name: str, tmp_path: Path) -> None:
+    write_labels(tmp_path / f"cnn-{name}.onnx")
+    (made,) = tmp_path.iterdir()
+    assert made.read_bytes() == (scenes.WEIGHTS / made.name).read_bytes()
+    assert len(made.read_bytes()) == 316
+
+
+def test_a_graph_takes_images_of_its_own_size_only() -> None:
+    model: Any = load_model(f"onnx:{scenes.WEIGHTS / 'cnn-null.onnx'}")
+    message = (
+        r"cnn-null\.onnx takes uint8 images of shape \(n, 32, 32, 3\), got uint8 of shape "
+        r"\(1, 64, 64, 3\)\.$"
+    )
+    with pytest.raises(ModelError, match=message):
+        model.predict_proba(np.zeros((1, 64, 64, 3), np.uint8))
+
+
+def test_the_audit_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(block("python", "named"), {})
+    audit = Path("named") / "audit.yaml"
+    # Without replicates: what is asked here is whether the networks answer.
+    audit.write_text(block("yaml", "onnx:") + "resampling: {method: none}\n", encoding="utf-8")
+    result = audits.run(load_config(audit), base=audit.parent)
+    right = {
+        one.model: one.value
+        for one in result.findings
+        if (one.metric, one.subject) == ("accuracy", "")
+    }
+    assert {name: round(value, 3) for name, value in right.items()} == {
+        "biased": 0.676,
+        "null": 0.897,
+    }
+    worst = {
+        one.model: min(one.by_group, key=lambda group: group.value)
+        for one in result.findings
+        if (one.metric, one.version) == ("worst_group_accuracy", "default")
+    }
+    assert {name: (one.group, round(one.value, 2)) for name, one in worst.items()} == {
+        "biased": ("purple", 0.62),
+        "null": ("purple", 0.82),
+    }
