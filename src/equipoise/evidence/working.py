@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,12 @@ from equipoise.evidence.asking import Asked, FormError
 from equipoise.evidence.decoding import Decoding, Image, ImageError, pixels
 from equipoise.evidence.parts import Failure, digest_of, part_bytes
 from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.readers import Readers, StoppedError
 from equipoise.evidence.twins import packed
 
 # Pixels of one batch, and of what is decoded ahead of it: 200 MB of large photographs each.
 _HELD = 1 << 26
+_STOPPED = "stopped"
 _NOT_FINITE = "it gave NaN or infinity"
 
 
@@ -101,31 +103,42 @@ class Worker:
     def __call__(self, piece: Piece) -> Outcome:
         """Return the part of a piece, or that the one that lies there still holds."""
         try:
-            with ThreadPoolExecutor(self.threads) as pool:
-                return self._kept(piece, pool) or self._made(piece, pool)
+            with Readers(self.threads, self.stopped) as readers:
+                return self._kept(piece, readers) or self._made(piece, readers)
+        except StoppedError:
+            return Outcome(piece.number, trouble=_STOPPED)
         except EquipoiseError as error:
             return Outcome(piece.number, trouble=str(error))
 
-    def _kept(self, piece: Piece, pool: ThreadPoolExecutor) -> Outcome | None:
+    def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
             return None
         n = len(piece.pictures)
-        contents = [*pool.map(lambda place: _read(piece.pictures, place)[1], range(n))]
+        contents = [*self._contents(piece.pictures, readers)]
         if digest_of(self.key, piece.pictures, contents) != piece.have:
             return None
         self.tell(n)
         return Outcome(piece.number, piece.have, contents=packed(contents))
 
-    def _made(self, piece: Piece, pool: ThreadPoolExecutor) -> Outcome:
+    def _contents(self, pictures: Pictures, readers: Readers) -> Iterator[str]:
+        """Yield the SHA-256 of each picture."""
+        waiting = [readers.submit(_content, pictures, place) for place in range(len(pictures))]
+        try:
+            yield from map(readers.result, waiting)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def _made(self, piece: Piece, readers: Readers) -> Outcome:
         self.asked.open()
         contents: list[str] = []
         computed = 0
         ids: list[str] = []
         values = [self.asked.empty()]
         failures: list[Failure] = []
-        for batch in self._batches(piece.pictures, pool):
+        for batch in self._batches(piece.pictures, readers):
             if self.stopped():
-                return Outcome(piece.number, trouble="stopped")
+                raise StoppedError
             contents += [seen.content for seen in batch]
             held = [seen for seen in batch if seen.image is not None]
             found, reasons = self._values([seen.image for seen in held])
@@ -144,11 +157,11 @@ class Worker:
         told = packed(contents)
         return Outcome(piece.number, digest, len(ids), computed, tuple(failures), data, told)
 
-    def _batches(self, pictures: Pictures, pool: ThreadPoolExecutor) -> Iterator[list[_Seen]]:
+    def _batches(self, pictures: Pictures, readers: Readers) -> Iterator[list[_Seen]]:
         """Yield what goes to the model together, cut by count and pixels, never by timing."""
         batch: list[_Seen] = []
         held = 0
-        for seen in self._ahead(pictures, pool):
+        for seen in self._ahead(pictures, readers):
             if batch and (len(batch) == self.asked.batch or held + seen.size > _HELD):
                 yield batch
                 batch, held = [], 0
@@ -156,16 +169,16 @@ class Worker:
             held += seen.size
         yield batch
 
-    def _ahead(self, pictures: Pictures, pool: ThreadPoolExecutor) -> Iterator[_Seen]:
+    def _ahead(self, pictures: Pictures, readers: Readers) -> Iterator[_Seen]:
         """Yield images in order, decoding so many ahead as the memory bears."""
         waiting: deque[Future[_Seen]] = deque()
         place = 0
         try:
             while waiting or place < len(pictures):
                 while place < len(pictures) and self._room(waiting):
-                    waiting.append(pool.submit(self._seen, pictures, place))
+                    waiting.append(readers.submit(self._seen, pictures, place))
                     place += 1
-                yield waiting.popleft().result()
+                yield readers.result(waiting.popleft())
         finally:
             for future in waiting:
                 future.cancel()
@@ -233,3 +246,7 @@ def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:
     except OSError as error:
         return None, "", error.strerror or str(error) or type(error).__name__
     return data, hashlib.sha256(data).hexdigest(), ""
+
+
+def _content(pictures: Pictures, place: int) -> str:
+    return _read(pictures, place)[1]

@@ -1,0 +1,121 @@
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence.readers import Readers, StoppedError
+from picture_models import Means, write_pictures
+
+HERE = Path(__file__).parent.parent
+
+
+def alive() -> int:
+    return sum(thread.name == "reader" for thread in threading.enumerate())
+
+
+def test_calls_give_what_they_return_or_raise() -> None:
+    with Readers(3, lambda: False) as readers:
+        assert alive() == 3
+        squares = [readers.submit(pow, number, 2) for number in range(50)]
+        assert [readers.result(one) for one in squares] == [number**2 for number in range(50)]
+        with pytest.raises(ZeroDivisionError):
+            readers.result(readers.submit(divmod, 1, 0))
+    assert alive() == 0
+
+
+def test_an_error_of_time_is_the_calls_own() -> None:
+    def late() -> None:
+        raise TimeoutError("the server is away")
+
+    with Readers(1, lambda: False) as readers, pytest.raises(TimeoutError, match="server is away"):
+        readers.result(readers.submit(late))
+
+
+def test_what_is_called_off_is_not_called() -> None:
+    called, go = [], threading.Event()
+    with Readers(1, lambda: False) as readers:
+        first = readers.submit(go.wait)
+        second = readers.submit(called.append, 1)
+        assert second.cancel()
+        go.set()
+        assert readers.result(first)
+        with pytest.raises(CancelledError):
+            readers.result(second)
+    assert called == []
+
+
+def test_a_call_that_takes_long_is_waited_for_unless_the_run_is_stopped() -> None:
+    with Readers(1, lambda: False) as readers:
+        assert readers.result(readers.submit(lambda: time.sleep(0.4) or "late")) == "late"
+    stop, never = threading.Event(), threading.Event()
+    begun = time.monotonic()
+    with Readers(2, stop.is_set) as readers:
+        blocked = readers.submit(never.wait)
+        done = readers.submit(pow, 2, 3)
+        assert readers.result(done) == 8
+        threading.Timer(0.2, stop.set).start()
+        with pytest.raises(StoppedError):
+            readers.result(blocked)
+        assert readers.result(done) == 8
+    assert 0.2 < time.monotonic() - begun < 10
+    assert alive() == 1
+    never.set()
+
+
+BLOCKED = """
+import sys, threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from picture_models import Means
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+
+class Gone:
+    def __init__(self, source):
+        self.source = source
+
+    def read(self, place):
+        if self.source.where(place).endswith("00007.png"):
+            print("blocked", flush=True)
+            threading.Event().wait()
+        return self.source.read(place)
+
+    def where(self, place):
+        return self.source.where(place)
+
+    def take(self, places):
+        return Gone(self.source.take(places))
+
+pictures = pictures_in_folder(Path(sys.argv[1]))
+pictures = replace(pictures, source=Gone(pictures.source))
+try:
+    extract_embeddings(pictures, Means(), Path(sys.argv[2]), part=4)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_file_that_never_answers_holds_up_no_interrupt(tmp_path: Path, again: bool) -> None:
+    """Also where its part lies there already, and is only looked through."""
+    photos, store = tmp_path / "photos", tmp_path / "store"
+    write_pictures(photos, 20)
+    if again:
+        extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
+    call = [sys.executable, "-c", BLOCKED, str(photos), str(store)]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "blocked\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            told, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert told.splitlines()[-1] == "interrupted"
+    assert process.returncode == 0
