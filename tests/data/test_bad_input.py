@@ -235,7 +235,7 @@ def test_no_read_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("equipoise.data.files.read_regular", refuse)
     message = (
         "labels.csv: the file may not be read. Expected: a file with read permission. "
         "To do: give yourself read permission."

@@ -3,6 +3,8 @@
 import datetime as dt
 import hashlib
 import io
+import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from equipoise.core.errors import DataError
 from equipoise.data import Table, read_table
 
 
@@ -43,6 +46,16 @@ def test_csv_cells_stay_the_text_they_are(tmp_path: Path, content: str) -> None:
     table = csv(tmp_path, content)
     assert cells(table) == ["01", "1.0"]
     assert cells(table, "b") == ["x", "NA"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    told = rf"^{re.escape(str(path))}: it is no regular file: a named pipe\. Expected: a file "
+    with pytest.raises(DataError, match=told) as raised:
+        read_table(path, texts=("a", "b"))
+    assert str(raised.value).endswith(" To do: write what it gives to a file, and name that.")
 
 
 def test_csv_quotes_hold_newlines_delimiters_and_quotes(tmp_path: Path) -> None:

@@ -87,6 +87,17 @@ def test_a_failure_has_a_stage_and_a_reason(photos: Path, store: Path) -> None:
     assert [*failures] == sorted(failures)
 
 
+def test_a_pipe_among_the_images_is_a_failure(photos: Path, store: Path) -> None:
+    os.mkfifo(photos / "pipe.jpg")
+    (photos / "zero.png").symlink_to("/dev/zero")
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.5)
+    assert found.failures.to_pylist() == [
+        {"image_id": name, "stage": "read", "reason": f"it is no regular file: a {kind}"}
+        for name, kind in (("pipe.jpg", "named pipe"), ("zero.png", "device"))
+    ]
+    assert found.table.num_rows == 12
+
+
 def test_failures_are_kept_and_told_again(photos: Path, store: Path) -> None:
     (photos / "00002.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)

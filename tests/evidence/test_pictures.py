@@ -112,6 +112,36 @@ def test_a_table_that_is_unclear_is_refused(
         pictures_of_table(ids, paths, root=Path(), name="t.csv", crops=crops)
 
 
+def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path: Path) -> None:
+    files(tmp_path, "a.png")
+    os.mkfifo(tmp_path / "b.png")
+    (tmp_path / "c.png").symlink_to("a.png")
+    (tmp_path / "d.png").symlink_to("b.png")
+    pictures = pictures_in_folder(tmp_path)
+    assert pictures.ids.tolist() == ["a.png", "b.png", "c.png", "d.png"]
+    assert pictures.read(0) == pictures.read(2) == b"a.png"
+    for place in (1, 3):
+        with pytest.raises(OSError, match="it is no regular file: a named pipe"):
+            pictures.read(place)
+
+
+def test_a_pipe_that_a_row_names_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    rows = pa.array([{"bytes": None, "path": "pipe.png"}])
+    pq.write_table(pa.table({"image": rows}), tmp_path / "t.parquet")
+    with pytest.raises(OSError, match="it is no regular file: a named pipe"):
+        pictures_on_disk(tmp_path / "t.parquet").read(0)
+
+
+def test_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "t.parquet"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        told = rf"^{re.escape(str(path))}: it cannot be read: .*it is no regular file: a named pipe"
+        with pytest.raises(DataError, match=told):
+            pictures_on_disk(path)
+
+
 def images(n: int, *, struct: bool = True) -> pa.Array:
     if not struct:
         return pa.array([b"%d" % k for k in range(n)])
@@ -212,6 +242,10 @@ def test_a_path_out_of_the_root_is_refused(path: str, tmp_path: Path) -> None:
         pictures_of_table(["a", "b"], ["x..png", path], root=tmp_path, name="t.csv", column="file")
     assert str(raised.value).startswith(
         f"t.csv, column 'file', row 2: the path {path!r} leaves the folder {str(tmp_path)!r}"
+    )
+    assert str(raised.value).endswith(
+        ". Expected: a path inside the folder, or an absolute one. To do: give the folder that "
+        "holds all of the images as 'root', or absolute paths."
     )
     kept = ["a/../x.png", "..x.png", str(tmp_path.parent / "x.png")]
     assert len(pictures_of_table(["a", "b", "c"], kept, root=tmp_path, name="t")) == 3

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core import DataError
+from equipoise.core.regular import IrregularFileError, open_regular, read_regular
 from equipoise.data.problems import nearest, show
 
 ROWS_EXPECTED = "a header and at least one row of data"
@@ -21,10 +22,10 @@ def read_whole(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> bytes
     Raises
     ------
     DataError
-        When there is no such file, it is a directory, empty or may not be read.
+        When there is no such file, it is a directory, a pipe or a device, empty or may not be read.
     """
     with translated(path, formats):
-        content = path.read_bytes()
+        content = read_regular(path)
     if not content.strip(BLANK):
         raise _empty(path, expected)
     return content
@@ -38,7 +39,7 @@ def hash_file(path: Path, formats: str, expected: str = ROWS_EXPECTED) -> dict[s
     DataError
         As `read_whole`.
     """
-    with translated(path, formats), path.open("rb") as file:
+    with translated(path, formats), open_regular(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         size = file.tell()
     if size == 0:
@@ -59,6 +60,13 @@ def translated(path: Path, formats: str) -> Iterator[None]:
             file=str(path),
             expected=f"a file ending in {formats}",
             fix="name the file inside it",
+        ) from None
+    except IrregularFileError as error:
+        raise DataError(
+            str(error.strerror),
+            file=str(path),
+            expected=f"a file ending in {formats}",
+            fix="write what it gives to a file, and name that",
         ) from None
     except PermissionError:
         raise DataError(

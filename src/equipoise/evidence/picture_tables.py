@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
+from equipoise.core.regular import open_regular, read_regular
 from equipoise.data.formats.huggingface import data_files
 from equipoise.evidence.pictures import Pictures, sorted_by_id
 
@@ -119,7 +121,8 @@ def pictures_on_disk(
 
 
 def _stamped(path: Path) -> TableFile:
-    found = path.stat()
+    with open_regular(path) as file:  # Arrow would wait for a pipe
+        found = os.fstat(file.fileno())
     return TableFile(str(path), (found.st_mtime_ns, found.st_size))
 
 
@@ -190,7 +193,7 @@ def _ids(files: Sequence[TableFile], column: str | None, name: str) -> list[str]
 def _bytes(value: Any, folder: Path) -> bytes:
     if isinstance(value, dict):
         inside, path = value.get("bytes"), value.get("path")
-        value = (folder / path).read_bytes() if inside is None and path else inside
+        value = read_regular(folder / path) if inside is None and path else inside
     if value is None:
         raise OSError("the row has no image")
     return bytes(value)

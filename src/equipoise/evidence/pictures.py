@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import DataError
+from equipoise.core.regular import read_regular
 
 Objects = npt.NDArray[np.object_]
 Boxes = npt.NDArray[np.int64]
@@ -48,8 +49,8 @@ class Files:
     paths: tuple[str, ...] = field(repr=False)
 
     def read(self, place: int) -> bytes:
-        """Return the bytes of one file."""
-        return Path(self.paths[place]).read_bytes()
+        """Return the bytes of one file; a pipe or a device is refused, not waited for."""
+        return read_regular(self.paths[place])
 
     def where(self, place: int) -> str:
         """Return the path of one file."""
@@ -204,6 +205,7 @@ def pictures_of_table(
                 column=column,
                 row=row,
                 expected="a path inside the folder, or an absolute one",
+                fix="give the folder that holds all of the images as 'root', or absolute paths",
             )
     where = tuple(os.path.join(root, path) for path in paths)  # noqa: PTH118 - a million strings
     return sorted_by_id(name, list(ids), Files(where), _boxes(crops, len(ids), name))
