@@ -140,7 +140,9 @@ def test_the_cluster_tells_of_each_part(told: dict[str, Any]) -> None:
 
 def test_what_goes_wrong_on_a_worker_is_said_here(told: dict[str, Any]) -> None:
     missing, other, loaded, mixed = told["errors"]
-    assert missing.startswith("ModelError: picture_models:nothing failed: AttributeError")
+    assert missing.startswith(
+        "ModelError: picture_models:nothing: the module picture_models has no"
+    )
     assert other == (
         "ModelError: python:picture_models:means (means) gives no answers. "
         "To do: name a model that answers questions."
