@@ -181,7 +181,7 @@ def test_crops_end_at_the_border_and_what_is_outside_is_counted(tmp_path: Path) 
         "boxes": 4, "boxes_too_small": 1, "boxes_outside": 1, "boxes_of_the_same_corners": 1,
         "images_without_crop": 3,
     }  # fmt: skip
-    with pytest.raises(InputError, match="no box is left where crops of every box of at least"):
+    with pytest.raises(InputError, match="leaves no box for crops of every box of at least"):
         images.apply(CropBoxes(frozenset({"giraffe"}), pixels=10**6))
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
+# The end of a sentence that was given one already; "..", "../x" and "1, 2, ..." are none.
+_DOUBLED = re.compile(r"(?<=[^\s./])([.?])\.(?=\s|$)")
+
 
 class EquipoiseError(Exception):
     """Base of every error that equipoise raises on purpose.
 
-    The command line prints its message and exits with 2; no traceback reaches a user.
+    The command line prints its message and exits with 2; no traceback reaches a user. A message
+    may end in what another library said, with or without a full stop: it has one in the end.
     """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_DOUBLED.sub(r"\1", a) if isinstance(a, str) else a for a in args))
 
 
 class InputError(EquipoiseError, ValueError):

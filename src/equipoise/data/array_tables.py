@@ -19,7 +19,7 @@ from equipoise.data.array_files import FORMATS
 from equipoise.data.arrays import ArraySource
 from equipoise.data.csv_file import csv_names, read_csv
 from equipoise.data.files import hash_file, read_whole, translated, unknown_extension
-from equipoise.data.frames import frame_names, list_columns, read_frame, read_lists
+from equipoise.data.frames import FRAME, frame_names, list_columns, read_frame, read_lists
 from equipoise.data.numbers import is_numbers, numbers_of, spells_numbers
 from equipoise.data.parquet_file import open_parquet, read_parquet
 from equipoise.data.problems import check_columns
@@ -88,10 +88,10 @@ def open_columns(source: ArraySource, role: str) -> ColumnFile:
 
 
 def _open_frame(frame: Any, role: str) -> ColumnFile:
-    name = f"{role} (data frame)"
+    name = f"{role}{FRAME}"
 
     def read(wanted: tuple[str, ...]) -> Columns:
-        return read_frame(frame, wanted, role)
+        return read_frame(frame, wanted, name)
 
     def vectors(column: str) -> tuple[npt.NDArray[Any], Mask]:
         cells = read_lists(frame, column, role)

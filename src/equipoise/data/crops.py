@@ -13,6 +13,7 @@ from equipoise.data.coded import Coded
 from equipoise.data.gathered import Gathered, Marks, image_set
 from equipoise.data.image_parts import Step
 from equipoise.data.image_set import ImageSet
+from equipoise.data.problems import listed
 
 _CORNERS = ("left", "top", "right", "bottom")
 
@@ -84,7 +85,10 @@ class CropBoxes:
         inside = (cut[:, 2] > cut[:, 0]) & (cut[:, 3] > cut[:, 1])
         unique = np.unique(rows[inside], axis=0)
         if not len(unique):
-            raise InputError(f"{images.name}: no box is left where {self.description}")
+            raise InputError(
+                f"{images.name} leaves no box for {self.description}; expected some of its "
+                f"{listed(boxes.label.vocabulary)}, large enough and inside their images"
+            )
         counts: Mapping[str, int] = {
             "boxes": int(wanted.sum()),
             "boxes_too_small": int(wanted.sum() - large.sum()),

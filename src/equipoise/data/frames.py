@@ -13,6 +13,9 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.data.problems import check_columns, is_whole, show
 
+FRAME = " (data frame)"
+"""What follows the role of a table that is no file, where errors name it."""
+
 # How floats, decimals and times of any library print what is missing.
 NOT_A_VALUE = ("nan", "NaN", "sNaN", "NaT")
 SCALARS = (
@@ -27,8 +30,8 @@ SCALARS = (
 )
 
 
-def read_frame(source: Any, wanted: tuple[str, ...], role: str) -> dict[str, pa.ChunkedArray]:
-    """Return some columns of a data frame as Arrow.
+def read_frame(source: Any, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
+    """Return some columns of a data frame as Arrow; errors call it `file`.
 
     Raises
     ------
@@ -36,8 +39,7 @@ def read_frame(source: Any, wanted: tuple[str, ...], role: str) -> dict[str, pa.
         When the source is no data frame, a column is missing or doubled, or a cell is no plain
         value.
     """
-    file = f"{role} (data frame)"
-    frame = _eager(source, role)
+    frame = _eager(source, file.removesuffix(FRAME))
     names = [str(name) for name in frame.columns]
     check_columns(names, wanted, file)
     # By position, since pandas allows names that are no text.
@@ -76,7 +78,7 @@ def read_lists(source: Any, name: str, role: str) -> pa.ChunkedArray:
     DataError
         When the column is missing, or its cells cannot be held in one type.
     """
-    file = f"{role} (data frame)"
+    file = f"{role}{FRAME}"
     frame = _eager(source, role)
     names = [str(name) for name in frame.columns]
     check_columns(names, (name,), file)
@@ -110,7 +112,7 @@ def _eager(source: Any, role: str) -> nw.DataFrame[Any]:
     except nw.exceptions.DuplicateError:
         raise DataError(
             "several columns have the same name",
-            file=f"{role} (data frame)",
+            file=f"{role}{FRAME}",
             expected="different column names",
             fix="rename all but one of them",
         ) from None

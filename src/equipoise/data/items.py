@@ -123,5 +123,6 @@ def _column(table: Table, name: str, source: ItemSource) -> Coded:
         file=table.name,
         column=name,
         expected="a value in at least some rows",
-        fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
+        fix="name another column, or look at "
+        + (f"`missing:` (now {listed(source.missing)})" if source.missing else "what makes it"),
     )

@@ -25,13 +25,17 @@ from equipoise.data.versions import (
     UNKNOWN,
     UNMATCHED,
     Recipe,
+    check_offered,
     check_vocabulary,
     count_version,
+    offered_outside,
     recipes,
     text_states,
 )
 
 Floats = npt.NDArray[np.float64]
+NAME_COLUMN = "name the column of predictions, or "
+"""What can be done about a table that holds no answer, and not about a model that was run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +134,7 @@ class Joined:
             file=self.answers.file,
             column=column,
             expected="a prediction in at least one row that has a label",
-            fix="name the column of predictions, or look at `missing:`, `unknown:` and `refused:`",
+            fix=f"{NAME_COLUMN}look at `missing:`, `unknown:` and `refused:`",
         )
 
     def _version(self, recipe: Recipe) -> tuple[Predictions, dict[str, Any]]:
@@ -140,6 +144,8 @@ class Joined:
         allowed = classes or self.rows.target.vocabulary
         labels = self._relabelled(self._raw, recipe, allowed)
         counts = count_version(self._raw, labels, recipe, len(allowed))
+        if self.source.offered is not None and self._must_be_classes(recipe):
+            counts["offered_outside"] = self._outside(recipe, allowed)
         first = Coded(np.ascontiguousarray(labels.codes[:, 0]), labels.vocabulary)
         top = labels if labels.codes.shape[1] > 1 else None
         if not classes:
@@ -178,13 +184,28 @@ class Joined:
             for text, use in zip(raw.vocabulary, used.tolist(), strict=True)
         ]
         labels = raw.relabel(names, first=allowed)
+        if not self._must_be_classes(recipe):
+            return labels
+        if self.source.offered is not None:
+            outside = self._outside(recipe, allowed)
+            of = f"the target {self.rows.column!r}"
+            of += "" if recipe.name == "default" else f" in the version {recipe.name!r}"
+            check_offered(self.source.offered, outside, allowed, self.answers.file, of)
+            return labels
+        row = self._first_row(names, labels.vocabulary[len(allowed) :])
+        column = self.source.texts[0]
+        check_vocabulary(labels, len(allowed), self.answers.file, column, row, recipe.name)
+        return labels
+
+    def _must_be_classes(self, recipe: Recipe) -> bool:
+        """Whether labels of a version may be no others than the classes."""
         # Raw texts beside their normalised form need not be classes.
         free = self.source.normalize is not None and recipe.normalize is None
-        if not (self.source.open_vocabulary or free):
-            row = self._first_row(names, labels.vocabulary[len(allowed) :])
-            column = self.source.texts[0]
-            check_vocabulary(labels, len(allowed), self.answers.file, column, row, recipe.name)
-        return labels
+        return not (self.source.open_vocabulary or free)
+
+    def _outside(self, recipe: Recipe, allowed: tuple[str, ...]) -> list[str]:
+        """Return what a model that is yet to run may predict outside the classes."""
+        return offered_outside(self.source, recipe, allowed, self.rows.target.vocabulary)
 
     def _first_row(self, names: list[str | None], outside: tuple[str, ...]) -> int | None:
         """First row of the table that holds one of some labels; None where ranks have rows."""

@@ -25,6 +25,8 @@ class LabelRows:
     Attributes
     ----------
     file : str
+    column : str or None
+        Of the true class.
     ids : polars.Series
     target : Coded
         Its vocabulary is the classes; empty where no true class is known.
@@ -34,6 +36,7 @@ class LabelRows:
     """
 
     file: str
+    column: str | None
     ids: pl.Series
     target: Coded
     attributes: Mapping[str, Coded]
@@ -75,7 +78,8 @@ def read_labels(source: LabelSource) -> LabelRows:
         "single_valued": _check_attributes(attributes, table.name, source),
     }
     unit = None if source.unit is None else columns[source.unit]
-    return LabelRows(table.name, texts[source.id], target, attributes, unit, table.digest, counts)
+    ids = texts[source.id]
+    return LabelRows(table.name, source.target, ids, target, attributes, unit, table.digest, counts)
 
 
 def _truth(columns: Mapping[str, Coded], source: LabelSource, rows: int) -> Coded:
@@ -140,5 +144,6 @@ def _all_missing(file: str, column: str, source: LabelSource) -> DataError:
         file=file,
         column=column,
         expected="a value in at least some rows",
-        fix=f"name another column, or look at `missing:` (now {listed(source.missing)})",
+        fix="name another column, or look at "
+        + (f"`missing:` (now {listed(source.missing)})" if source.missing else "what makes it"),
     )

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from equipoise.core import DataError
 
+NO_COLUMN = "there is no such column"
 MAX_LISTED = 20
 MAX_SHOWN = 60
 _WRITTEN_FOR_MISSING = frozenset(
@@ -74,7 +75,7 @@ def check_columns(
 def _no_column(available: Sequence[str], column: str, file: str, hint: str) -> None:
     similar = nearest(column, available)
     raise DataError(
-        "there is no such column",
+        NO_COLUMN,
         file=file,
         column=column,
         expected=f"one of {listed(available)}",

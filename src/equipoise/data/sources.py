@@ -59,6 +59,26 @@ class LabelSource:
 
 
 @dataclass(frozen=True)
+class Offered:
+    """What a model that is yet to run may predict.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Every one, before any mapping.
+    ranks : int
+        How many of them each image will get.
+    chosen : bool
+        Whether they were listed for the model, so that each is meant to be a class of the target;
+        otherwise they are its own.
+    """
+
+    labels: tuple[str, ...]
+    ranks: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
 class PredictionSource:
     """A table of what one model predicted.
 
@@ -92,6 +112,9 @@ class PredictionSource:
         Ids without a row for a reason that is known and counted elsewhere.
     may_decline : bool
         Whether it is a result, and no error, that every row is unknown or refused.
+    offered : Offered or None
+        Of a model that is yet to run: what it may predict. The labels of the table then stand in
+        for what it will say, and are not checked themselves.
 
     Raises
     ------
@@ -115,6 +138,7 @@ class PredictionSource:
     delimiter: str = ","
     failed: frozenset[str] = frozenset()
     may_decline: bool = False
+    offered: Offered | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

@@ -18,7 +18,7 @@ from equipoise.core import DataError
 from equipoise.data.cells import as_numbers, as_text
 from equipoise.data.csv_file import read_csv
 from equipoise.data.files import hash_file, read_whole, unknown_extension
-from equipoise.data.frames import read_frame
+from equipoise.data.frames import FRAME, read_frame
 from equipoise.data.json_lines import read_json_lines
 from equipoise.data.parquet_file import read_parquet
 
@@ -52,6 +52,21 @@ class Table:
     digest: Mapping[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
+class NamedFrame:
+    """A data frame that was made of what somebody named.
+
+    Attributes
+    ----------
+    frame : data frame
+    name : str
+        What errors and `inputs` call it.
+    """
+
+    frame: Any
+    name: str
+
+
 def read_table(
     source: Any,
     *,
@@ -65,7 +80,7 @@ def read_table(
 
     Parameters
     ----------
-    source : path or data frame
+    source : path, data frame or NamedFrame
         A CSV, Parquet or JSON lines file, told by its extension; or any data frame that
         narwhals knows (pandas, polars, pyarrow, ...).
     texts, numbers : iterable of str
@@ -85,8 +100,11 @@ def read_table(
     if isinstance(source, str | os.PathLike):
         name = str(source)
         columns, digest = _read(Path(source), wanted, encoding, delimiter)
+    elif isinstance(source, NamedFrame):
+        name, columns, digest = source.name, read_frame(source.frame, wanted, source.name), {}
     else:
-        name, columns, digest = f"{role} (data frame)", read_frame(source, wanted, role), {}
+        name = f"{role}{FRAME}"
+        columns, digest = read_frame(source, wanted, name), {}
     rows = len(next(iter(columns.values())))
     if rows == 0:
         raise DataError(

@@ -16,7 +16,7 @@ from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
 from equipoise.data.problems import counted, listed, looks_missing, nearest, show
-from equipoise.data.sources import PredictionSource
+from equipoise.data.sources import Offered, PredictionSource
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
 ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))
@@ -167,15 +167,79 @@ def check_vocabulary(
     )
 
 
+def offered_outside(
+    source: PredictionSource, recipe: Recipe, classes: Sequence[str], target: tuple[str, ...]
+) -> list[str]:
+    """Return what a model that is yet to run may predict and is no class, sorted.
+
+    Parameters
+    ----------
+    source : PredictionSource
+    recipe : Recipe
+        What makes labels of what it says.
+    classes : sequence of str
+        Labels that are allowed.
+    target : tuple of str
+        Classes of the target.
+    """
+    labels = () if source.offered is None else source.offered.labels
+    states = text_states(source, labels, target, "").tolist()
+    said = zip(labels, states, strict=True)
+    return sorted(one for one, state in said if state == ANSWERED and recipe(one) not in classes)
+
+
+def check_offered(
+    offered: Offered, outside: Sequence[str], classes: Sequence[str], file: str, of: str
+) -> None:
+    """Raise where a model that is yet to run is bound to predict a label outside the classes.
+
+    Parameters
+    ----------
+    offered : Offered
+    outside : sequence of str
+        What of it is no class.
+    classes : sequence of str
+    file : str
+    of : str
+        Whose classes they are: "the target 'job'".
+
+    Raises
+    ------
+    DataError
+        When any label that was chosen for the model is outside; or of its own so many that those
+        within cannot fill the ranks.
+    """
+    every = len(offered.labels)
+    if not outside or not (offered.chosen or every - len(outside) < offered.ranks):
+        return
+    if offered.chosen:
+        verb = "is no class" if len(outside) == 1 else "are no classes"
+        problem = f"{listed(outside)} {verb} of {of}"
+        near = {one: nearest(one, classes, least=MISSPELT) for one in outside}
+        meant = [
+            f"write {show(to)} for {show(one)} if that was meant" for one, to in near.items() if to
+        ]
+        fix = "; ".join([*meant, _MAPPED])
+    else:
+        problem = (
+            f"of its {every} classes {of} lacks {len(outside)} ({listed(outside, MAX_OUTSIDE)}), "
+            f"and {counted(offered.ranks, 'rank')} of each image are kept, so that each gets some"
+        )
+        fix = f"{_MAPPED}; or keep fewer ranks with `k:`"
+    raise DataError(problem, file=file, expected=f"one of {listed(classes)}", fix=fix)
+
+
+_MAPPED = "map them to a class under `map:`, or set `open_vocabulary: true`"
+
+
 def _instead(outside: Sequence[str]) -> str:
     """Say what to do about labels outside the classes; some may be missing predictions."""
-    mapped = "map them to a class under `map:`, or set `open_vocabulary: true`"
     gone = [label for label in outside if looks_missing(label)]
     if not gone:
-        return mapped
+        return _MAPPED
     which = f"where {listed(gone)} means that there is no prediction, give "
     which += f"`missing: {json.dumps(['', *gone])}`"
-    return which if len(gone) == len(outside) else f"{which}; of the others, {mapped}"
+    return which if len(gone) == len(outside) else f"{which}; of the others, {_MAPPED}"
 
 
 MISSPELT = 0.85

@@ -160,23 +160,24 @@ def test_a_map_of_what_nobody_labelled_is_refused() -> None:
     given = data()
     models = {"m": {"file": given["scores"], "map": {"shef": "chef"}}}
     assert refusal(values(given, models=models)) == (
-        "labels (data frame): models.m: the map names 'shef', which no label has. Expected: "
-        "concepts that are labelled. To do: correct the names, or remove them from the map."
+        "labels (data frame): models.m.map names 'shef', of which there are no labels. Expected: "
+        "some of 'bicycle', 'chef', 'guitar', 'nurse'. To do: correct the names, or remove them "
+        "from there."
     )
 
 
 def test_concepts_asked_for_must_have_labels_and_scores() -> None:
     given = data()
     assert refusal(values(given, concepts=["chef", "cook"])) == (
-        "labels (data frame): no labels for the concepts 'cook'. Expected: a column of the "
-        "concept's name, or its columns under 'map'. To do: correct the names, add them to "
-        "data.labels.map, or leave them out of 'concepts'."
+        "labels (data frame): 'concepts' names 'cook', of which there are no labels. Expected: "
+        "some of 'bicycle', 'chef', 'guitar', 'nurse'. To do: correct the names, say under "
+        "data.labels.map which labels stand for them, or leave them out of 'concepts'."
     )
     scores = given["scores"].drop("chef")
     assert refusal(values(given | {"scores": scores}, concepts=["chef", "nurse"])) == (
-        "scores of m (data frame): no column of scores for the concepts 'chef'. Expected: a "
-        "column of the concept's name, or its columns under 'map'. To do: add them to "
-        "models.m.map, or leave them out of 'concepts'."
+        "scores of m (data frame): no scores for the concepts 'chef'. Expected: scores by "
+        "the names of concepts; there are scores of 'nurse', 'guitar', 'bicycle'. To do: say under "
+        "models.m.map which of these stand for them, or leave them out of 'concepts'."
     )
 
 

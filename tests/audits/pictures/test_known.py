@@ -57,7 +57,8 @@ def section(**values: Any) -> PicturesConfig:
 
 
 def frame(found: Known[PicturesConfig]) -> pl.DataFrame:
-    return found.items.table
+    frame: pl.DataFrame = found.items.table.frame
+    return frame
 
 
 @pytest.fixture
@@ -241,12 +242,14 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
         (
             {"rule": "continents"},
             "data.images.rules[0] (continents): {captions}, {instances} has no column 'country'; "
-            "expected one of 'file_name', 'width', 'height'",
+            "expected one of 'file_name', 'width', 'height'. To do: correct this rule, or leave it "
+            "out",
         ),
         (
             {"rule": "leave_out_images", "ids": ["139", "25", "7", "9"], "why": "they are blurred"},
             "data.images.rules[0] (leave_out_images): {captions}, {instances}: no image is left "
-            "where images are left out where they are blurred",
+            "where images are left out where they are blurred. To do: correct this rule, or leave "
+            "it out",
         ),
     ],
 )
@@ -265,6 +268,8 @@ def test_a_column_that_there_is_not_has_a_nearest(coco: Path) -> None:
     assert str(raised.value) == (
         f"data.images: {coco / 'captions.json'}, {coco / 'instances.json'} has no column 'gendr', "
         "and no rule makes one. There are: file_name, width, height, gender; did you mean 'gender'?"
+        " To do: name one of these, or add to data.images what makes it: a rule, or of a folder a "
+        "level"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from audits.predictions.models import NAMES, Answerer, Classifier, Encoder, Scorer, painted
 from equipoise import audits
-from equipoise.core import ConfigError
+from equipoise.core import ConfigError, DataError
 from equipoise.core.result import AuditResult
 
 MAP = {"crimson": "red", "lime": "green", "navy": "blue"}
@@ -161,6 +161,20 @@ def test_a_vocabulary_may_come_from_a_lexicon_or_a_file(
         assert read == {"red": ("crimson", "scarlet"), "blue": ("navy",)}
 
 
+@pytest.mark.parametrize("rows", ["", "red,red\n", ",x\nred,\n"])
+def test_a_vocabulary_of_a_file_has_two_classes(folder: Path, tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "words.csv"
+    path.write_text(f"class,word\n{rows or 'red,'}\n")
+    vocabulary = {"file": path, "column": "class", "words": "word"}
+    with pytest.raises(DataError) as raised:
+        audits.plan(config(model=Encoder(), vocabulary=vocabulary), base=folder)
+    found = "1 class" if rows.startswith("red") else "0 classes"
+    assert str(raised.value) == (
+        f"{path}, column 'class': a vocabulary of {found}. Expected: 2 or more classes to choose "
+        "between. To do: name the column of classes, or list them under 'vocabulary'."
+    )
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -220,7 +234,25 @@ def test_a_table_without_files_cannot_be_run_on(folder: Path) -> None:
         ),
         (
             {"model": "hf:x", "vocabulary": ["a"]},
-            "models.m.vocabulary.classes: given {'a': ('a',)}; expected at least 2 entries",
+            "models.m.vocabulary: given ['a']; expected a list of 2 or more classes, each a text, "
+            "each once",
+        ),
+        (
+            {"model": "hf:x", "vocabulary": [["a"], "b"]},
+            "expected a list of 2 or more classes, each a text, each once",
+        ),
+        (
+            {"model": "hf:x", "vocabulary": {"a": ["x"], "b": []}},
+            "classes: 'b' has the words []; expected a class and one word or more that stand for",
+        ),
+        ({"model": "hf:x", "vocabulary": ["", "b"]}, "classes: '' has the words ['']; expected a"),
+        (
+            {"model": "hf:x", "vocabulary": ["a", "b", "a"]},
+            "models.m.vocabulary: given ['a', 'b', 'a']; expected a list of 2 or more classes",
+        ),
+        (
+            {"model": "hf:x", "vocabulary": "occupations"},
+            "models.m.vocabulary: given 'occupations'; expected classes (a list, or",
         ),
         (
             {"model": "hf:x", "vocabulary": {}},

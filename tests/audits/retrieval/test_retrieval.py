@@ -364,7 +364,10 @@ def test_a_subject_that_no_query_asks_for() -> None:
     data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
     few = pl.DataFrame({"query": ["chef", "nurse"]})
     with pytest.raises(
-        DataError, match=r"no query asks for the subject of 40 images: pilot.*such as 'chef'"
+        DataError,
+        match=r"^queries \(data frame\), column 'query': no query asks for the subject of 40 "
+        r"images: pilot\. Expected: a query for each value of data.subject, job; those that there "
+        r"are ask for 'chef', 'nurse'\. To do: ",
     ):
         run(
             data=data,

@@ -43,7 +43,7 @@ WRONG: list[tuple[Callable[[], dict[str, Any]], Change, str]] = [
     (KINDS["concepts"], lambda one: one["data"].update(labels={"file": "none.csv"}), "none.csv"),
     (predictions, lambda one: one["data"].update(groups=["fram"]), "fram"),
     (predictions, lambda one: one["data"].update(target="subjct"), "subjct"),
-    (predictions, lambda one: one["models"]["m"].update(vocabulary=["a", "b"]), "outside"),
+    (predictions, lambda one: one["models"]["m"].update(vocabulary=["a", "b"]), "are no classes"),
     (diversity, lambda one: one["models"].update(n={"model": "hf:./none"}), "none"),
     (diversity, lambda one: one["models"].update(n={"model": "onnx:none.onnx"}), "none.onnx"),
 ]
@@ -93,13 +93,30 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
     [
         (
             {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 1},
-            "models.m.vocabulary: 1 predicted label outside the classes of the target: "
-            "'solid cirle' (",
+            "models.m.vocabulary: 'solid cirle' is no class of the target 'subject'. Expected: "
+            "one of 'hollow circle', 'hollow square', 'solid circle', 'solid square'. To do: write "
+            "'solid circle' for 'solid cirle' if that was meant; map them to a class under "
+            "`models.m.map:`, or set `models.m.open_vocabulary: true`.",
         ),
         (
-            {"vocabulary": [*CHOSEN[:3], "solid cirle"], "k": 4},
-            "models.m.vocabulary: 1 predicted label outside the classes of the target, in ranks 1 "
-            "to 4: 'solid cirle' (96 times). Expected: ",
+            {"vocabulary": [*CHOSEN, "moon", "star", "cross"], "map": {"cross": "x"}, "k": 4},
+            "models.m.vocabulary: 'cross', 'moon', 'star' are no classes of the target 'subject'. "
+            "Expected: ",
+        ),
+        (
+            {"vocabulary": [*CHOSEN, "moon"], "maps": {"a": {"moon": CHOSEN[0]}, "b": {"x": "y"}}},
+            "models.m.vocabulary: 'moon' is no class of the target 'subject' in the version 'b'.",
+        ),
+        (
+            {"vocabulary": [*CHOSEN, "moon"], "unknown": [CHOSEN[0]]},
+            "models.m.vocabulary: 'solid circle' is a class of the target and is listed under "
+            "`unknown:`. To do: take it out of `models.m.unknown:`, or map the class to another "
+            "name.",
+        ),
+        (
+            {"model": Classifier(labels=("moon", "star", CHOSEN[0]))},
+            "models.m.model: of its 3 classes the target 'subject' lacks 2 ('moon', 'star'), and 3 "
+            "ranks of each image are kept, so that each gets some. Expected: one of ",
         ),
         (
             {
@@ -130,14 +147,20 @@ def test_a_misspelt_column_of_concepts_names_the_map(world: Path) -> None:
     with pytest.raises(EquipoiseError) as raised:
         audits.prepare(audits.parse_config(values), base=world)
     assert str(raised.value).startswith(
-        "models.m.map, column 'solid cirle': there is no such column. Expected: one of "
+        "models.m.map: python:classifier has no class 'solid cirle'. Expected: one of "
     )
 
 
 def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) -> None:
     values = predictions()
-    values["models"] = {"m": {"model": Classifier(labels=("other", "more", CHOSEN[0]))}}
-    values["models"]["m"]["map"] = {"more": CHOSEN[1]}
+    model = Classifier(labels=("other", "more", CHOSEN[0]))
+    values["models"] = {"m": {"model": model, "map": {"more": CHOSEN[1]}, "k": 2}}
+    (note,) = audits.plan(audits.parse_config(values), base=world).audit.notes
+    assert note == (
+        "m: no row has 'other' as data.target, subject, and these are classes of the model. Where "
+        "it predicts one, the audit stops after it has run: map them under models.m.map, or set "
+        "models.m.open_vocabulary: true."
+    )
     audits.prepare(audits.parse_config(values), base=world)
     assert [*world.rglob("part-*")]
 

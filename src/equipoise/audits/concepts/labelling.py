@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,16 @@ import numpy.typing as npt
 from equipoise.audits.concepts.sources import columns_of, matrix_of
 from equipoise.core.errors import DataError
 from equipoise.data import Coded, Items, Matrix, read_table
+from equipoise.data.problems import listed, nearest, show
+from equipoise.data.versions import MISSPELT
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
     from equipoise.audits.concepts.config_inputs import LabelsConfig
 
 Flags = npt.NDArray[np.bool_]
+# Names that an error lists.
+_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +91,26 @@ def _concepts(
     lacking = [one for one in config.concepts if one not in known]
     if lacking:
         raise DataError(
-            f"no labels for the concepts {', '.join(map(repr, lacking[:5]))}",
+            f"'concepts' names {listed(lacking, _LISTED)}, of which there are no labels",
             file=name,
-            expected="a column of the concept's name, or its columns under 'map'",
-            fix="correct the names, add them to data.labels.map, or leave them out of 'concepts'",
+            expected=f"some of {listed(sorted(known))}",
+            fix=f"{meant(lacking, known)}correct the names, say under data.labels.map which labels "
+            "stand for them, or leave them out of 'concepts'",
         )
     if config.concepts:
         return config.concepts, frozenset(known)
     return tuple(one for one in known if one in scored), frozenset(known)
+
+
+def meant(names: Iterable[str], known: Iterable[str]) -> str:
+    """Return what names may be a misspelling of, as the beginning of what to do."""
+    there = sorted(known)
+    near = {name: nearest(name, there, least=MISSPELT) for name in names}
+    return "".join(
+        f"write {show(other)} for {show(name)} if that was meant; "
+        for name, other in near.items()
+        if other is not None
+    )
 
 
 def _flags(matrix: Matrix, column: str, id_column: str) -> Flags:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.concepts.labelling import Labelled, read_labels
+from equipoise.audits.concepts.labelling import Labelled, meant, read_labels
 from equipoise.audits.concepts.rows import Rows, read_rows
 from equipoise.audits.concepts.sources import columns_of, matrix_of
 from equipoise.core.errors import DataError
 from equipoise.data import Matrix
+from equipoise.data.problems import listed
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
@@ -124,23 +125,25 @@ def _scored(config: Config, name: str, matrix: Matrix, labels: Labelled) -> Scor
     mapped = _mapped(model)
     unlabelled = sorted(mapped - {*labels.concepts} - {*labels.known})
     if unlabelled:
+        key = next((one for one, mapping in model.maps.items() if {*unlabelled} & {*mapping}), None)
+        place = f"models.{name}.map" if key is None else f"models.{name}.maps.{key}"
         raise DataError(
-            f"models.{name}: the map names {', '.join(map(repr, unlabelled[:_LISTED]))}, which no "
-            "label has",
+            f"{place} names {listed(unlabelled, _LISTED)}, of which there are no labels",
             file=labels.name,
-            expected="concepts that are labelled",
-            fix="correct the names, or remove them from the map",
+            expected=f"some of {listed(sorted(labels.known))}",
+            fix=f"{meant(unlabelled, labels.known)}correct the names, or remove them from there",
         )
     scored = tuple(one for one in labels.concepts if one in mapped or one in matrix.names)
     lacking = [one for one in config.concepts if one not in scored]
     if lacking or not scored:
-        what = lacking or list(labels.concepts)
+        what = lacking or sorted(labels.known)
         raise DataError(
-            f"no column of scores for the concepts {', '.join(map(repr, what[:_LISTED]))}"
-            f"{f' and {len(what) - _LISTED} more' if len(what) > _LISTED else ''}",
+            f"no scores for the concepts {listed(what, _LISTED)}",
             file=matrix.name,
-            expected="a column of the concept's name, or its columns under 'map'",
-            fix=f"add them to models.{name}.map, or leave them out of 'concepts'",
+            expected="scores by the names of concepts; there are scores of "
+            f"{listed(matrix.names, _LISTED)}",
+            fix=f"say under models.{name}.map which of these stand for them, or leave them out of "
+            "'concepts'",
         )
     _check_finite(matrix, _used(model, scored), model.id or str(config.data.images.id))
     return Scored(model, matrix, scored)

@@ -25,6 +25,7 @@ from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.data import synset_text
+from equipoise.data.tables import NamedFrame
 from equipoise.evidence.zero_shot import concept_scores
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def _labels(given: DataConfig, found: Known[Any]) -> LabelsConfig:
     """Return the labels as given, or those that the data set has."""
     if given.labels.file is not None:
         return given.labels
-    update = {"file": labels_of(found), "id": ID, "concept": "label"}
+    labels = NamedFrame(labels_of(found), found.name)
+    update = {"file": labels, "id": ID, "concept": "label"}
     return given.labels.model_copy(update=update)
 
 

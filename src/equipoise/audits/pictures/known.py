@@ -37,7 +37,10 @@ class Known(Generic[P]):
     ----------
     items : PicturesConfig or a section made from it
         What a kind of audit reads: the section as given where it is a table without rules;
-        otherwise the same section with a data frame as its table.
+        otherwise the same section with a `NamedFrame` as its table.
+    name : str
+        What errors call the images, and their labels: the files, and the section that names them;
+        empty for a table without rules.
     labels : polars.DataFrame or None
         One row per image and label, with the columns `image_id` and `label`.
     inputs : mapping
@@ -52,6 +55,7 @@ class Known(Generic[P]):
     """
 
     items: P
+    name: str = ""
     labels: pl.DataFrame | None = field(default=None, repr=False)
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -98,6 +102,7 @@ def known(
         return Known(pictures, located=located_of_table(pictures, base))
     from equipoise.audits.pictures.reading import read_images
     from equipoise.audits.pictures.words import steps_in_words
+    from equipoise.data.tables import NamedFrame
 
     read = read_images(pictures, base, tuple(columns), place)
     shown = read.images
@@ -105,7 +110,9 @@ def known(
     name = pictures.id if pictures.table is not None and pictures.id else ID
     frame = shown.image_table().rename({ID: name})
     cleared = {key: type(pictures).model_fields[key].get_default() for key in _CLEARED}
-    items = pictures.model_copy(update={**cleared, "table": frame, "id": name})
+    called = f"{shown.name} ({place}{' under its rules' if pictures.rules else ''})"
+    table = {"table": NamedFrame(frame, called), "id": name, "missing": ()}
+    items = pictures.model_copy(update={**cleared, **table})
     counts = {
         "format": shown.format,
         "images": len(shown),
@@ -117,6 +124,7 @@ def known(
     }
     return Known(
         items=items,
+        name=called,
         labels=None if shown.labels is None else shown.label_table(),
         inputs=read.inputs,
         counts=counts,
@@ -136,7 +144,8 @@ def _check_columns(images: ImageSet, columns: Sequence[str], place: str) -> None
             have = [*images.columns]
             raise ConfigError(
                 f"{place}: {images.name} has no column {name!r}, and no rule makes one. There are: "
-                f"{', '.join(have) or 'none'}{nearest(name, have)}"
+                f"{', '.join(have) or 'none'}{nearest(name, have)}. To do: name one of these, or "
+                f"add to {place} what makes it: a rule, or of a folder a level"
             )
 
 

@@ -78,22 +78,24 @@ def read_images(
         if isinstance(rule, RuleSection)
     }
     images = _read(given, base, columns, [*rules.values()])
-    keys = _named(partial(keys_of, given, images), f"{place}.path")
+    keys = _named(partial(keys_of, given, images), f"{place}.path", "name the column of files")
     for index, rule in rules.items():
         name = given.rules[index].rule
-        images = _named(partial(rule, images), f"{place}.rules[{index}] ({name})")
+        told = f"{place}.rules[{index}] ({name})"
+        images = _named(partial(rule, images), told, "correct this rule, or leave it out")
     if given.crop is not None and given.crop.labels:
-        images = _named(partial(given.crop.boxes, images), f"{place}.crop")
+        told = f"{place}.crop"
+        images = _named(partial(given.crop.boxes, images), told, "correct it, or leave it out")
     inputs = {**images.inputs, **_rule_files(given, rules, base)}
     return ReadImages(images, keys, inputs)
 
 
-def _named(step: Callable[[], T], place: str) -> T:
-    """Return what a step returns; what does not fit is named by its place."""
+def _named(step: Callable[[], T], place: str, fix: str) -> T:
+    """Return what a step returns; what does not fit is named by its place, with what to do."""
     try:
         return step()
     except InputError as error:
-        raise ConfigError(f"{place}: {error}") from None
+        raise ConfigError(f"{place}: {error}. To do: {fix}") from None
 
 
 def _rule_files(given: PicturesConfig, rules: Mapping[int, Rule], base: Path) -> Inputs:

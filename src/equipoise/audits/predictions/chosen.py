@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from equipoise.core.errors import ConfigError
 from equipoise.data.problems import nearest
+from equipoise.data.sources import Offered
 from equipoise.data.versions import MISSPELT
 from equipoise.evidence.prompts import Prompts, prompts
 from equipoise.evidence.zero_shot import activation_of, best, zero_shot
@@ -42,12 +43,15 @@ class Chosen:
     ran : tuple of Ran
     free : bool
         Whether labels may be any text.
+    offered : Offered, optional
+        Of a model that is yet to run: what the labels only stand in for.
     """
 
     ids: list[str]
     labels: Objects
     ran: tuple[Ran, ...]
     free: bool = False
+    offered: Offered | None = None
 
 
 def offers(given: ModelConfig) -> tuple[Offer, ...]:
@@ -81,7 +85,7 @@ def by_similarity(runner: Runner, name: str, given: ModelConfig, pictures: Pictu
         activation=activation_of(info),
         k=given.k,
     )
-    return Chosen(_ids(images), _named(texts.names, found.top), (images, classes))
+    return _vocabulary(images, texts.names, found.top, (images, classes))
 
 
 def by_pair_scores(runner: Runner, name: str, given: ModelConfig, pictures: Pictures) -> Chosen:
@@ -92,7 +96,15 @@ def by_pair_scores(runner: Runner, name: str, given: ModelConfig, pictures: Pict
     values = _matrix(scored.table["values"])[:, [column[text] for text in texts.texts]]
     sums = np.add.reduceat(values, np.flatnonzero(np.diff(texts.owner, prepend=-1)), axis=1)
     means = np.round(sums / np.bincount(texts.owner), 12)
-    return Chosen(_ids(scored), _named(texts.names, best(means, given.k)), (scored,))
+    return _vocabulary(scored, texts.names, best(means, given.k), (scored,))
+
+
+def _vocabulary(
+    ran: Ran, classes: tuple[str, ...], top: npt.NDArray[Any], every: tuple[Ran, ...]
+) -> Chosen:
+    """Return the classes of a vocabulary by rank."""
+    offered = Offered(classes, top.shape[1], chosen=True) if ran.pending else None
+    return Chosen(_ids(ran), _named(classes, top), every, offered=offered)
 
 
 def by_probability(runner: Runner, name: str, given: ModelConfig, pictures: Pictures) -> Chosen:
@@ -101,7 +113,10 @@ def by_probability(runner: Runner, name: str, given: ModelConfig, pictures: Pict
     _check_map(name, given, ran.names or ran.info.get("labels", ()))
     names = ran.names or (_STAND_IN,)
     places = best(_matrix(ran.table["values"]), given.k)
-    return Chosen(_ids(ran), _named(names, places), (ran,), free=not ran.names)
+    own = tuple(ran.info.get("labels", ())) if ran.pending else ()
+    offered = Offered(own, min(given.k, len(own)), chosen=False) if own else None
+    free = not ran.names and offered is None
+    return Chosen(_ids(ran), _named(names, places), (ran,), free, offered)
 
 
 def _check_map(name: str, given: ModelConfig, classes: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.predictions.config_vocabulary import Vocabulary
 from equipoise.audits.running.config import RunConfig, Templates
 from equipoise.data import LabelSource
+from equipoise.data.sources import Offered
 
 # Keys of the table of labels that `images` has itself.
 _OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
@@ -157,15 +158,26 @@ class TabledConfig(RunConfig):
 
     # By question, ids of images that failed; no key, since only a run can tell.
     _failed: Mapping[str, frozenset[str]] = PrivateAttr(default_factory=dict)
+    _offered: Offered | None = PrivateAttr(default=None)
 
     def failed(self, question: str = "") -> frozenset[str]:
         """Return the ids of the images of which the model, when it was run, said nothing."""
         return self._failed.get(question, frozenset())
 
-    def tabled(self, failed: Mapping[str, frozenset[str]], **read: object) -> Self:
+    @property
+    def offered(self) -> Offered | None:
+        """What the model may predict, where it is yet to run and that is known."""
+        return self._offered
+
+    def tabled(
+        self,
+        failed: Mapping[str, frozenset[str]],
+        offered: Offered | None = None,
+        **read: object,
+    ) -> Self:
         """Return the section of a table in place of the model."""
         made = self.model_copy(update={"model": None, **read})
-        made._failed = failed
+        made._failed, made._offered = failed, offered
         return made
 
 

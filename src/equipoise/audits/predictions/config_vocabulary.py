@@ -11,12 +11,17 @@ from pydantic import BeforeValidator, Field, model_validator
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import Delimiter, Encoding, Label, Labels, Name, Section, Table
 from equipoise.audits.config_problems import nearest
-from equipoise.core.errors import InputError
+from equipoise.core.errors import DataError, InputError
 from equipoise.data import LEXICONS, lexicon, read_table
 
 Classes = Mapping[str, tuple[str, ...]]
 
+_FEWEST = 2
 _SOURCES = ("classes", "lexicon", "file")
+_FORMS = (
+    "expected classes (a list, or class to words), a 'lexicon' with its 'list', or a 'file' with "
+    "its 'column'"
+)
 _GOES_WITH = {"list": "lexicon", "column": "file", "words": "file", "encoding": "file"}
 _GOES_WITH["delimiter"] = "file"
 
@@ -44,7 +49,7 @@ class VocabularyConfig(Section):
         Of a CSV.
     """
 
-    classes: Annotated[Mapping[Label, Labels], Field(min_length=2)] | None = None
+    classes: Annotated[Mapping[Label, Labels], Field(min_length=_FEWEST)] | None = None
     lexicon: Name | None = None
     list: Name | None = None
     file: Table | None = None
@@ -58,14 +63,17 @@ class VocabularyConfig(Section):
         given = [name for name in _SOURCES if getattr(self, name) is not None]
         if len(given) != 1:
             found = f"{given[0]!r} and {given[1]!r} are given" if given else "nothing is given"
-            raise ValueError(
-                f"{found}; expected classes (a list, or class to words), a 'lexicon' with its "
-                "'list', or a 'file' with its 'column'"
-            )
+            raise ValueError(f"{found}; {_FORMS}")
         for key, source in _GOES_WITH.items():
             default = VocabularyConfig.model_fields[key].get_default()
             if getattr(self, key) != default and given != [source]:
                 raise ValueError(f"{key!r} goes with {source!r}, and {given[0]!r} is given")
+        for name, words in (self.classes or {}).items():
+            if not name or not words or "" in words:
+                raise ValueError(
+                    f"classes: {name!r} has the words {[*words]}; expected a class and one word or "
+                    "more that stand for it, none of them empty"
+                )
         if self.lexicon is not None:
             listed_words(self.lexicon, self.list)
         if self.file is not None and self.column is None:
@@ -78,7 +86,7 @@ class VocabularyConfig(Section):
         Raises
         ------
         DataError
-            When the file cannot be read.
+            When the file cannot be read, or holds fewer than two classes.
         """
         if self.classes is not None:
             return self.classes
@@ -97,6 +105,14 @@ class VocabularyConfig(Section):
         for name, word in zip(names, words, strict=True):
             if name and word:
                 found.setdefault(name, {})[word] = None
+        if len(found) < _FEWEST:
+            raise DataError(
+                f"a vocabulary of {'1 class' if found else '0 classes'}",
+                file=table.name,
+                column=column,
+                expected=f"{_FEWEST} or more classes to choose between",
+                fix="name the column of classes, or list them under 'vocabulary'",
+            )
         return {name: tuple(some) for name, some in found.items()}
 
 
@@ -141,7 +157,14 @@ def _lists(content: Mapping[str, Any], before: str = "") -> list[str]:
 
 
 def _short_forms(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(_FORMS)
     if isinstance(value, list | tuple):
+        texts = [str(one) for one in value if isinstance(one, str | int)]
+        if len({*texts}) < max(_FEWEST, len(value)):
+            raise ValueError(
+                f"expected a list of {_FEWEST} or more classes, each a text, each once"
+            )
         return {"classes": {one: (one,) for one in value}}
     if isinstance(value, Mapping) and {*map(type, value.values())} in ({list}, {tuple}):
         return {"classes": value}

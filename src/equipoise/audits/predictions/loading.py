@@ -51,4 +51,5 @@ def _source(model: ModelConfig, base: Path) -> PredictionSource:
         encoding=model.encoding,
         delimiter=model.delimiter,
         failed=model.failed(),
+        offered=model.offered,
     )

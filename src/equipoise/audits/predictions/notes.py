@@ -8,6 +8,10 @@ from equipoise.audits.group_sizes import odd_labels, without_group
 from equipoise.audits.kinds import PERCEIVED
 from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
+from equipoise.data.problems import listed
+
+# Classes that a note lists.
+_LISTED = 5
 
 
 def notes_of(every: Sequence[Design], data: PredictionData, target: str) -> tuple[str, ...]:
@@ -20,8 +24,23 @@ def notes_of(every: Sequence[Design], data: PredictionData, target: str) -> tupl
 
 
 def notes_of_groups(every: Sequence[Design], target: str) -> tuple[str, ...]:
-    """Return the notes on how groups and true classes go together, each once."""
-    return tuple(dict.fromkeys(note for design in every for note in _of_groups(design, target)))
+    """Return the notes on how groups, true classes and those of a model go together, each once."""
+    found = [note for design in every for note in _of_groups(design, target)]
+    return tuple(dict.fromkeys([*found, *_may_be_outside(every, target)]))
+
+
+def _may_be_outside(every: Sequence[Design], target: str) -> Iterator[str]:
+    """Say which models that are yet to run know classes that the data do not have."""
+    for design in every:
+        counts = design.data.counts["models"][design.model]["versions"][design.version]
+        outside = counts.get("offered_outside", ())
+        if outside:
+            yield (
+                f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, {target}, "
+                "and these are classes of the model. Where it predicts one, the audit stops after "
+                f"it has run: map them under models.{design.model}.map, or set "
+                f"models.{design.model}.open_vocabulary: true."
+            )
 
 
 def _of_groups(design: Design, target: str) -> Iterator[str]:

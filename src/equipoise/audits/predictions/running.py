@@ -114,6 +114,7 @@ def _predicted(
     read: dict[str, Any] = {"top": ranks} if len(ranks) > 1 else {"prediction": ranks[0]}
     section = given.tabled(
         {"": frozenset(pictures.ids.tolist()).difference(made.ids)},
+        made.offered,
         table=table,
         id=_ID,
         open_vocabulary=given.open_vocabulary or made.free,

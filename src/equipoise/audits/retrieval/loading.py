@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.config_arrays import located
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
+from equipoise.data.frames import FRAME
+from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
@@ -149,7 +152,9 @@ def _from_vectors(
             fix="embed both with the same model, after its projection",
         )
     names, vectors = _by_subject(asked, queries, config)
-    used = _with_subject(np.flatnonzero(own.usable), images, names, config, asked.name)
+    used = _with_subject(
+        np.flatnonzero(own.usable), images, names, config, _of_queries(config, queries.name)
+    )
     scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
         "images without an embedding": int((own.rows < 0).sum()),
@@ -205,7 +210,10 @@ def _from_scores(
     )  # fmt: skip
     names = [*matrix.names]
     scores, every = matrix.take(names), np.arange(len(images))
-    asked = _with_subject(every, images, names, config, matrix.name)
+    # The names of scores that a run made are those of the queries.
+    made = config.queries is not None and not isinstance(model.scores.file, Path)
+    source = _of_queries(config, _queries_name(config, base)) if made else (matrix.name, None)
+    asked = _with_subject(every, images, names, config, source)
     own = _own(scores[asked], images, asked, names, config)
     known = np.isfinite(own).reshape(-1, len(asked)).all(axis=0)
     if not known.any():
@@ -218,6 +226,18 @@ def _from_scores(
     left = {"images without a score": int((~known).sum())}
     scored = Scored(own[..., known], tuple(names), asked[known], left)
     return _Read(scored, matrix.inputs, {"scores": matrix.counts})
+
+
+def _of_queries(config: RankingAudit, name: str) -> tuple[str, str | None]:
+    """Return the table of queries and its column that says what each asks for."""
+    about = config.queries
+    return name, None if about is None else about.subject or about.id
+
+
+def _queries_name(config: RankingAudit, base: Path) -> str:
+    assert config.queries is not None  # noqa: S101 - asked before
+    table = located(config.queries.table, base)
+    return str(table) if isinstance(table, Path) else f"queries{FRAME}"
 
 
 def _own(
@@ -236,7 +256,11 @@ def _own(
 
 
 def _with_subject(
-    used: npt.NDArray[np.int64], images: Items, names: list[str], config: RankingAudit, file: str
+    used: npt.NDArray[np.int64],
+    images: Items,
+    names: list[str],
+    config: RankingAudit,
+    source: tuple[str, str | None],
 ) -> npt.NDArray[np.int64]:
     """Keep images whose subject a query asks for; refuse where most have none."""
     if config.data.subject is None:
@@ -249,8 +273,11 @@ def _with_subject(
         raise DataError(
             f"no query asks for the subject of {len(used) - len(kept)} images: "
             f"{', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}",
-            file=file,
-            expected=f"a query for each {config.data.subject}, such as {names[0]!r}",
-            fix="add the queries, or name their subjects as the images do",
+            file=source[0],
+            column=source[1],
+            expected=f"a query for each value of data.subject, {config.data.subject}; those that "
+            f"there are ask for {listed(names, 5)}",
+            fix="add the queries, or name in queries.subject a column that has the subjects of the "
+            "images",
         )
     return kept

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import DataError
+from equipoise.data.frames import FRAME
+from equipoise.data.joined import NAME_COLUMN
+from equipoise.data.problems import NO_COLUMN
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig
 
-_FRAME = " (data frame)"
+# A key that is named without its section.
+_KEY = re.compile(r"`(map|missing|unknown|refused|normalize|open_vocabulary|k):")
 _RANK = re.compile(r"rank \d+")
 # What a model that is run chooses between, or is asked: the first that is given.
 _ASKED = ("vocabulary", "question", "questions")
@@ -29,9 +33,9 @@ def placed(error: DataError, asked: AuditConfig, ran: Iterable[str]) -> DataErro
         Names of the models that were run: their outputs are tables that no user has seen.
     """
     file = error.file or ""
-    if not file.endswith(_FRAME):
+    if not file.endswith(FRAME):
         return None
-    role = file.removesuffix(_FRAME)
+    role = file.removesuffix(FRAME)
     of = [one for one in ran if re.search(rf"(^|of |by ){re.escape(one)}($|,| )", role)]
     if not of:
         return None
@@ -39,12 +43,16 @@ def placed(error: DataError, asked: AuditConfig, ran: Iterable[str]) -> DataErro
     section: Any = asked.models[name]  # type: ignore[attr-defined]  # every kind that runs models has it
     made = error.column in (None, "answer") or _RANK.fullmatch(error.column) is not None
     key = next((one for one in _ASKED if getattr(section, one, None)), "model")
-    if not made and getattr(section, "map", None):
+    problem, column = error.problem, None if made else error.column
+    if column is not None and getattr(section, "map", None):
         key = "map"
+    if column is not None and problem == NO_COLUMN:
+        problem, column = f"{section.called} has no class {column!r}", None
+    fix = (error.fix or "").removeprefix(NAME_COLUMN)
     return DataError(
-        error.problem,
+        problem,
         file=f"models.{name}.{key}",
-        column=None if made else error.column,
+        column=column,
         expected=error.expected,
-        fix=error.fix,
+        fix=_KEY.sub(lambda found: f"`models.{name}.{found[1]}:", fix) or None,
     )
