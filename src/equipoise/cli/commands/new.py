@@ -151,6 +151,12 @@ data:
   id: {id}             # column that names the image
   target: {target}     # column of the true class
   groups: {groups}     # columns to compare by; a list within the list: their intersections
+  # images:            # to run a model: the pictures, in place of table and id
+  #   table: {labels}
+  #   id: {id}
+  #   path: file       # column of the image's file
+  #   root: pictures   # the folder that these start from
+  # In place of a table: a folder, or a data set in its own format, and rules: docs/images.md.
   # unit: person_id    # column of what repeats (person, scene), resampled as a whole
   # min_group_size: 30 # smaller groups are reported, not compared
 
@@ -161,6 +167,14 @@ models:
     # map: {{"70+": "more than 70"}}  # predicted label to class
     # unknown: ["unsure"]          # texts that mean "do not know"
     # refused: ["cannot answer"]   # texts that mean a refusal
+  # clip:              # to run a model on the images, instead or besides: docs/running.md
+  #   model: "hf:openai/clip-vit-base-patch32"   # or open_clip:, timm:, onnx:, python:
+  #   vocabulary: [doctor, nurse]  # classes that it chooses between; a classifier has its own
+  #   templates: openai_7          # what the classes are put into
+
+# extraction:          # to run a model: where what it says is kept, and how it is run
+#   store: evidence
+#   device: auto       # cuda where there is one, else cpu
 
 # Every metric that the input allows is measured; options by name, false switches one off.
 # metrics:
