@@ -109,9 +109,15 @@ def test_a_model_that_fails_on_all_images_is_named_by_its_key(world: Path) -> No
         ),
         (
             {"vocabulary": [*CHOSEN, "moon"], "unknown": [CHOSEN[0]]},
-            "models.m.vocabulary: 'solid circle' is a class of the target and is listed under "
+            "models.m.unknown: 'solid circle' is a class of the target and is listed under "
             "`unknown:`. To do: take it out of `models.m.unknown:`, or map the class to another "
             "name.",
+        ),
+        (
+            {"vocabulary": [*CHOSEN], "normalize": {"articles": ["solid", "hollow"]}},
+            "models.m.normalize: normalisation makes the classes 'hollow circle' and 'solid "
+            "circle' one. Expected: classes that stay different. To do: map them to one class in "
+            "`data: map:`, or turn a step of `models.m.normalize:` off.",
         ),
         (
             {"model": Classifier(labels=("moon", "star", CHOSEN[0]))},

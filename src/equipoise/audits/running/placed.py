@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A key that is named without its section.
 _KEY = re.compile(r"`(map|missing|unknown|refused|normalize|open_vocabulary|k):")
+# Problems that are about another key than what the model is asked.
+_ABOUT = re.compile(r"listed under `(\w+):`|^normalisation makes")
 _RANK = re.compile(r"rank \d+")
 # What a model that is run chooses between, or is asked: the first that is given.
 _ASKED = ("vocabulary", "question", "questions")
@@ -46,8 +48,10 @@ def placed(error: DataError, asked: AuditConfig, ran: Iterable[str]) -> DataErro
     problem, column = error.problem, None if made else error.column
     if column is not None and getattr(section, "map", None):
         key = "map"
-    if column is not None and problem == NO_COLUMN:
-        problem, column = f"{section.called} has no class {column!r}", None
+        if problem == NO_COLUMN:
+            problem, column = f"{section.called} has no class {column!r}", None
+    if (about := _ABOUT.search(problem)) is not None:
+        key = about[1] or "normalize"
     fix = (error.fix or "").removeprefix(NAME_COLUMN)
     return DataError(
         problem,
