@@ -123,6 +123,12 @@ def test_a_wrong_command_line_is_one_line(
             "error: x/y: the disk is full. To do: free space, or write elsewhere\n",
         ),
         (
+            OSError(errno.EFBIG, "File too large", "x/y"),
+            2,
+            "error: x/y: the file became larger than this disk or process may write. To do: raise "
+            "the limit of file sizes (ulimit -f), or write elsewhere\n",
+        ),
+        (
             PermissionError(errno.EACCES, "Permission denied", "x/y"),
             2,
             "error: x/y: no permission. To do: change the permissions, or choose another place\n",

@@ -48,8 +48,11 @@ def test_a_folder_without_pictures_is_refused(
     tmp_path: Path, make: tuple[str, ...], message: str
 ) -> None:
     files(tmp_path, *make)
-    with pytest.raises(DataError, match=re.escape(f"{tmp_path}: {message}")):
+    with pytest.raises(DataError, match=re.escape(f"{tmp_path}: {message}")) as caught:
         pictures_in_folder(tmp_path)
+    assert str(caught.value).endswith(
+        "To do: give the folder that holds the images, or name them in a table of paths."
+    )
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

@@ -71,6 +71,11 @@ def _system(error: OSError) -> str:
     place = f"{error.filename}: " if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{place}the disk is full. To do: free space, or write elsewhere"
+    if error.errno == errno.EFBIG:
+        return (
+            f"{place}the file became larger than this disk or process may write. To do: raise "
+            "the limit of file sizes (ulimit -f), or write elsewhere"
+        )
     if isinstance(error, PermissionError):
         return f"{place}no permission. To do: change the permissions, or choose another place"
     if error.strerror:

@@ -136,6 +136,7 @@ def pictures_in_folder(folder: Path) -> Pictures:
             f"no picture among {len(paths)} files",
             file=str(folder),
             expected=f"files that end in {', '.join(sorted(SUFFIXES))}",
+            fix="give the folder that holds the images, or name them in a table of paths",
         )
     ids = [_text(path) for path in kept]
     where = [os.path.join(folder, path) for path in kept]  # noqa: PTH118 - a million strings
