@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -215,6 +216,11 @@ def test_compare_reads_runs_and_writes_one(
     facts = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert facts["ranking"][0]["model"] == "n"
     assert facts["differences"][0]["verdict"] == "difference"
+    # The files of a run keep the one word of every kind.
+    written = json.loads((two_runs / "again" / "findings.json").read_text())
+    assert "disparity" in {one["verdict"] for one in written}
+    table = pq.read_table(two_runs / "again" / "tables" / "differences.parquet")
+    assert set(table["verdict"].to_pylist()) == {"disparity"}
 
 
 def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:
