@@ -16,7 +16,7 @@ from equipoise.audits.kinds import KINDS, estimated_seconds, schema
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import app
-from equipoise.core import Verdict
+from equipoise.core import AuditResult, Verdict
 from equipoise.report.voices import voice
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,16 @@ def example(request: pytest.FixtureRequest) -> Path:
     return ROOT / "examples" / request.param / "audit.yaml"
 
 
+def measured(example: Path) -> AuditResult:
+    return audits.run(audits.load_config(example), base=example.parent)
+
+
+@pytest.fixture(scope="module")
+def result(example: Path) -> AuditResult:
+    """The example's audit, made once for the tests that read it."""
+    return measured(example)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_template_is_a_valid_configuration(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "audit.yaml"
@@ -63,19 +73,18 @@ def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
     assert own <= documented(page) | shared
 
 
-def test_the_example_gives_the_same_findings_twice(example: Path, tmp_path: Path) -> None:
-    config = audits.load_config(example)
-    for name in ("first", "second"):
-        result = audits.run(config, base=example.parent)
-        assert result.findings
+def test_the_example_gives_the_same_findings_twice(
+    example: Path, result: AuditResult, tmp_path: Path
+) -> None:
+    for name, found in (("first", result), ("second", measured(example))):
+        assert found.findings
         (tmp_path / name).mkdir()
-        report.write(result, tmp_path / name)
+        report.write(found, tmp_path / name)
     for file in ("findings.parquet", "findings.json"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
-def test_the_example_has_findings_with_every_part_of_the_promise(example: Path) -> None:
-    result = audits.run(audits.load_config(example), base=example.parent)
+def test_the_example_has_findings_with_every_part_of_the_promise(result: AuditResult) -> None:
     judged = [f for f in result.findings if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
     assert any(f.verdict == Verdict.DISPARITY for f in judged)
     for finding in judged:
@@ -90,9 +99,10 @@ def test_the_example_has_findings_with_every_part_of_the_promise(example: Path) 
             assert finding.reason, finding
 
 
-def test_the_example_makes_a_report_in_the_words_of_its_kind(example: Path, tmp_path: Path) -> None:
+def test_the_example_makes_a_report_in_the_words_of_its_kind(
+    example: Path, result: AuditResult, tmp_path: Path
+) -> None:
     config = audits.load_config(example)
-    result = audits.run(config, base=example.parent)
     spoken = voice(config.audit)
     assert spoken is not None
     report.write(result, tmp_path)
