@@ -292,7 +292,7 @@ def _notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
         else:
             yield (
-                f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:.2f} logits "
+                f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:z.2f} logits "
                 f"above other values (of practical size: {THRESHOLD}); with favourites permuted "
                 f"over subjects, p = {row['p_value']:.2f}. Gaps of any two values average "
                 f"{row['mean_gap']:.2f} over subjects, and the largest is {row['largest_gap']:.2f};"

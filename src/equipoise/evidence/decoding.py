@@ -273,7 +273,9 @@ def _box(
 
 def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Any:
     if picture.mode == "F" or picture.mode.startswith("I;12"):
-        raise ImageError(f"its pixels ({picture.mode}) have no known white")
+        raise ImageError(
+            f"its pixels ({picture.mode}) have no known white; save it with 8 or 16 bits a colour"
+        )
     if picture.mode.startswith("I"):
         return _upper_bits(pillow, picture)
     if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
@@ -291,5 +293,7 @@ def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Any:
 def _upper_bits(pillow: Any, picture: Pillow) -> Any:
     values = np.asarray(picture).astype(np.int64)
     if values.min() < 0 or values.max() > 65_535:
-        raise ImageError("its pixels have more than 16 bits, with no known white")
+        raise ImageError(
+            "its pixels have more than 16 bits, with no known white; save it with 8 or 16"
+        )
     return pillow.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
