@@ -300,6 +300,31 @@ def test_a_plain_import_would_report(tmp_path: Path) -> None:
     assert (tmp_path / "intel").is_dir()
 
 
+INTERRUPTED = """
+import gc, os, signal, time
+from equipoise.models import load_model
+
+first, second = (load_model("hf:{folder}", device="cpu", backend="openvino") for _ in range(2))
+del first
+gc.collect()
+del second
+gc.collect()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_is_no_crash_after_models_were_let_go(
+    checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Each core of OpenVINO lends this thread a stack for signals; two ended with that of one."""
+    done = run_alone(INTERRUPTED.format(folder=checkpoint("clip")), tmp_path)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
 def run_alone(code: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own, whose home folder is empty."""
     return subprocess.run(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from threading import Lock
 from typing import Any
@@ -53,10 +54,10 @@ def compiled(
     callable
         From images to float32 arrays. One call at a time: another waits.
     """
-    openvino = library()
+    core = _core()
     graph = _graph(torch, module, example)
     graph.reshape([-1, *example.shape[1:]])
-    program = openvino.Core().compile_model(
+    program = core.compile_model(
         graph,
         "CPU",
         {
@@ -78,6 +79,17 @@ def compiled(
             return tuple(np.array(found[place], dtype=np.float32) for place in range(count))
 
     return run
+
+
+@cache
+def _core() -> Any:
+    """Return the one core of this process.
+
+    Each gives the thread that makes it a stack for signals, and takes that back where it is the
+    last one's and in that thread. Of several that end in another order one leaves a stack that is
+    gone: Ctrl-C is a segmentation fault then.
+    """
+    return library().Core()
 
 
 def _graph(torch: Any, module: Any, example: Any) -> Any:
