@@ -1,6 +1,7 @@
 # Everything runs in .venv, made on first use. Another interpreter: make test PYTHON=/path/to/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
-PYTEST_FLAGS ?= -n auto --dist loadfile
+# Where a worker dies the run ends and names its test: pytest-xdist may wait for ever for another.
+PYTEST_FLAGS ?= -n auto --dist loadfile --max-worker-restart=0
 BIN := .venv/bin
 # pip's own notices (a newer pip, an unused mirror) are not news for whoever runs `make`.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
