@@ -2,7 +2,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
 # Where a worker dies the run ends and names its test: pytest-xdist may wait for ever for another.
 PYTEST_FLAGS ?= -n auto --dist loadfile --max-worker-restart=0
+# A few simulations take minutes each: dealt out one by one, none waits for another of its file.
+SLOW_FLAGS ?= -n auto --dist loadgroup --max-worker-restart=0
 BIN := .venv/bin
+# A worker for each core: threads of linear algebra would wait for cores that are taken.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 # pip's own notices (a newer pip, an unused mirror) are not news for whoever runs `make`.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -20,10 +24,10 @@ test: .venv/.installed-test ## lint, format, types, import contract, tests; stop
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest $(PYTEST_FLAGS)
+	$(PYTEST) $(PYTEST_FLAGS)
 
 slow: .venv/.installed-test ## the simulations that check what the statistics promise (minutes)
-	$(BIN)/pytest -m slow --durations=15 $(PYTEST_FLAGS)
+	$(PYTEST) -m slow --durations=15 $(SLOW_FLAGS)
 
 bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
 	$(BIN)/python -m benchmarks --keep

@@ -19,7 +19,8 @@ SETS = 36
 SAMPLING = Sampling(steps=25, guidance=3.0)
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-pytestmark = pytest.mark.slow
+# One worker makes the images for all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("controlled scenes")]
 
 Images = NDArray[np.uint8]
 

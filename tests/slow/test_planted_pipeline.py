@@ -23,7 +23,8 @@ from equipoise.planted.scenes.variants import BIASED
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 
-pytestmark = pytest.mark.slow
+# One worker makes the images for all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 
 FRESH = 41
 GUIDED = (1.5, 3.0)
