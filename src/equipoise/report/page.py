@@ -17,6 +17,7 @@ from equipoise.report.asking import models_of
 from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
 from equipoise.report.comparison import compares
 from equipoise.report.sections.tables import mitigates, rows
+from equipoise.report.sections.verdicts import TITLE, told_by_model
 from equipoise.report.text import listed, visible
 from equipoise.report.voices import voices
 from equipoise.report.voices.mitigation import told_first
@@ -63,7 +64,7 @@ def render(result: AuditResult) -> str:
         sections=sections,
         title=_title(result),
         tally=_tally(result),
-        tallied="Recipes by conclusion" if mitigates(result) else "Findings by verdict",
+        tallied="Recipes by conclusion" if mitigates(result) else TITLE,
         notice=result.manifest.versions.get("equipoise", ""),
         chart_id=data.chart_id,
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
@@ -96,9 +97,11 @@ def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
         planted_scenes,
         provenance,
         summary,
+        verdicts,
     )
 
     return (
+        verdicts.verdicts,
         planted.planted,
         planted_scenes.planted_scenes,
         summary.summary,
@@ -142,6 +145,9 @@ def _title(result: AuditResult) -> str:
 
 
 def _tally(result: AuditResult) -> list[tuple[str, str, str, int]]:
+    """Return the counts of the head; none where a section counts them model by model."""
+    if told_by_model(result):
+        return []
     if mitigates(result):
         told = told_first(rows(result, "mitigation_recipes"))
         said = Counter(row["conclusion"] for row in told)
