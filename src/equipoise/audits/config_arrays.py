@@ -12,6 +12,9 @@ from equipoise.audits.config_fields import Delimiter, Encoding, Labels, Name, Se
 from equipoise.core.errors import InputError
 from equipoise.data import ArraySource, ItemSource
 
+MADE = {b"equipoise: made": b"yes"}
+"""What the schema of a table says that a model gave that was run for the audit."""
+
 
 def file_as_text(value: object) -> str | None:
     """Return how a resolved configuration names a file, or what is in memory."""
@@ -97,6 +100,12 @@ class ArrayConfig(Section):
         except InputError as error:
             raise ValueError(str(error)) from None
         return self
+
+    @property
+    def made(self) -> bool:
+        """Whether a model gave it that was run for the audit; a note is for what users bring."""
+        metadata = getattr(getattr(self.file, "schema", None), "metadata", None)
+        return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""

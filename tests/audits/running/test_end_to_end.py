@@ -83,6 +83,11 @@ def test_the_manifest_says_what_was_asked_what_ran_and_what_it_gave(
     )
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_lengths_of_vectors_are_told_of_those_that_users_bring(kind: str, audit: Audit) -> None:
+    assert not [one for one in audit(KINDS[kind](), "run").manifest.notes if "of length 1" in one]
+
+
 def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
     audit: Audit, world: Path
 ) -> None:
@@ -108,6 +113,8 @@ def test_a_model_that_is_run_and_the_files_it_wrote_give_the_same_numbers(
     for place, value in by_model["run"].items():
         assert value == pytest.approx(by_model["read"][place], abs=1e-5, nan_ok=True)
     assert result.manifest.models.keys() == {"run"}
+    told = [one for one in result.manifest.notes if "of length 1" in one]
+    assert told == ["read: the embeddings are not of length 1; they are normalised."]
 
 
 def test_a_changed_picture_is_embedded_anew_and_no_other_part(

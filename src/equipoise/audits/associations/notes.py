@@ -26,7 +26,7 @@ def notes_of(config: Config, data: AssociationData, spaces: Sequence[Space]) -> 
     """Return the notes on an audit, each once."""
     found = [_PERCEIVED]
     for space in spaces:
-        found += [*_embeddings(space)]
+        found += [*_embeddings(config, space)]
     found += [*_sets(config, data, spaces), *_unanswered(config, spaces)]
     return tuple(dict.fromkeys(found))
 
@@ -37,10 +37,11 @@ _PERCEIVED = (
 )
 
 
-def _embeddings(space: Space) -> Iterator[str]:
+def _embeddings(config: Config, space: Space) -> Iterator[str]:
     for table, vectors in space.data.vectors.get(space.model, {}).items():
         where, counts = f"{space.model}, {table}", vectors.counts
-        if not vectors.normalised:
+        made = config.models[space.model].embeddings[table].made
+        if not (vectors.normalised or made):
             known = int(vectors.usable.sum())
             yield f"{where}: the {known} vectors are not all of length 1, and were normalised."
         if vectors.dtype.itemsize == 2:

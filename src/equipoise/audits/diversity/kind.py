@@ -49,7 +49,9 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
         measure_part(part, config, data, tests[part.model])
         for part in told(every, progress, "measuring")
     ]
-    return Measured(drafts_of(measured), tables_of(measured, data), tuple(_notes(every, data)))
+    return Measured(
+        drafts_of(measured), tables_of(measured, data), tuple(_notes(every, config, data))
+    )
 
 
 def _tests(every: Sequence[Part]) -> Counter[str]:
@@ -168,14 +170,14 @@ def _check_components(every: list[Part], config: Config, data: DiversityData) ->
         )
 
 
-def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:
+def _notes(every: list[Part], config: Config, data: DiversityData) -> Iterator[str]:
     yield (
         "Sets are as the data label them; perceived attributes are no identities. Distances are "
         "those of the embedding: what it does not see is in no number here."
     )
     yield "Images are taken as independent: near duplicates make intervals too narrow."
     for name, one in data.models.items():
-        if not one.normalised:
+        if not (one.normalised or config.models[name].made):
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for count, what in (
             (int((one.rows < 0).sum()), "no embedding"),

@@ -38,7 +38,7 @@ class Scored:
     counts : mapping
         Images and queries that cannot, by reason.
     normalised : bool
-        Whether embeddings were of length 1 as given.
+        Whether embeddings were of length 1 as given; those of a model that was run count as such.
     """
 
     scores: CosineScores | npt.NDArray[np.float64]
@@ -163,7 +163,8 @@ def _from_vectors(
         "queries without a usable embedding": int((~asked.usable).sum()),
         "queries without a subject": _without_subject(queries, config),
     }
-    scored = Scored(scores, tuple(names), used, left, own.normalised and asked.normalised)
+    normalised = model.images.made or (own.normalised and asked.normalised)
+    scored = Scored(scores, tuple(names), used, left, normalised)
     counts = {"images": own.counts, "queries": asked.counts}
     return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 

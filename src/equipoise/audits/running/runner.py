@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
-from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_arrays import MADE, ArrayConfig
 
 if TYPE_CHECKING:
     from equipoise.audits.running.config import RunConfig
@@ -68,7 +68,8 @@ class Ran:
     @property
     def vectors(self) -> ArrayConfig:
         """The vectors, as a section of a configuration names them."""
-        return ArrayConfig(file=self.table, id="id", column="embedding")
+        table = self.table.replace_schema_metadata(MADE)
+        return ArrayConfig(file=table, id="id", column="embedding")
 
 
 class Runner(Protocol):
