@@ -118,7 +118,9 @@ def test_the_share_without_a_partner_may_reach_the_limit() -> None:
 def test_rows_that_failed_need_no_partner() -> None:
     rows = {"id": ["1", "2"], "p": ["b", "a"]}
     data = load(rows, max_unmatched=0.25, failed=frozenset({"3"}))
-    assert data.models["m"].state[[1, 3]].tolist() == ["unmatched", "unmatched"]
+    model = data.models["m"]
+    assert model.state[[1, 3]].tolist() == ["unmatched", "unmatched"]
+    assert (model.failed, model.told("unmatched"), model.told("answered")) == (1, 1, 2)
     with pytest.raises(DataError, match=r"1 of 4 ids \(25\.0%\) have no prediction in"):
         load(rows, max_unmatched=0.0, failed=frozenset({"3"}))
 

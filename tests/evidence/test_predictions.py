@@ -50,7 +50,7 @@ def assert_same(one: PredictionData, two: PredictionData) -> None:
     for name, model in one.models.items():
         other = two.models[name]
         assert model.state.tolist() == other.state.tolist()
-        assert model.without_label == other.without_label
+        assert (model.without_label, model.failed) == (other.without_label, other.failed)
         assert [*model.versions] == [*other.versions]
         for version, made in model.versions.items():
             read = other.versions[version]

@@ -78,7 +78,12 @@ class Joined:
             "states": dict(zip(STATES, state.counts.tolist(), strict=True)),
             "versions": {name: version_counts for name, (_, version_counts) in made.items()},
         }
-        return ModelPredictions(versions, state, len(alone)), counts
+        return ModelPredictions(versions, state, len(alone), self._failed()), counts
+
+    def _failed(self) -> int:
+        """Count the labels without a partner whose image failed when the model was run."""
+        alone = np.flatnonzero(self._states == UNMATCHED)
+        return int(self.rows.ids.gather(alone).is_in([*self.source.failed]).sum())
 
     def _alone(self) -> list[str]:
         """Ids without a label, sorted."""

@@ -74,16 +74,25 @@ class ModelPredictions:
         "unmatched" (the label's id is not among the predictions).
     without_label : int
         Ids of the predictions that no label has.
+    failed : int
+        Of the "unmatched" rows those whose image failed when the model was run, which is told and
+        counted elsewhere.
     """
 
     versions: Mapping[str, Predictions]
     coded_state: Coded
     without_label: int
+    failed: int = 0
 
     @property
     def state(self) -> Objects:
         """State of each row in words, shape (n,)."""
         return self.coded_state.values
+
+    def told(self, state: str) -> int:
+        """Return how many rows to tell of a state: images that failed are told as such."""
+        found = int((self.state == state).sum())
+        return found - self.failed if state == "unmatched" else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,7 @@ def _about_model(name: str, model: ModelPredictions) -> dict[str, Any]:
     return {
         "model": name,
         "without_label": model.without_label,
+        "failed": model.failed,
         "states": model.coded_state.vocabulary,
         "versions": {version: _about_version(made) for version, made in model.versions.items()},
     }
@@ -223,7 +224,7 @@ def _read_model(folder: Path, name: str, n: int) -> ModelPredictions:
     versions = dict(_read_versions(table, about["versions"], n))
     first = table.filter(pc.equal(table["version"], next(iter(versions))))
     state = _coded(first.filter(pc.equal(first["rank"], 1))["state"], about["states"])
-    return ModelPredictions(versions, state, about["without_label"])
+    return ModelPredictions(versions, state, about["without_label"], about.get("failed", 0))
 
 
 def _read_versions(

@@ -89,8 +89,9 @@ def test_a_picture_that_fails_is_no_answer_that_was_withheld(
     assert {(row["state"], row["count"], row["n"]) for row in states} == {("answered", 58, 58)}
     failed = [row for row in result.tables["failures"].to_pylist() if row["group"] == "b"]
     assert {(row["stage"], row["n"]) for row in failed} == {("decode", 1), ("read", 1)}
-    assert any("2 of 120 images failed and are in no number" in one
-               for one in result.manifest.notes)  # fmt: skip
+    notes = result.manifest.notes
+    assert any("2 of 120 images failed and are in no number" in one for one in notes)
+    assert not [one for one in notes if "no row of answers" in one]
 
 
 def test_a_plan_asks_nothing(folder: Path) -> None:

@@ -112,7 +112,36 @@ def test_pictures_that_the_model_never_saw_are_in_none_of_its_numbers(tmp_path: 
     assert not [one for one in result.findings if one.metric == "unanswered_rate"]
     failed = [row for row in result.tables["failures"].to_pylist() if row["group"] == "b"]
     assert [(row["stage"], row["n"], row["of"]) for row in failed] == [("decode", 2, 60)]
-    assert any("2 of 120 images failed" in note for note in result.manifest.notes)
+    notes = [note for note in result.manifest.notes if note.startswith("m:")]
+    assert notes[0] == (
+        "m: 2 of 120 images failed and are in no number (pictures that could not be decoded: 2)."
+    )
+    assert not [note for note in notes if "prediction row" in note]
+
+
+def test_rows_without_a_prediction_are_told_apart_from_images_that_failed() -> None:
+    labels = {"id": [*"abcdef"], "y": [*"xyxyxy"], "g": [*"ppqqpq"]}
+    values = {
+        "audit": "predictions",
+        "data": {
+            "table": pl.DataFrame(labels), "id": "id", "target": "y", "groups": ["g"],
+            "min_group_size": 1, "max_unmatched": 0.5,
+        },
+        "models": {"m": {"table": pl.DataFrame({"id": [*"abc"], "p": [*"xyx"]}),
+                         "prediction": "p"}},
+        "resampling": {"replicates": 20, "permutations": 99},
+    }  # fmt: skip
+    parsed: Any = audits.parse_config(values)
+    ran = parsed.models["m"].tabled({"": frozenset("de")})
+    told = [
+        note
+        for ready in (parsed, parsed.model_copy(update={"models": {"m": ran}}))
+        for note in audits.run(ready).manifest.notes
+        if "prediction row" in note
+    ]
+    assert told == [
+        f"m: {n} labelled rows have no prediction row and are not used." for n in (3, 1)
+    ]
 
 
 def test_a_second_run_asks_the_model_nothing(folder: Path) -> None:

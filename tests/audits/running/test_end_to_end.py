@@ -162,6 +162,8 @@ def test_pictures_that_cannot_be_decoded_are_counted_by_group(
     }
     failed = [one for one in result.manifest.notes if "failed" in one]
     assert any("4 of 96 images failed and are in no number" in one for one in failed)
+    assert not [one for one in result.manifest.notes if "no embedding" in one or "no vector" in one]
+    assert not [one for one in result.manifest.notes if "without an embedding" in one]
     assert any(
         "3 of the 48 images of level failed, and 1 of the 48 of upright" in o for o in failed
     )

@@ -180,8 +180,7 @@ def _notes(
     for asked in data.asked:
         model = data.rows.models[asked.key]
         for state in ("unmatched", *NONE_GIVEN):
-            n = int((model.state == state).sum())
-            if n:
+            if n := model.told(state):
                 yield f"{asked.key}: {n} rows {_SAID[state]}."
         if model.without_label:
             yield f"{asked.key}: {model.without_label} answers are about no image of the table."

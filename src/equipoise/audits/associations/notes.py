@@ -47,7 +47,9 @@ def _embeddings(config: Config, space: Space) -> Iterator[str]:
         if vectors.dtype.itemsize == 2:
             yield f"{where}: vectors are stored as float16, and were computed with in float64."
         for key, what in _LEFT.items():
-            if n := counts.get(key, 0):
+            # Images on which a model failed that was run are told as such.
+            told = made and key == "items_without_row"
+            if (n := counts.get(key, 0)) and not told:
                 named = ", ".join(map(str, counts.get(f"{key}_examples", ())))
                 yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
 

@@ -177,10 +177,12 @@ def _notes(every: list[Part], config: Config, data: DiversityData) -> Iterator[s
     )
     yield "Images are taken as independent: near duplicates make intervals too narrow."
     for name, one in data.models.items():
-        if not (one.normalised or config.models[name].made):
+        made = config.models[name].made
+        if not (one.normalised or made):
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for count, what in (
-            (int((one.rows < 0).sum()), "no embedding"),
+            # Images on which a model failed that was run are told as such.
+            (0 if made else int((one.rows < 0).sum()), "no embedding"),
             (int(one.zero.sum()), "an embedding of zeros"),
             (int(one.not_finite.sum()), "an embedding that is not finite"),
         ):

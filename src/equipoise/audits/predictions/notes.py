@@ -58,10 +58,8 @@ def _without_label(data: PredictionData) -> Iterator[str]:
     for name, model in data.models.items():
         if model.without_label:
             yield f"{name}: {model.without_label} predictions have no label and are not used."
-        states = model.state
         for state, what in _STATES.items():
-            count = int((states == state).sum())
-            if count:
+            if count := model.told(state):
                 yield f"{name}: {count} labelled rows {what}."
 
 

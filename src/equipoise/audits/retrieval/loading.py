@@ -38,7 +38,9 @@ class Scored:
     counts : mapping
         Images and queries that cannot, by reason.
     normalised : bool
-        Whether embeddings were of length 1 as given; those of a model that was run count as such.
+        Whether embeddings were of length 1 as given.
+    made : bool
+        Whether a model gave them that was run: images that failed are told as such.
     """
 
     scores: CosineScores | npt.NDArray[np.float64]
@@ -46,6 +48,7 @@ class Scored:
     used: npt.NDArray[np.int64]
     counts: Mapping[str, int]
     normalised: bool = True
+    made: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +70,16 @@ class RetrievalData:
 
 
 _ONE = {"images": "image", "queries": "query"}
+_FAILED = (_NO_EMBEDDING, _NO_SCORE) = ("images without an embedding", "images without a score")
 
 
 def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
     """Yield what was done to each model's embeddings, and what of them is not used."""
     for name, one in models.items():
-        if not one.normalised:
+        if not (one.normalised or one.made):
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for what, count in one.counts.items():
-            if count:
+            if count and not (one.made and what in _FAILED):
                 noun, _, rest = what.partition(" ")
                 yield f"{name}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
 
@@ -157,14 +161,14 @@ def _from_vectors(
     )
     scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
-        "images without an embedding": int((own.rows < 0).sum()),
+        _NO_EMBEDDING: int((own.rows < 0).sum()),
         "images with an embedding of zeros": int(own.zero.sum()),
         "images with an embedding that is not finite": int(own.not_finite.sum()),
         "queries without a usable embedding": int((~asked.usable).sum()),
         "queries without a subject": _without_subject(queries, config),
     }
-    normalised = model.images.made or (own.normalised and asked.normalised)
-    scored = Scored(scores, tuple(names), used, left, normalised)
+    normalised = own.normalised and asked.normalised
+    scored = Scored(scores, tuple(names), used, left, normalised, made=model.images.made)
     counts = {"images": own.counts, "queries": asked.counts}
     return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 
@@ -224,8 +228,8 @@ def _from_scores(
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    left = {"images without a score": int((~known).sum())}
-    scored = Scored(own[..., known], tuple(names), asked[known], left)
+    left = {_NO_SCORE: int((~known).sum())}
+    scored = Scored(own[..., known], tuple(names), asked[known], left, made=model.scores.made)
     return _Read(scored, matrix.inputs, {"scores": matrix.counts})
 
 

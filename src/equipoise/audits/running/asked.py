@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_arrays import MADE, ArrayConfig
 from equipoise.audits.running.runner import Ran
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items
@@ -121,5 +121,5 @@ def array_of(ids: Any, values: np.ndarray[Any, Any], names: Sequence[str]) -> Ar
     """Return a section that names numbers by image and name, in memory."""
     flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
     cells = pa.FixedSizeListArray.from_arrays(flat, max(1, len(names)))
-    table = pa.table({"id": ids, "values": cells})
+    table = pa.table({"id": ids, "values": cells}, metadata=MADE)
     return ArrayConfig(file=table, id="id", column="values", names=tuple(names))
