@@ -25,7 +25,8 @@ MOST_DISAGREEMENTS = 3
 def summary(result: AuditResult) -> Section | None:
     """How many disparities a model has, and the largest; of few models an example of a part, too.
 
-    Of a comparison: a statement for each pair.
+    Disparities of a kind of audit that has a caveat are told with it. Of a comparison: a
+    statement for each pair.
     """
     if compares(result):
         return Section("summary", "In short", (Words(tuple(_between(result)), "list"),))
@@ -46,7 +47,10 @@ def summary(result: AuditResult) -> Section | None:
     items = [_statement(model, by_model[model], few) for model in models[:MOST_MODELS]]
     if len(models) > MOST_MODELS:
         items.append(f"{plural(len(models) - MOST_MODELS, 'further model')}: see below.")
-    return Section("summary", "In short", (Words(tuple(items), "list"),))
+    told = any(one.verdict == Verdict.DISPARITY for one in ordered)
+    caveat = spoken.caveat if spoken and told else ""
+    notes = (Words((caveat,), "note"),) if caveat else ()
+    return Section("summary", "In short", (Words(tuple(items), "list"), *notes))
 
 
 def _between(result: AuditResult) -> Iterator[str]:

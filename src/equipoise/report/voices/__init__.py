@@ -23,6 +23,13 @@ KINDS = (
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 
 
+OWN_PREFERENCES = (
+    "A trained model has small preferences of its own, whatever it was trained on: with images "
+    "enough any of them has a small p. "
+)
+"""What to know of audits whose chance is a model without any preference."""
+
+
 def no_sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     """No sections beside those of every report."""
     return ()
@@ -54,6 +61,8 @@ class Voice:
     in_short : callable
         From a result to the sentences that a reader takes away; none: how many disparities each
         model has, and the foremost.
+    caveat : str
+        What a reader must know before counting disparities; told in short where there are any.
     facts : callable
         From a result to (name, text) pairs on what was measured on what.
     sections : callable
@@ -69,6 +78,7 @@ class Voice:
     groups_worse: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
     foremost: tuple[str, ...] = ()
     in_short: Callable[[AuditResult], tuple[str, ...]] = lambda _: ()
+    caveat: str = ""
     facts: Callable[[AuditResult], tuple[tuple[str, str], ...]] = lambda _: ()
     sections: Sections = no_sections
 

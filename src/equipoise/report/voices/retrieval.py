@@ -9,7 +9,7 @@ from equipoise.core import AuditResult
 from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, source
-from equipoise.report.voices import Voice
+from equipoise.report.voices import OWN_PREFERENCES, Voice
 
 
 def _question(result: AuditResult) -> str:
@@ -101,6 +101,11 @@ VOICE = Voice(
         }
     ),
     harm=MappingProxyType({"min_skew": "lower", "bias_at_k": "either", "skew_at_k": "either"}),
+    caveat=(
+        f"{OWN_PREFERENCES}A ranking shows a preference whatever its size, so the number of "
+        "disparities does not tell strong ones from weak ones. Read the excess over chance, and "
+        "how far apart the similarities themselves are."
+    ),
     facts=_facts,
     sections=_sections,
 )

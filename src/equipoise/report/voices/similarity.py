@@ -9,7 +9,7 @@ from equipoise.core import AuditResult
 from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed, number, source
-from equipoise.report.voices import Voice
+from equipoise.report.voices import OWN_PREFERENCES, Voice
 
 
 def _question(result: AuditResult) -> str:
@@ -105,6 +105,10 @@ VOICE = Voice(
                 "over concepts."
             ),
         }
+    ),
+    caveat=(
+        f"{OWN_PREFERENCES}Read the size of a gap, and whether gaps follow what was declared "
+        "before."
     ),
     facts=_facts,
     sections=_sections,
