@@ -11,6 +11,7 @@ from equipoise.evidence import (
     pictures_in_folder,
     pictures_of_table,
 )
+from equipoise.evidence.pictures import NotMade, sorted_by_id
 from picture_models import Means, write_pictures
 
 NAME = "python:picture_models:means"
@@ -25,9 +26,9 @@ def photos(tmp_path: Path) -> Path:
 
 def test_an_empty_store_leaves_everything_to_do(photos: Path, tmp_path: Path) -> None:
     pictures = pictures_in_folder(photos)
-    assert pending(pictures, NAME, "embeddings", tmp_path / "none") == Pending(10, 0, None)
+    assert pending(pictures, NAME, "embeddings", tmp_path / "none") == Pending(10, 0, 0, 0, None)
     scores = pending(pictures, NAME, "scores", tmp_path, texts=("a", "b", "c"))
-    assert scores == Pending(10, 0, 120)
+    assert scores == Pending(10, 0, 0, 0, 120)
 
 
 def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
@@ -38,13 +39,39 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(
     with pytest.raises(DataError):
         extract_embeddings(pictures, Means(), tmp_path, part=4)
     found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (found.images, found.present, found.bytes) == (10, 10, 0)
+    assert found == Pending(10, present=9, failed=1, gone=0, bytes=0)
     (stopped,) = (tmp_path / "embeddings").iterdir()
     next(stopped.glob("part-00001-*")).unlink()
     found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
-    assert (found.present, found.bytes is not None and found.bytes > 0) == (6, True)
+    assert (found.present, found.failed, found.to_do) == (5, 1, 4)
+    assert found.bytes is not None
+    assert found.bytes > 0
     next(stopped.glob("part-00000-*")).write_bytes(b"broken")
-    assert pending(pictures, NAME, "embeddings", tmp_path, part=4).present == 2
+    found = pending(pictures, NAME, "embeddings", tmp_path, part=4)
+    assert (found.present, found.failed, found.to_do) == (1, 1, 8)
+
+
+def test_a_part_with_a_file_that_is_gone_is_to_be_made_anew(photos: Path, tmp_path: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    (photos / "00001.png").unlink()
+    extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
+    again = pictures.take(range(10))
+    found = pending(again, NAME, "embeddings", tmp_path, part=4)
+    assert (found.present, found.failed, found.to_do, found.gone) == (9, 1, 0, 1)
+    (photos / "00009.png").unlink()
+    found = pending(pictures.take(range(10)), NAME, "embeddings", tmp_path, part=4)
+    assert (found.present, found.failed, found.to_do, found.gone) == (7, 1, 2, 2)
+    done = extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
+    assert done.computed == 1
+
+
+def test_files_of_pictures_in_tables_or_yet_to_be_made_are_not_looked_for(tmp_path: Path) -> None:
+    names = [*"ab"]
+    found = sorted_by_id("later", names, NotMade(), None)
+    assert pending(found, NAME, "embeddings", tmp_path) == Pending(2, 0, 0, None, None)
+    assert found.where(1) == "picture 1, not made yet"
+    with pytest.raises(OSError, match="picture 0 is not made yet"):
+        found.take([1]).read(0)
 
 
 def test_evidence_of_something_else_does_not_count(photos: Path, tmp_path: Path) -> None:
@@ -88,4 +115,4 @@ def test_a_damaged_manifest_tells_nothing(photos: Path, tmp_path: Path) -> None:
     found = extract_embeddings(pictures, Means(), tmp_path)
     for text in ("", "[]", "{"):
         (found.folder / "manifest.json").write_text(text)
-        assert pending(pictures, NAME, "embeddings", tmp_path) == Pending(10, 0, None)
+        assert pending(pictures, NAME, "embeddings", tmp_path) == Pending(10, 0, 0, 0, None)

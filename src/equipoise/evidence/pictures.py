@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +60,29 @@ class Files:
     def take(self, places: Sequence[int]) -> Files:
         """Return some of the files."""
         return Files(tuple(self.paths[place] for place in places))
+
+    @cached_property
+    def gone(self) -> tuple[int, ...]:
+        """Places whose file is not there; each file is looked for once, and none is opened."""
+        there = {path: os.path.exists(path) for path in {*self.paths}}  # noqa: PTH110 - a million
+        return tuple(place for place, path in enumerate(self.paths) if not there[path])
+
+
+@dataclass(frozen=True)
+class NotMade:
+    """Pictures that a plan only counts."""
+
+    def read(self, place: int) -> bytes:
+        """Raise OSError: there are no bytes yet."""
+        raise OSError(f"picture {place} is not made yet")
+
+    def where(self, place: int) -> str:
+        """Return which picture it is."""
+        return f"picture {place}, not made yet"
+
+    def take(self, places: Sequence[int]) -> NotMade:  # noqa: ARG002 - none of them is there
+        """Return the same: none of them is there."""
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,7 +48,9 @@ def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
         "runs": f"hf:{world / 'clip'}",
         "items": 96,
         "in_store": 0,
+        "failed_before": 0,
         "to_do": 96,
+        "files_missing": 0,
         "numbers": 64,
         "bytes": 96 * 64 * 4,
     }
@@ -66,6 +68,34 @@ def test_what_a_plan_says_of_the_audit_holds_after_it(kind: str, world: Path) ->
     real: Any = audits.plan(ready.config, base=world)
     assert before.audit == after.audit == real
     assert after.runs[0] | {"in_store": 96, "to_do": 0, "bytes": 0} == after.runs[0]
+
+
+@pytest.mark.usefixtures("loads")
+def test_a_plan_tells_rows_failures_and_missing_files_apart(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = diversity() | {"extraction": {"part": 24}}
+    path = written(world, values)
+    files = sorted((world / "pictures").iterdir())
+    for file in files[:3]:
+        file.write_bytes(b"no picture")
+    audits.prepare(audits.parse_config(values), base=world)
+
+    def told() -> dict[str, Any]:
+        capsys.readouterr()
+        assert run(["plan", str(path), "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["runs"]
+        return {key: row[key] for key in ("items", *counted)}
+
+    counted = ("in_store", "failed_before", "to_do", "files_missing")
+    assert told() == dict(zip(("items", *counted), (96, 93, 3, 0, 0), strict=True))
+    files[-1].unlink()
+    assert told() == dict(zip(("items", *counted), (96, 69, 3, 24, 1), strict=True))
+    assert run(["plan", str(path)]) == 0
+    out = capsys.readouterr().out
+    header, row = out.partition("runs:\n")[2].splitlines()[0::2][:2]
+    assert all(name in header for name in counted)
+    assert [one for one in row.split() if one.isdigit()][:5] == ["96", "69", "3", "24", "1"]
 
 
 @pytest.mark.usefixtures("loads")

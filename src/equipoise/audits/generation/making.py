@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from equipoise.audits.config_generators import located_generator, options_of
 from equipoise.audits.running.rehearsal import Rehearsal
-from equipoise.evidence.pictures import Files, Pictures
+from equipoise.evidence.pictures import NotMade, Pictures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,7 @@ def _planned(config: Config, given: GeneratorConfig, sets: CaptionSets, runner: 
     every = [f"{one[:-3]}{number:03d}" for one in ids for number in range(given.candidates)]
     names = np.empty(len(every), dtype=object)
     names[:] = sorted(every)
-    pictures = Pictures("images to be made", names, Files(tuple(names)))
+    pictures = Pictures("images to be made", names, NotMade())
     pending = {
         "runs": name, "items": planned.images, "in_store": planned.present,
         "to_do": planned.to_do, "numbers": None, "bytes": planned.bytes,

@@ -38,8 +38,9 @@ class RunningPlan:
     ----------
     runs : tuple of dict
         Per model and what it runs on: its name, how many images or texts, of images those that
-        the store has and those to do, numbers of a row, and bytes to write; None where only
-        loading the model tells.
+        the store has, those that failed before and are not tried again, those to do and those
+        whose files are not there, numbers of a row, and bytes to write; None where only loading
+        the model tells.
     audit : dataclass
         The plan of the kind of audit, with every image taken as one that does not fail.
     """
@@ -98,7 +99,11 @@ class Rehearsal:
         self.offer(name, given, "encoder")
         known = self._expected(given).dimension
         texts = len({*prompts.texts})
-        told = _told(self._named(given), texts, None, known)
+        # How many of them the store has is not looked up.
+        told = {
+            "runs": self._named(given), "items": texts, "in_store": None, "failed_before": None,
+            "to_do": None, "files_missing": None, "numbers": known, "bytes": None,
+        }  # fmt: skip
         ids = np.array(prompts.names, dtype=object)
         return Ran(name, what, _table(ids, "embedding", known or _DIMENSION), {}, prompts.names,
                    pending=told)  # fmt: skip
@@ -186,8 +191,17 @@ class Rehearsal:
         named = self._named(given)
         asked |= {"key": self._key(given), "part": self.config.extraction.part}
         found = pending(pictures, named, kind, self.store, **asked)
-        told = _told(named, found.images, found.present, numbers)
-        return told if told["bytes"] is not None else told | {"bytes": found.bytes}
+        known = None if numbers is None else found.to_do * numbers * _BYTES
+        return {
+            "runs": named,
+            "items": found.images,
+            "in_store": found.present,
+            "failed_before": found.failed,
+            "to_do": found.to_do,
+            "files_missing": found.gone,
+            "numbers": numbers,
+            "bytes": found.bytes if known is None else known,
+        }
 
     def _key(self, given: RunConfig) -> str | None:
         """Return the key of a model: "" of one never loaded, None where only its name is known."""
@@ -201,19 +215,6 @@ class Rehearsal:
             tells, known = known_by_files(*asked, self.store)
             self._keys[asked] = known.info.key if known else ("" if tells else None)
         return self._keys[asked]
-
-
-def _told(named: str, items: int, in_store: int | None, numbers: int | None) -> dict[str, Any]:
-    """Return a row of the plan; how many texts the store has is not looked up."""
-    to_do = None if in_store is None else items - in_store
-    return {
-        "runs": named,
-        "items": items,
-        "in_store": in_store,
-        "to_do": to_do,
-        "numbers": numbers,
-        "bytes": None if numbers is None or to_do is None else to_do * numbers * _BYTES,
-    }
 
 
 def _table(ids: npt.NDArray[np.object_], column: str, width: int) -> pa.Table:

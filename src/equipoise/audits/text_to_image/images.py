@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +18,7 @@ if TYPE_CHECKING:
     from equipoise.audits.running.runner import Runner
     from equipoise.audits.text_to_image.config import Config
     from equipoise.audits.text_to_image.config_generators import GeneratorConfig
-    from equipoise.evidence.pictures import Pictures, Source
-
-
-@dataclass(frozen=True)
-class _Nowhere:
-    """Pictures that a plan only counts."""
-
-    def read(self, place: int) -> bytes:
-        raise OSError(f"picture {place} is not made yet")
-
-    def where(self, place: int) -> str:
-        return f"picture {place}, not made yet"
-
-    def take(self, places: Sequence[int]) -> Source:  # noqa: ARG002 - none of them is there
-        return self
+    from equipoise.evidence.pictures import Pictures
 
 
 def batches(config: Config, runner: Runner) -> Iterator[Batch]:
@@ -123,7 +108,7 @@ def _stand_in(
     base: Path,
     store: Path,
 ) -> Batch:
-    from equipoise.evidence.pictures import sorted_by_id
+    from equipoise.evidence.pictures import NotMade, sorted_by_id
 
     role, texts, many = prompts
     what, prefix = _named(name, role, guidance)
@@ -134,7 +119,7 @@ def _stand_in(
         for one, text in asked
     ]  # fmt: skip
     pending = _pending(given, guidance, texts, many, base, store)
-    pictures = sorted_by_id(what, [one for one, _ in asked], _Nowhere(), None)
+    pictures = sorted_by_id(what, [one for one, _ in asked], NotMade(), None)
     table = pa.Table.from_pylist(rows, SCHEMA)
     return Batch(name, what, table, prefix, pictures, pending=pending)
 

@@ -22,7 +22,8 @@ def command(config: Path, as_json: bool) -> None:
     """Say what an audit would do and could find.
 
     Nothing is measured and no model is loaded. Where models are to be run: images, those that
-    the store has something of, those to do, and bytes to write.
+    the store has, those that failed before, those to do, those whose files are missing, and bytes
+    to write.
     Counts of rows and groups, groups that are too small, the smallest effects that the data could
     show, the number of tests, and about how long it takes.
     """
