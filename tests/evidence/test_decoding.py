@@ -10,6 +10,7 @@ from PIL import Image
 
 from equipoise.core.errors import DataError, InputError
 from equipoise.evidence import Decoding, ImageError, decode
+from equipoise.evidence.pillow_errors import of_bomb
 
 CORNERS = np.array(
     [[[255, 0, 0], [0, 255, 0], [0, 0, 255]], [[255, 255, 0], [0, 255, 255], [9, 9, 9]]], np.uint8
@@ -176,13 +177,28 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded() -> None:
     assert decode(small, Decoding(max_pixels=60_000)).shape == (200, 300, 3)
 
 
-@pytest.mark.parametrize("side", [12_000, 60_000])
-def test_a_bomb_is_refused_whatever_pillow_thinks_of_it(side: int) -> None:
+@pytest.mark.parametrize(
+    ("side", "allowed", "reason"),
+    [
+        (12_000, 89_478_485, "it has 12000 × 12000 pixels, more than 89,478,485 in all"),
+        (60_000, 89_478_485, "it has 3,600,000,000 pixels, more than 89,478,485 in all"),
+        # Pillow's own limit, where ours is higher.
+        (60_000, 1 << 40, "it has 3,600,000,000 pixels, more than 178,956,970 in all"),
+    ],
+)
+def test_a_bomb_is_refused_whatever_pillow_thinks_of_it(
+    side: int, allowed: int, reason: str
+) -> None:
     data = bytearray(written(Image.new("1", (8, 8)), "PNG"))
     data[16:24] = struct.pack(">II", side, side)
     data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-    with pytest.raises(ImageError, match=r"more than 89,478,485( pixels| in all)"):
-        decode(bytes(data))
+    with pytest.raises(ImageError) as caught:
+        decode(bytes(data), Decoding(max_pixels=allowed))
+    assert caught.value.reason == reason
+
+
+def test_a_bomb_that_pillow_says_no_size_of_is_refused_with_the_limit() -> None:
+    assert of_bomb(ValueError("a bomb"), 5_000) == "it has more than 5,000 pixels"
 
 
 @pytest.mark.parametrize("size", [(1, 20_000), (20_000, 1), (3, 303)])

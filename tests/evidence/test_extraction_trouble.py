@@ -79,7 +79,7 @@ def test_a_failure_has_a_stage_and_a_reason(photos: Path, store: Path) -> None:
     assert failures["00001.png"][1] == "it gave NaN or infinity"
     assert failures["00002.png"][1].startswith("it is no picture of a known format")
     assert failures["00005.png"][1] == "it is damaged: OSError: image file is truncated"
-    assert failures["00007.png"][1] == "No such file or directory"
+    assert failures["00007.png"][1] == f"No such file or directory ({photos / '00007.png'})"
     kept = [f"{k:05d}.png" for k in (0, 3, 6, 8, 9, 11)]
     assert found.table["image_id"].to_pylist() == kept
     expected = [means(np.asarray(Image.open(photos / name))) for name in kept]
@@ -92,9 +92,10 @@ def test_a_pipe_among_the_images_is_a_failure(photos: Path, store: Path) -> None
     (photos / "zero.png").symlink_to("/dev/zero")
     found = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.5)
     assert found.failures.to_pylist() == [
-        {"image_id": name, "stage": "read", "reason": f"it is no regular file: a {kind}"}
+        {"image_id": name, "stage": "read",
+         "reason": f"it is no regular file: a {kind} ({photos / name})"}
         for name, kind in (("pipe.jpg", "named pipe"), ("zero.png", "device"))
-    ]
+    ]  # fmt: skip
     assert found.table.num_rows == 12
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.core.errors import DataError, InputError, MissingExtraError
 from equipoise.evidence.jpeg import JpegError, strict_levels
+from equipoise.evidence.pillow_errors import first_line, of_bomb
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Pillow
@@ -154,12 +155,12 @@ def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = Non
         raise
     except JpegError as error:
         raise ImageError(f"it is damaged: {error}") from None
-    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning):
-        raise ImageError(f"it has more than {decoding.max_pixels:,} pixels") from None
+    except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
+        raise ImageError(of_bomb(error, decoding.max_pixels)) from None
     except MemoryError:
         raise ImageError("the memory does not hold its pixels") from None
     except Exception as error:  # noqa: BLE001 - damaged files make decoders raise anything
-        raise ImageError(f"it is damaged: {_first_line(error)}") from None
+        raise ImageError(f"it is damaged: {first_line(error)}") from None
 
 
 def _pillow() -> Any:
@@ -168,11 +169,6 @@ def _pillow() -> Any:
     except ImportError as error:
         raise MissingExtraError("pillow", "images") from error
     return PIL.Image
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).partition("\n")[0].strip()
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Pillow:

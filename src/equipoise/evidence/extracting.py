@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def extracted(
         if writable:
             write_manifest(folder, about | {"whole": False})
         done = _done(ledger, engine, key, settings)
-        failures = _failures(done)
+        failures = _failures(done, pictures)
         rows = len(pictures) - len(failures)
         identical = same_pictures(pictures, b"".join(one.contents for one in done))
         if writable:
@@ -127,7 +127,7 @@ def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[
     done.sort(key=lambda outcome: outcome.number)
     if failed > allowed or failed == n:
         ledger.forget(done)
-        failures = _failures(done)
+        failures = _failures(done, ledger.pictures)
         with suppress(RunError):  # the error that is raised says more
             _write_failures(ledger.folder, failures)
         raise _too_many(ledger, engine, failures, allowed, rows=sum(one.rows for one in done))
@@ -138,7 +138,7 @@ def _too_many(
     ledger: Ledger, engine: Engine, failures: Sequence[Failure], allowed: int, *, rows: int
 ) -> EquipoiseError:
     first = failures[0]
-    told = f"the first is {first.image_id!r}: {first.reason}{_where(ledger.pictures, first)}"
+    told = f"the first is {first.image_id!r}: {first.reason}"
     if not rows and all(failure.stage == "model" for failure in failures):
         return ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
@@ -150,13 +150,6 @@ def _too_many(
         file=ledger.pictures.name,
         fix=_advice(ledger, wrong_folder=not rows and {one.stage for one in failures} == {"read"}),
     )
-
-
-def _where(pictures: Pictures, failure: Failure) -> str:
-    """Say where a picture was looked for that could not be read."""
-    if failure.stage != "read":
-        return ""
-    return f" ({pictures.where(pictures.ids.tolist().index(failure.image_id))})"
 
 
 def _advice(ledger: Ledger, *, wrong_folder: bool) -> str:
@@ -172,8 +165,22 @@ def _advice(ledger: Ledger, *, wrong_folder: bool) -> str:
     )
 
 
-def _failures(done: Sequence[Outcome]) -> list[Failure]:
-    return [failure for outcome in done for failure in outcome.failures]
+def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
+    """Return every failure; those of reading say where the picture was looked for.
+
+    Parts do not say it: they hold for the same pictures in another folder.
+    """
+    found = [failure for outcome in done for failure in outcome.failures]
+    unread = {failure.image_id for failure in found if failure.stage == "read"}
+    where = {
+        one: pictures.where(place)
+        for place, one in enumerate(pictures.ids.tolist())
+        if one in unread
+    }
+    return [
+        replace(one, reason=f"{one.reason} ({where[one.image_id]})") if one.stage == "read" else one
+        for one in found
+    ]
 
 
 def _by_stage(failures: Sequence[Failure]) -> dict[str, int]:
