@@ -1,6 +1,10 @@
 """A page as a browser shows it."""
 
+import html
+import json
+import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.core import AuditResult, Manifest
@@ -8,15 +12,46 @@ from equipoise.report import render
 
 MANIFEST = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
 
+# Frames are narrower than a browser's own window can be; a page's folds are opened in them.
+MEASURE = """<pre id="found"></pre><script>
+addEventListener("load", () => {
+  const pages = [...document.querySelectorAll("iframe")].map((frame) => frame.contentDocument);
+  for (const page of pages) for (const fold of page.querySelectorAll("details")) fold.open = true;
+  setTimeout(() => {
+    const found = pages.map((page) => page.documentElement.scrollWidth);
+    document.getElementById("found").textContent = JSON.stringify(found);
+  }, 8000);
+});
+</script>"""
+
 
 def seen(result: AuditResult, width: int, chromium: str, folder: Path) -> str:
     """Return the elements of a result's page, drawn in a window of a width in pixels."""
     path = folder / "report.html"
     path.write_text(render(result), encoding="utf-8")
+    return _dumped(path, width, chromium).split('<script type="application/json"')[0]
+
+
+def reaches(page: str, widths: Sequence[int], chromium: str, folder: Path) -> list[int]:
+    """Return how far a page reaches, in pixels, in a frame of each width, with its folds open."""
+    frames = (
+        f'<iframe width="{width}" height="4000" srcdoc="{html.escape(page)}"></iframe>'
+        for width in widths
+    )
+    path = folder / "frames.html"
+    start = '<!doctype html><meta charset="utf-8"><style>iframe { border: 0; display: block }'
+    path.write_text(f"{start}</style>{MEASURE}{''.join(frames)}", encoding="utf-8")
+    dumped = _dumped(path, max(widths) + 100, chromium)
+    (found,) = re.findall(r'<pre id="found">(.*?)</pre>', dumped)
+    reached: list[int] = json.loads(found)
+    return reached
+
+
+def _dumped(path: Path, width: int, chromium: str) -> str:
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
                f"--window-size={width},4000", "--virtual-time-budget=20000", "--dump-dom",
-               f"--user-data-dir={folder / str(width)}")  # fmt: skip
+               f"--user-data-dir={path.parent / str(width)}")  # fmt: skip
     done = subprocess.run(
         [chromium, *options, path.as_uri()], capture_output=True, text=True, check=True, timeout=180
     )
-    return done.stdout.split('<script type="application/json"')[0]
+    return done.stdout

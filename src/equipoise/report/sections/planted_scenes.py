@@ -38,18 +38,18 @@ def planted_scenes(result: AuditResult) -> Section | None:
 
 
 _OVER = (
-    "Over subjects, the gap of favourites is tested by permuting which value counts as favourite. "
-    "A trained model has small preferences of its own, and noise adds to the largest of many gaps; "
-    "beyond chance is what a gap exceeds that noise by. What tells planted ones apart is their "
-    "size, and that they follow the favourites."
+    "Favourites: their mean gap over subjects, tested by permuting which value is the favourite. "
+    "Rank of gap, of NDKL: how either correlates by rank with the strength planted. Mean and "
+    "largest gap: of any two values. A trained model has small preferences of its own, and noise "
+    "adds to the largest of many gaps; beyond chance is what a gap exceeds that noise by. What "
+    "tells planted ones apart is their size, and that they follow the favourites."
 )
 
 
 def _over_subjects(found: Sequence[Row]) -> Table:
     columns = [
-        "Model", "Attribute", "#Gap of favourites", "#p", "#Rank correlation of strength and gap",
-        "#Of strength and NDKL", "#Gap of two values, mean over subjects", "#Largest",
-        "#Largest beyond chance",
+        "Model", "Attribute", "#Favourites", "#p", "#Rank of gap", "#Rank of NDKL",
+        "#Mean gap", "#Largest gap", "#Beyond chance",
     ]  # fmt: skip
     cells = [
         (
