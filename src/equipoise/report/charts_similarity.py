@@ -65,11 +65,14 @@ def declared_numbers(data: str, x: str, y: str, models: tuple[str, ...]) -> Spec
 
 @cache
 def declared_groups(data: str, title: str, models: tuple[str, ...], rows: int) -> Spec:
-    """Preference for the group that was declared, by concept; models share a row."""
+    """Preference for the group that was declared, by concept; models share a row, side by side."""
     color, shape = _model_color(models)
-    base = _chart(data).encode(y=alt.Y("concept:N", sort=None, axis=_row_axis()))
+    base = _chart(data).encode(
+        y=alt.Y("concept:N", sort=None, axis=_row_axis()),
+        yOffset=alt.YOffset("model:N", sort=[*models]),
+    )
     zero = _chart(data).mark_rule(color=SOFT, strokeDash=[2, 4]).encode(x=alt.datum(0))
     marks = base.mark_point(size=70, opacity=1).encode(
         x=alt.X("preference:Q", axis=_number_axis(title)), color=color, shape=shape, tooltip=_tip()
     )
-    return _spec(alt.layer(zero, marks), 24 * rows + 8)
+    return _spec(alt.layer(zero, marks), max(14 * len(models), 24) * rows + 8)

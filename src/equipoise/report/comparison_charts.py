@@ -91,10 +91,10 @@ def planted(data: str, classes: tuple[str, ...], models: int) -> Spec:
 
 @cache
 def planted_scenes(data: str, models: tuple[str, ...]) -> Spec:
-    """Gap found over the strength planted, one mark a subject."""
+    """Gap found over the strength planted in the biased model, one mark a subject and model."""
     color, shape = _model_color(models)
     base = _chart(data).encode(
-        x=alt.X("strength:Q", axis=_number_axis("strength planted")),
+        x=alt.X("strength:Q", axis=_number_axis("strength planted in the biased model")),
         y=alt.Y("gap:Q", axis=_number_axis("similarity gap found (logits)")),
         color=color,
     )

@@ -24,7 +24,8 @@ def planted_scenes(result: AuditResult) -> Section | None:
     )
     gap = (
         "Gap: mean logit of the neutral prompt over a subject's images with the favourite, less "
-        "that over the others, in sets that differ in hue and frame alone."
+        "that over the others, in sets that differ in hue and frame alone. In the null model nothing "
+        "was planted: its marks stand at the strength of their subject in the biased model."
     )
     charts = [
         _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
@@ -64,15 +65,23 @@ def _over_subjects(found: Sequence[Row]) -> Table:
 
 
 def _chart(attribute: str, found: Sequence[Row]) -> Chart:
+    """Draw a subject's models at one strength: those without ties would all stand at 0."""
+    strongest = {
+        subject: max(row["strength"] for row in same)
+        for (subject,), same in panels(found, "subject").items()
+    }
     data: list[dict[str, Any]] = [
         {
-            "model": row["model"], "strength": row["strength"], "gap": row["gap"],
+            "model": row["model"], "strength": strongest[row["subject"]], "gap": row["gap"],
             "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
             f"{number(row['strength'])}, gap {number(row['gap'])}",
         }
         for row in found
     ]  # fmt: skip
-    label = f"Similarity gap over the strength planted, by {attribute}, one mark per subject."
+    label = (
+        f"Similarity gap over the strength planted in the biased model, by {attribute}, one mark "
+        "per subject and model."
+    )
     spec = comparison_charts.planted_scenes("rows", distinct(found, "model"))
     return Chart(label, spec, {"rows": data}, None, f"Gap of the favourite {attribute}")
 
