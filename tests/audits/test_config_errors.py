@@ -1,5 +1,7 @@
 """The configuration: what is refused, and in which words."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import pytest
 
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
 from equipoise.audits.config import load_config, parse_config
+from equipoise.cli.making.config import load_making
 from equipoise.core.errors import ConfigError
 
 
@@ -120,6 +123,21 @@ def test_a_problem_names_key_line_and_what_is_allowed(
 )
 def test_a_file_that_is_no_configuration(load: Any, content: str | bytes, expected: str) -> None:
     assert message(load, content).startswith(expected)
+
+
+@pytest.mark.parametrize("read", [load_config, load_making])
+def test_a_pipe_or_a_device_is_not_waited_for(
+    read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    for name, kind in (("pipe.yaml", "named pipe"), ("zero.yaml", "device")):
+        with pytest.raises(ConfigError) as raised:
+            read(tmp_path / name)
+        assert str(raised.value) == (
+            f"{tmp_path / name}: it is no regular file: a {kind}. To do: write what it gives to a "
+            "file, and name that"
+        )
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

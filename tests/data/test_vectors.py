@@ -1,6 +1,7 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -204,6 +205,19 @@ def test_ids_without_a_partner_are_counted_up_to_the_limit() -> None:
     }
     with pytest.raises(DataError, match="2 of 5 ids .40.0%. have no item in items"):
         load_vectors(source, items(["d", "a", "b", "c"]), max_unmatched=0.3)
+
+
+@pytest.mark.parametrize("name", ["v.npy", "v.safetensors", "v.parquet", "v.csv", "v.vectors"])
+def test_vectors_in_a_pipe_are_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    with pytest.raises(DataError) as raised:
+        load_vectors(ArraySource(path), items())
+    assert str(raised.value) == (
+        f"{path}: it is no regular file: a named pipe. Expected: a file ending in .npy, .npz, "
+        ".safetensors, .parquet, .pq, .csv or .tsv. To do: write what it gives to a file, and name "
+        "that."
+    )
 
 
 def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from equipoise.audits.config_sections import AuditConfig
 from equipoise.audits.config_yaml import line_of, parse_yaml
 from equipoise.audits.kinds import KINDS, schema
 from equipoise.core.errors import ConfigError
+from equipoise.core.regular import IrregularFileError, read_regular
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
@@ -49,14 +50,30 @@ def load_config(path: str | Path) -> AuditConfig:
     return _validated(*read_values(path))
 
 
-def read_values(path: str | Path) -> tuple[Any, str, Any]:
-    """Read a configuration file without checking its keys: values, source name, YAML node."""
+def read_values(path: str | Path, *, new: str = "equipoise new") -> tuple[Any, str, Any]:
+    """Read a configuration file without checking its keys: values, source name, YAML node.
+
+    Parameters
+    ----------
+    path : str or Path
+    new : str
+        The command that writes such a file.
+
+    Raises
+    ------
+    ConfigError
+        When it cannot be read or is not YAML. A pipe or a device is not waited for.
+    """
     source = str(path)
     try:
-        content = Path(path).read_bytes()
+        content = read_regular(path)
     except FileNotFoundError:
         raise ConfigError(
-            f"{source}: no such file. To do: create one with 'equipoise new {source}'"
+            f"{source}: no such file. To do: create one with '{new} {source}'"
+        ) from None
+    except IrregularFileError as error:
+        raise ConfigError(
+            f"{source}: {error.strerror}. To do: write what it gives to a file, and name that"
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigError(

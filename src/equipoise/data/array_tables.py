@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError
+from equipoise.core.regular import open_regular
 from equipoise.data.array_files import FORMATS
 from equipoise.data.arrays import ArraySource
 from equipoise.data.csv_file import csv_names, read_csv
@@ -83,7 +84,7 @@ def open_columns(source: ArraySource, role: str) -> ColumnFile:
     if extension in (".csv", ".tsv"):
         tabs = extension == ".tsv" and source.delimiter == ","
         return _open_csv(path, source.encoding, "\t" if tabs else source.delimiter)
-    with translated(path, FORMATS), path.open("rb"):
+    with translated(path, FORMATS), open_regular(path):
         raise unknown_extension(path, FORMATS)
 
 

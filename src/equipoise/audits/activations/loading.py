@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from equipoise.audits.config_arrays import located
 from equipoise.core.errors import DataError
+from equipoise.core.regular import open_regular
 from equipoise.data import Vectors, load_items, load_vectors
 from equipoise.data.items import Items
 
@@ -191,7 +192,8 @@ def _pictures(given: ModelConfig, base: Path) -> dict[str, bytes]:
     table = located(given.overlays, base)
     if isinstance(table, Path):
         try:
-            table = pq.read_table(table)
+            with open_regular(table) as file:
+                table = pq.read_table(file)
         except (OSError, pa.ArrowException) as error:
             raise DataError(
                 "it cannot be read", file=str(given.overlays), expected="a Parquet file"

@@ -11,6 +11,7 @@ from typing import Any
 from equipoise.audits.running.opened import offer_of
 from equipoise.audits.running.remembered import recalled
 from equipoise.audits.running.runner import Offer
+from equipoise.core.regular import read_regular
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _of_checkpoint(settings: Mapping[str, Any]) -> Expected:
 
 def _lines(path: Path) -> tuple[str, ...]:
     try:
-        every = path.read_text(encoding="utf-8").splitlines()
+        every = read_regular(path).decode("utf-8").splitlines()
     except (OSError, ValueError):
         return ()
     return tuple(name for line in every if (name := line.strip()))

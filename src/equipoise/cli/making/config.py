@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from equipoise.audits.config import read_values
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import Label, Name, Section, Share, Table
 from equipoise.audits.config_problems import explain, keys
-from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.generation.config_inputs import CaptionsConfig, GeneratorConfig
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.counterfactuals import prompt_table
@@ -126,20 +126,13 @@ def load_making(path: Path) -> MakingConfig:
     ConfigError
         When it cannot be read, is not YAML, or has a key or value that is not allowed.
     """
-    try:
-        values, node = parse_yaml(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{path}: no such file. To do: create one with 'equipoise counterfactuals new {path}'"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    values, source, node = read_values(path, new="equipoise counterfactuals new")
     if not isinstance(values, Mapping):
         raise ConfigError(
-            f"{path}: {'empty' if values is None else 'not a mapping'}; expected the keys "
+            f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
             f"{', '.join(keys(MakingConfig))}. To do: start from 'equipoise counterfactuals new'"
         )
     try:
         return MakingConfig.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(explain(error, MakingConfig, str(path), node)) from None
+        raise ConfigError(explain(error, MakingConfig, source, node)) from None

@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.core.regular import read_regular
 from equipoise.data.cells import as_text
 from equipoise.data.files import hash_file
 from equipoise.data.gathered import Gathered, image_set
@@ -73,7 +74,7 @@ def data_files(path: Path) -> list[Path]:
 def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
     """Return a list that a JSON file of save_to_disk has."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))[key]
+        found = json.loads(read_regular(file))[key]
         if isinstance(found, list) and all(isinstance(one, kind) for one in found):
             return found
     except (OSError, ValueError, KeyError, TypeError):
