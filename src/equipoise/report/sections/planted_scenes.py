@@ -24,8 +24,8 @@ def planted_scenes(result: AuditResult) -> Section | None:
     )
     gap = (
         "Gap: mean logit of the neutral prompt over a subject's images with the favourite, less "
-        "that over the others, in sets that differ in hue and frame alone. In the null model nothing "
-        "was planted: its marks stand at the strength of their subject in the biased model."
+        "that over the others, in sets that differ in hue and frame alone. In the null model "
+        "nothing was planted: its marks stand at their subject's strength in the biased model."
     )
     charts = [
         _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
