@@ -49,6 +49,13 @@ _LEADS = {
 }
 
 
+_NO_VERDICT = (
+    "A value without a verdict is described, not judged: it says neither that there is a disparity "
+    "nor that there is none. Its reason says why, and names what is tested in its place, if "
+    "anything is."
+)
+
+
 def findings(result: AuditResult) -> Section | None:
     """Every finding in words, disparities first, largest excess first."""
     if not result.findings:
@@ -62,7 +69,9 @@ def findings(result: AuditResult) -> Section | None:
         lead = "Differences" if between and verdict == Verdict.DISPARITY else word
         lead = "Changes" if mitigates(result) else lead
         if found:
-            blocks += [Heading(f"{lead} ({count(len(found))})"), *_cards(found)]
+            said = verdict == Verdict.NONE and not mitigates(result)
+            note = [Words((_NO_VERDICT,), "note")] if said else []
+            blocks += [Heading(f"{lead} ({count(len(found))})"), *note, *_cards(found)]
     return Section("findings", "What was found", tuple(blocks))
 
 

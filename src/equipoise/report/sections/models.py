@@ -55,7 +55,7 @@ def _side_by_side(found: dict[tuple[str, str], Finding], name: str) -> Table:
     """Metrics as rows while the models fit beside each other, else models as rows."""
     metrics = list(dict.fromkeys(metric for _, metric in found))
     names = list(dict.fromkeys(model for model, _ in found))
-    caption = f"By {name}: value, interval and the verdict's symbol"
+    caption = f"By {name}: value, interval and the verdict's symbol, none where described only"
     if len(names) <= MODELS_AS_COLUMNS:
         cells = [(title(m), *(_cell(found.get((model, m))) for model in names)) for m in metrics]
         columns = ["Metric", *(f"#{model}" for model in names)]
