@@ -303,6 +303,45 @@ def test_texts_that_programs_write_for_missing_are_told_where_they_are_groups() 
     assert told == {"a": "", "b": "", "nan": "is 'nan' a missing value? See `missing:`"}
 
 
+def test_a_folder_has_no_missing_texts_and_is_told_of_the_rule(tmp_path: Path) -> None:
+    ids = [f"{what}/{who}/{n}.png" for what in "xy" for who in ("nan", "p", "q") for n in range(6)]
+    for one in ids:
+        (tmp_path / "pictures" / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pictures" / one).touch()
+    rows = [one.split("/") for one in ids]
+    columns = {"id": ids, "what": [row[0] for row in rows], "who": [row[1] for row in rows]}
+    said = pl.DataFrame({"id": ids, "p": ["x", "y"] * 18})
+    folder = {"folder": "pictures", "levels": ["what", "who"]}
+    rule = {"rule": "value_groups", "attribute": "group", "column": "who",
+            "groups": {"p": ["p"], "q": ["q"]}}  # fmt: skip
+    table = {"table": pl.DataFrame(columns), "id": "id"}
+
+    def told(images: dict[str, Any], group: str = "who") -> tuple[str, list[str]]:
+        values = {
+            "audit": "predictions",
+            "data": {"images": images, "target": "what", "groups": [group], "min_group_size": 5,
+                     "max_unmatched": 0.05},
+            "models": {"m": {"table": said, "prediction": "p", "id": "id"}},
+            "resampling": {"replicates": 20, "permutations": 99},
+        }  # fmt: skip
+        config = audits.parse_config(values)
+        notes = {row["group"]: row["note"] for row in audits.plan(config, base=tmp_path).groups}
+        kept = audits.run(config, base=tmp_path).manifest.notes
+        return notes.get("nan", ""), [one for one in kept if "'nan'" in one]
+
+    start = "who: 'nan' is taken for a value of who (rows: 12). Where it means that there is none, "
+    assert told(folder) == (
+        "is 'nan' a missing value? See the rule `value_groups`",
+        [f"{start}name the values that make groups in a rule `value_groups`."],
+    )
+    unlabelled = {"rule": "leave_out_images", "why": "no picture", "ids": [ids[0]]}
+    for images in (table, table | {"rules": [unlabelled]}):
+        note, (said_of,) = told(images)
+        assert note == "is 'nan' a missing value? See `missing:`"
+        assert said_of.endswith('give `missing: ["", "nan"]`.')
+    assert told(folder | {"rules": [rule]}, "group") == ("", [])
+
+
 def test_a_map_entry_that_no_row_uses_is_named() -> None:
     result = run(images(), model={"map": {"oul": "owl"}})
     assert "m, default: no row has the label of map entries oul." in result.manifest.notes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import looks_missing
+from equipoise.data.tables import NamedFrame
 
 Row = dict[str, Any]
 
@@ -29,6 +30,18 @@ SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
+
+
+class Read(Protocol):
+    """A section about a table, or about images that a table was made of."""
+
+    @property
+    def table(self) -> Any:
+        """The table; a `NamedFrame` where one was made."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Cell texts that mean "missing"; none of a folder or a data set of another format."""
 
 
 def sizes_of(groups: Groups, *, missing: str = "an attribute is missing") -> Iterator[Row]:
@@ -70,7 +83,7 @@ def listed(groups: Groups) -> str:
     return shown + (", …" if len(sized) > _LISTED else "") if sized else "none has any"
 
 
-def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
+def planned(groups: Groups, of: str, left: Mapping[str, int], given: Read) -> list[Row]:
     """Return each group's row in a plan, then those of what is in no group.
 
     Parameters
@@ -80,11 +93,13 @@ def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
         What is counted: "images" or "rows".
     left : mapping of str to int
         Rows that are in no group, by reason; see `lacking`.
+    given : Read
+        The section that says where the groups are from.
     """
     rows = [
         {
             "groups": groups.name, "group": name, of: n, "compared": bool(usable),
-            "note": _planned_note(groups, place),
+            "note": _planned_note(groups, place, given),
         }
         for place, (name, n, usable) in enumerate(
             zip(groups.names, groups.counts.tolist(), groups.usable, strict=True)
@@ -97,14 +112,20 @@ def planned(groups: Groups, of: str, left: Mapping[str, int]) -> list[Row]:
     ]
 
 
-def _planned_note(groups: Groups, place: int) -> str:
+def _planned_note(groups: Groups, place: int, given: Read) -> str:
     if not groups.usable[place]:
         return f"fewer than {groups.min_size}" if groups.counts[place] else "empty"
     odd = [level for level in groups.levels[place] if looks_missing(level)]
-    return f"is {odd[0]!r} a missing value? See `missing:`" if odd else ""
+    key = "`missing:`" if _has_missing(given) else "the rule `value_groups`"
+    return f"is {odd[0]!r} a missing value? See {key}" if odd else ""
 
 
-def odd_labels(groups: Groups, of: str) -> Iterator[str]:
+def _has_missing(given: Read) -> bool:
+    """Whether a section has the key `missing`: folders and data sets of other formats do not."""
+    return not isinstance(given.table, NamedFrame) or bool(given.missing)
+
+
+def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
     """Yield notes on labels that programs write for a missing value, and that are groups here.
 
     Parameters
@@ -112,6 +133,8 @@ def odd_labels(groups: Groups, of: str) -> Iterator[str]:
     groups : Groups
     of : str
         What is counted: "images" or "rows".
+    given : Read
+        The section that says where the groups are from.
     """
     for place, name in enumerate(groups.attributes):
         many: dict[str, int] = {}
@@ -119,9 +142,12 @@ def odd_labels(groups: Groups, of: str) -> Iterator[str]:
             if n and looks_missing(levels[place]):
                 many[levels[place]] = many.get(levels[place], 0) + n
         for label, n in many.items():
+            fix = "name the values that make groups in a rule `value_groups`"
+            if _has_missing(given):
+                fix = f"give `missing: {json.dumps(['', label])}`"
             yield (
                 f"{groups.name}: {label!r} is taken for a value of {name} ({of}: {n}). Where it "
-                f"means that there is none, give `missing: {json.dumps(['', label])}`."
+                f"means that there is none, {fix}."
             )
 
 

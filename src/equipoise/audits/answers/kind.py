@@ -120,7 +120,9 @@ def plan(config: Config, data: AnswersData) -> Plan:
         rows=len(data.rows.ids),
         models=[_model(one, config) for one in leading if one.groups == every[0].groups],
         groups=[
-            row for one in by_groups.values() for row in planned(one.groups, "rows", one.lacking)
+            row
+            for one in by_groups.values()
+            for row in planned(one.groups, "rows", one.lacking, config.data)
         ],
         detectable=[_detectable(one, config, tests[one.asked.model]) for one in leading],
         tests=most_tests(tests),
@@ -202,7 +204,7 @@ def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
             f"{groups.name}: fewer than {groups.min_size} rows, not compared: "
             f"{', '.join(few[:10])}{more}."
         )
-    yield from odd_labels(groups, "rows")
+    yield from odd_labels(groups, "rows", config.data)
     yield from without_group(groups)
     if one.leads and one.silent:
         yield (

@@ -59,4 +59,6 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
             level=config.resampling.level,
         )
     )
-    return Measured((*drafts, *hits_of(config, data, every)), tables, notes_of(data, every, runs))
+    return Measured(
+        (*drafts, *hits_of(config, data, every)), tables, notes_of(config, data, every, runs)
+    )

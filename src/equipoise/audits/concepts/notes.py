@@ -11,12 +11,15 @@ from equipoise.audits.group_sizes import odd_labels
 from equipoise.audits.kinds import PERCEIVED
 
 if TYPE_CHECKING:
+    from equipoise.audits.concepts.config import Config
     from equipoise.audits.concepts.loading import ConceptData
 
 _LISTED = 8
 
 
-def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) -> tuple[str, ...]:
+def notes_of(
+    config: Config, data: ConceptData, every: Sequence[Design], runs: Sequence[Run]
+) -> tuple[str, ...]:
     """Return the notes on an audit, each once."""
     found = [
         PERCEIVED,
@@ -24,7 +27,11 @@ def notes_of(data: ConceptData, every: Sequence[Design], runs: Sequence[Run]) ->
         *_without_scores(data),
         *(note for design in every for note in _unused_terms(data, design)),
         *(note for design in every for note in _left_out(design)),
-        *(note for design in every for note in odd_labels(design.groups, "rows")),
+        *(
+            note
+            for design in every
+            for note in odd_labels(design.groups, "rows", config.data.images)
+        ),
         *(note for run in runs for note in _rare(run)),
     ]
     if any(run.results.hall for run in runs):

@@ -84,7 +84,11 @@ def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
             }
             for name, one in data.models.items()
         ],
-        groups=[row for one in baseline for row in planned(one.groups, "rows", one.excluded)],
+        groups=[
+            row
+            for one in baseline
+            for row in planned(one.groups, "rows", one.excluded, config.data.images)
+        ],
         versions=[_version(one, positives[id(one)]) for one in first],
         detectable=[_detectable(config, one, positives[id(one)], tests) for one in baseline],
         tests=tests,

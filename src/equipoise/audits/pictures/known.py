@@ -111,7 +111,9 @@ def known(
     frame = shown.image_table().rename({ID: name})
     cleared = {key: type(pictures).model_fields[key].get_default() for key in _CLEARED}
     called = f"{shown.name} ({place}{' under its rules' if pictures.rules else ''})"
-    table = {"table": NamedFrame(frame, called), "id": name, "missing": ()}
+    # Told already; that there is one says that the section has the key.
+    missing = ("",) if pictures.table is not None and "" in pictures.missing else ()
+    table = {"table": NamedFrame(frame, called), "id": name, "missing": missing}
     items = pictures.model_copy(update={**cleared, **table})
     counts = {
         "format": shown.format,

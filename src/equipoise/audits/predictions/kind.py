@@ -55,7 +55,7 @@ def measure(config: Config, data: PredictionData, progress: Progress | None) -> 
     return Measured(
         drafts=(*same_numbers_once(drafts),),
         tables=tables_of(config, data, measured),
-        notes=notes_of(every, data, config.data.target),
+        notes=notes_of(every, data, config.data),
     )
 
 

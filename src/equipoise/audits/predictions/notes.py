@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from equipoise.audits.group_sizes import odd_labels, without_group
 from equipoise.audits.kinds import PERCEIVED
@@ -10,16 +11,20 @@ from equipoise.audits.predictions.designs import Design
 from equipoise.data import PredictionData
 from equipoise.data.problems import listed
 
+if TYPE_CHECKING:
+    from equipoise.audits.predictions.config_inputs import DataConfig
+
 # Classes that a note lists.
 _LISTED = 5
 
 
-def notes_of(every: Sequence[Design], data: PredictionData, target: str) -> tuple[str, ...]:
-    """Return the notes on an audit, each once; `target` is the column of the true class."""
+def notes_of(every: Sequence[Design], data: PredictionData, given: DataConfig) -> tuple[str, ...]:
+    """Return the notes on an audit, each once."""
     found = [PERCEIVED, *_without_label(data), *_unused(data)]
     for design in every:
-        found += [*_of_groups(design, target), *_small(design), *without_group(design.groups)]
-        found += odd_labels(design.groups, "rows")
+        found += _of_groups(design, given.target)
+        found += [*_small(design), *without_group(design.groups)]
+        found += odd_labels(design.groups, "rows", given)
     return tuple(dict.fromkeys(found))
 
 

@@ -75,7 +75,7 @@ def plan(config: Config, data: PredictionData, every: Sequence[Design]) -> Plan:
         groups=[
             row
             for design in by_groups.values()
-            for row in planned(design.groups, "rows", design.lacking)
+            for row in planned(design.groups, "rows", design.lacking, config.data)
         ],
         detectable=[_detectable(design, config, tests[design.model]) for design in every],
         tests=most_tests(tests),

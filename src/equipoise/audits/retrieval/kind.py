@@ -124,7 +124,9 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
             for name, one in data.models.items()
         ],
         groups=[
-            row for one in by_groups.values() for row in planned(one.groups, "images", one.lacking)
+            row
+            for one in by_groups.values()
+            for row in planned(one.groups, "images", one.lacking, config.data.images)
         ],
         rankings=[_ranking(design) for design in every],
         tests=most_tests(_tests(every)),
@@ -179,7 +181,7 @@ def _missing(data: RetrievalData) -> Iterator[str]:
 
 
 def _of_design(design: Design, config: RankingAudit) -> Iterator[str]:
-    yield from odd_labels(design.groups, "images")
+    yield from odd_labels(design.groups, "images", config.data.images)
     wanted, given = design.ks[0] ** 2, config.ranking.prefixes
     where = f"{design.model}, {design.name}"
     where += f" ({design.version})" if design.version != "default" else ""

@@ -116,7 +116,7 @@ def plan(config: Config, data: SimilarityData) -> Plan:
             row
             for one in every
             if one.model == every[0].model
-            for row in planned(one.groups, "images", one.lacking)
+            for row in planned(one.groups, "images", one.lacking, config.data.images)
         ],
         comparisons=[_comparison(design) for design in every],
         tests=most_tests(_tests(every)),
@@ -169,7 +169,7 @@ def _scales(every: Sequence[Design]) -> Iterator[str]:
 
 
 def _of_design(design: Design) -> Iterator[str]:
-    yield from odd_labels(design.groups, "images")
+    yield from odd_labels(design.groups, "images", design.config.data.images)
     for name, n, usable in zip(
         design.groups.names, design.groups.counts.tolist(), design.groups.usable, strict=True
     ):
