@@ -63,6 +63,17 @@ def run(**changes: Any) -> AuditResult:
     return audits.run(parse_config(values(**changes)))
 
 
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_a_plan_refuses_the_groups_that_its_audit_refuses(step: Any) -> None:
+    message = (
+        r"ours, face: fewer than two groups of gender have 41 images with a region and a map "
+        r"\(man: 40, woman: 40\)\. Expected: at least two groups of that size\. To do: choose "
+        r"other groups, or lower data\.min_group_size\.$"
+    )
+    with pytest.raises(DataError, match=message):
+        step(parse_config(values(data={"min_group_size": 41})))
+
+
 def test_a_model_that_looks_at_one_groups_region_is_found() -> None:
     result = run()
     share, gap, beyond = result.findings

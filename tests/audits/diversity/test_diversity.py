@@ -172,15 +172,11 @@ def test_a_reference_by_another_model_is_refused() -> None:
         )
 
 
-def test_no_two_sets_of_the_size_asked_for() -> None:
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_no_two_sets_of_the_size_asked_for(step: Any) -> None:
+    images = {"table": table(), "id": "image"}
     with pytest.raises(DataError, match=r"no choice of sets leaves two with 41 images"):
-        run(
-            data={
-                "images": {"table": table(), "id": "image"},
-                "sets": ["region"],
-                "min_set_size": 41,
-            }
-        )
+        step(config(data={"images": images, "sets": ["region"], "min_set_size": 41}))
 
 
 def test_a_subset_lists_images_of_the_set() -> None:

@@ -112,8 +112,11 @@ def test_a_plan_knows_a_model_by_its_files(world: Path) -> None:
 def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None:
     values = diversity()
     values["data"] = values["data"] | {"sets": ["hue"], "min_set_size": 17}
-    (row,) = plan(values, world).audit.sets
-    assert (row["sets"], row["too_small"]) == (0, 6)
+    with pytest.raises(DataError, match="no choice of sets leaves two with 17 images and an emb"):
+        plan(values, world)
+    values["data"] = values["data"] | {"sets": ["hue", "frame"]}
+    sets = plan(values, world).audit.sets
+    assert [(row["sets"], row["too_small"]) for row in sets] == [(0, 6), (2, 0)]
 
 
 def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:

@@ -53,8 +53,7 @@ def measure(config: Config, data: ActivationData, progress: Progress | None) -> 
     DataError
         When a choice of groups leaves fewer than two to compare.
     """
-    every = [*designs(config, data)]
-    _check(every, data)
+    every = _checked(config, data)
     tests = _tests(every)
     measured = [
         measure_design(design, config, tests[design.model])
@@ -94,8 +93,14 @@ class Plan:
 
 
 def plan(config: Config, data: ActivationData) -> Plan:
-    """Say what the audit would do."""
-    every = [*designs(config, data)]
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError
+        When a choice of groups leaves fewer than two to compare.
+    """
+    every = _checked(config, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -125,11 +130,14 @@ def _seconds(design: Design, config: Config) -> float:
     return _SECONDS_PER_DESIGN + draws * len(design.rows) * _SECONDS_PER_IMAGE
 
 
-def _check(every: list[Design], data: ActivationData) -> None:
+def _checked(config: Config, data: ActivationData) -> list[Design]:
+    """Return every design; refuse groups of which fewer than two are large enough."""
+    every = [*designs(config, data)]
     for design in every:
         which = f"{design.model}, {design.region}: fewer than two groups of {design.groups.name}"
         what = "images with a region and a map"
         check_two(design.groups, which, what, file=data.images.name)
+    return every
 
 
 def _notes(measured: list[MeasuredDesign], data: ActivationData, config: Config) -> Iterator[str]:

@@ -41,9 +41,7 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
         When no choice of attributes leaves two sets to compare, or their images are fewer than
         `metrics.components`.
     """
-    every = [*parts(config, data)]
-    _check(every, config, data)
-    _check_components(every, config, data)
+    every = _checked(config, data)
     tests = _tests(every)
     measured = [
         measure_part(part, config, data, tests[part.model])
@@ -85,9 +83,14 @@ class Plan:
 
 
 def plan(config: Config, data: DiversityData) -> Plan:
-    """Say what the audit would do."""
-    every = [*parts(config, data)]
-    _check_components(every, config, data)
+    """Say what the audit would do.
+
+    Raises
+    ------
+    DataError
+        See `measure`.
+    """
+    every = _checked(config, data)
     return Plan(
         images=len(data.images),
         models=[
@@ -123,18 +126,15 @@ def _seconds(part: Part, config: Config) -> float:
     return float(2 * len(part.sets) * numbers / _PASS + shuffles * numbers / _SHUFFLE)
 
 
-def check(config: Config, data: DiversityData) -> None:
-    """Refuse, before a model runs, sets that are too small even if no image fails.
-
-    Raises
-    ------
-    DataError
-        When no choice of attributes leaves two sets to compare.
-    """
-    _check([*parts(config, data)], config, data)
+def _checked(config: Config, data: DiversityData) -> list[Part]:
+    """Return every part; refuse sets that cannot be compared, and too many components."""
+    every = [*parts(config, data)]
+    _check_sets(every, config, data)
+    _check_components(every, config, data)
+    return every
 
 
-def _check(every: list[Part], config: Config, data: DiversityData) -> None:
+def _check_sets(every: list[Part], config: Config, data: DiversityData) -> None:
     if any(len(part.sets) > 1 for part in every):
         return
     raise DataError(

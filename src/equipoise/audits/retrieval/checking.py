@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.group_sizes import check_two
 from equipoise.audits.retrieval.compared import check_sets
+from equipoise.audits.retrieval.designs import Design, designs
 from equipoise.core.errors import InputError
 
 if TYPE_CHECKING:
     from equipoise.audits.retrieval.config import RankingAudit
-    from equipoise.audits.retrieval.designs import Design
     from equipoise.audits.retrieval.loading import RetrievalData
 
 
-def check(every: Sequence[Design], config: RankingAudit, data: RetrievalData) -> None:
-    """Refuse designs that cannot give a number.
+def checked(config: RankingAudit, data: RetrievalData) -> list[Design]:
+    """Return every design; refuse those that cannot give a number.
 
     Raises
     ------
@@ -25,12 +25,14 @@ def check(every: Sequence[Design], config: RankingAudit, data: RetrievalData) ->
     InputError
         When `ranking.k` or `ranking.prefixes` is beyond every pool.
     """
+    every = [*designs(config, data)]
     for design in every:
         which = f"groups {design.name}: fewer than two"
         check_two(design.groups, which, "images that can be ranked", file=data.images.name)
         if not design.within:
             check_sets(design, file=data.images.name)
     _check_pools(every, config)
+    return every
 
 
 def _check_pools(every: Sequence[Design], config: RankingAudit) -> None:

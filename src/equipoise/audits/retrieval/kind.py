@@ -18,8 +18,9 @@ from equipoise.audits.kinds import (
     estimated_seconds,
     told,
 )
-from equipoise.audits.retrieval import checking, loading
-from equipoise.audits.retrieval.designs import Design, designs
+from equipoise.audits.retrieval import loading
+from equipoise.audits.retrieval.checking import checked
+from equipoise.audits.retrieval.designs import Design
 from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
 from equipoise.audits.retrieval.tables import tables_of
@@ -62,10 +63,9 @@ def measured_designs(
     Raises
     ------
     DataError, InputError
-        See `checking.check`.
+        See `checking.checked`.
     """
-    every = [*designs(config, data)]
-    checking.check(every, config, data)
+    every = checked(config, data)
     tests = _tests(every)
     return [
         measure_design(design, config, tests[design.model])
@@ -112,10 +112,9 @@ def plan(config: RankingAudit, data: RetrievalData) -> Plan:
     Raises
     ------
     DataError, InputError
-        Where the audit would refuse its groups, sets or K, see `checking.check`.
+        Where the audit would refuse its groups, sets or K, see `checking.checked`.
     """
-    every = [*designs(config, data)]
-    checking.check(every, config, data)
+    every = checked(config, data)
     by_groups = {one.name: one for one in every if one.model == every[0].model}
     return Plan(
         images=len(data.images),
