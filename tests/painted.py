@@ -56,6 +56,11 @@ class Painter:
         return np.asarray(np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8))
 
 
+def painter(*, device: str, dtype: str) -> Painter:
+    """What `python:painted:painter` loads."""
+    return Painter()
+
+
 @dataclass
 class Seer:
     """Embeds an image as its mean colour, and a text as the colours that it makes one think of."""

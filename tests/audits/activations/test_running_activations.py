@@ -52,7 +52,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def config(
-    folder: Path, models: dict[str, Any], store: Path, *, blur: Any = (), **data: Any
+    folder: Path,
+    models: dict[str, Any],
+    store: Path,
+    *,
+    blur: Any = (),
+    part: int | None = None,
+    **data: Any,
 ) -> Any:
     return parse_config(
         {
@@ -68,7 +74,7 @@ def config(
             },
             "models": models,
             "blur": blur,
-            "extraction": {"store": str(store)},
+            "extraction": {"store": str(store), "part": part},
             "resampling": {"replicates": 200},
         }
     )  # fmt: skip
@@ -147,7 +153,6 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(
 def test_maps_are_kept_and_a_stopped_run_goes_on(
     pictures: Path, reader: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapping, "_PART", 24)
     models = {"glyph": {"model": reader("glyph")}}
     asked = tmp_path / "store"
     real, calls = mapping._run, [0]
@@ -160,14 +165,16 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
 
     monkeypatch.setattr(mapping, "_run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        run(pictures, models, asked)
+        run(pictures, models, asked, part=24)
     assert len([*asked.glob("activations/*/part-*.parquet")]) == 1
-    first = run(pictures, models, asked)
+    first = run(pictures, models, asked, part=24)
     assert calls[0] == 4  # the part that was done is not done again
-    again = run(pictures, models, asked)
+    again = run(pictures, models, asked, part=24)
     assert calls[0] == 4
     assert again.findings == first.findings
-    other = run(pictures, {"glyph": {"model": reader("glyph"), "method": "layercam"}}, asked)
+    other = run(
+        pictures, {"glyph": {"model": reader("glyph"), "method": "layercam"}}, asked, part=24
+    )
     assert calls[0] == 7
     assert other.findings[0].value != first.findings[0].value
 

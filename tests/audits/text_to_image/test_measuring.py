@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from equipoise import audits, report
@@ -123,6 +124,23 @@ def test_a_plan_makes_no_image(tmp_path: Path) -> None:
     assert planned.audit.prompts[-1] == {"set": "targets", "prompts": 3}
     assert planned.audit.tests == 2 * (3 + 3)
     assert not any(tmp_path.iterdir())
+
+
+def test_images_are_made_in_parts_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
+    painter = {"model": "python:painted:painter", "guidance": 1.0, "steps": 1}
+    found = {}
+    for part, most in ((None, 64), (10, 10)):
+        values = asked(generators={"painter": painter}) | {"extraction": {"part": part}}
+        base = tmp_path / str(part)
+        found[part] = run(values, base)
+        files = base.glob("evidence/generations/*/part-*.parquet")
+        largest = max(pq.read_metadata(file).num_rows for file in files)
+        assert most / 2 < largest <= most
+        planned = audits.plan(audits.parse_config(values), base=base)
+        assert [one["to_do"] for one in planned.runs if one["model"] == "painter"] == [0, 0]
+    assert told(found[None]) == told(found[10])
+    other = audits.plan(audits.parse_config(values | {"extraction": {"part": 30}}), base=base)
+    assert [one["to_do"] for one in other.runs if one["model"] == "painter"] == [36, 120]
 
 
 def test_what_is_refused_is_a_state_and_in_no_share(tmp_path: Path) -> None:

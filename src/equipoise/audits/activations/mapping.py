@@ -65,9 +65,23 @@ def maps_of(
     store: Path,
     *,
     max_failures: float,
+    part: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[pa.Table, Path]:
     """Return the maps of pictures, what lies in the store read and the rest made.
+
+    Parameters
+    ----------
+    asked : Asked
+    pictures : Pictures
+    store : Path
+        Folder of the evidence.
+    max_failures : float
+        Largest share of images that may have no map.
+    part : int, optional
+        Images in one file; 64 unless given.
+    progress : callable, optional
+        Told the step, the images done, and all of them.
 
     Returns
     -------
@@ -83,15 +97,16 @@ def maps_of(
     DataError
         When more images fail than may.
     """
-    facts = asked.facts | {"ids": ids_digest(pictures)}
+    facts = asked.facts | {"ids": ids_digest(pictures)} | ({"part": part} if part else {})
+    size = part or _PART
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = store / "activations" / key[:16]
     parts = []
     with locked(folder):
-        for number, start in enumerate(range(0, len(pictures), _PART)):
+        for number, start in enumerate(range(0, len(pictures), size)):
             if progress is not None:
                 progress("maps", start, len(pictures))
-            places = [*range(start, min(start + _PART, len(pictures)))]
+            places = [*range(start, min(start + size, len(pictures)))]
             parts.append(_part(asked, pictures.take(places), places, key, folder, number))
     table = pa.concat_tables(parts)
     _check(table, asked, max_failures, pictures.name)

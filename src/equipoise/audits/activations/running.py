@@ -146,6 +146,7 @@ def _ran(
         pictures,
         runner.store,
         max_failures=config.extraction.max_failures,
+        part=config.extraction.part,
         progress=runner.progress,
     )
     failures = {row["id"]: row["stage"] for row in table.to_pylist() if row["stage"]}

@@ -15,6 +15,7 @@ from equipoise.audits.text_to_image.elsewhere import made_elsewhere
 from equipoise.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from equipoise.audits.running.config import ExtractionConfig
     from equipoise.audits.running.runner import Runner
     from equipoise.audits.text_to_image.config import Config
     from equipoise.audits.text_to_image.config_generators import GeneratorConfig
@@ -37,14 +38,14 @@ def batches(config: Config, runner: Runner) -> Iterator[Batch]:
         if given.images is not None:
             yield made_elsewhere(config, name, given.images, runner)
             continue
-        asked = config.prompts.texts
+        prompts = config.prompts.texts
         for guidance in given.guidance:
             for role in ("attributes", "targets"):
-                texts = [text for text, one in asked.items() if one == role]
+                texts = [text for text, one in prompts.items() if one == role]
                 if texts and (role == "targets" or config.pairs):
                     many = getattr(config.prompts.counts, role)
-                    store = config.extraction.store
-                    yield _made(name, given, guidance, (role, texts, many), runner, store)
+                    asked = role, texts, many
+                    yield _made(name, given, guidance, asked, runner, config.extraction)
 
 
 def _made(
@@ -53,12 +54,12 @@ def _made(
     guidance: float,
     asked: tuple[str, Sequence[str], int],
     runner: Runner,
-    store: Path,
+    every: ExtractionConfig,
 ) -> Batch:
     role, texts, many = asked
     what, prefix = _named(name, role, guidance)
     if not isinstance(runner, Live):
-        return _stand_in(name, given, guidance, asked, runner.base, store)
+        return _stand_in(name, given, guidance, asked, runner.base, every)
     from equipoise.counterfactuals import generate_prompts
 
     progress = runner.progress
@@ -73,12 +74,10 @@ def _made(
         pa.table({"prompt_id": texts, "prompt": texts}),
         located_generator(given.model, runner.base),
         runner.store,
-        images=many,
-        seed=given.seed,
-        sampling=given.sampling(guidance),
-        options=options_of(given, runner.config.extraction),
-        max_failures=runner.config.extraction.max_failures,
+        options=options_of(given, every),
+        max_failures=every.max_failures,
         progress=telling,
+        **_how(given, guidance, many, every),
     )
     rows = found.table
     ids = [prefix + one for one in rows["image_id"].to_pylist()]
@@ -95,6 +94,14 @@ def _made(
     return Batch(name, what, table, prefix, found.pictures, found.inputs, found.info)
 
 
+def _how(
+    given: GeneratorConfig, guidance: float, many: int, every: ExtractionConfig
+) -> dict[str, Any]:
+    """Return what decides the images, as `generate_prompts` and `plan_prompts` take it."""
+    found = {"images": many, "seed": given.seed, "sampling": given.sampling(guidance)}
+    return found if every.part is None else found | {"part": every.part}
+
+
 def _named(name: str, role: str, guidance: float) -> tuple[str, str]:
     """Return how messages call a batch, and what stands before the ids of its pictures."""
     return f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
@@ -106,7 +113,7 @@ def _stand_in(
     guidance: float,
     prompts: tuple[str, Sequence[str], int],
     base: Path,
-    store: Path,
+    every: ExtractionConfig,
 ) -> Batch:
     from equipoise.evidence.pictures import NotMade, sorted_by_id
 
@@ -118,7 +125,7 @@ def _stand_in(
          "guidance": guidance}
         for one, text in asked
     ]  # fmt: skip
-    pending = _pending(given, guidance, texts, many, base, store)
+    pending = _pending(given, guidance, texts, many, base, every)
     pictures = sorted_by_id(what, [one for one, _ in asked], NotMade(), None)
     table = pa.Table.from_pylist(rows, SCHEMA)
     return Batch(name, what, table, prefix, pictures, pending=pending)
@@ -130,7 +137,7 @@ def _pending(
     texts: Sequence[str],
     many: int,
     base: Path,
-    store: Path,
+    every: ExtractionConfig,
 ) -> dict[str, Any]:
     """Say what a generation would do, without loading the model."""
     asked = len(texts) * many
@@ -142,10 +149,8 @@ def _pending(
     found = plan_prompts(
         pa.table({"prompt_id": [*texts], "prompt": [*texts]}),
         located_generator(given.model, base),
-        base / store,
-        images=many,
-        seed=given.seed,
-        sampling=given.sampling(guidance),
+        base / every.store,
+        **_how(given, guidance, many, every),
     )
     told |= {"in_store": found.present, "to_do": found.to_do, "bytes": found.bytes}
     return {"runs": given.model, "items": asked, **told}
