@@ -103,7 +103,7 @@ class ArrayConfig(Section):
 
     @property
     def made(self) -> bool:
-        """Whether a model gave it that was run for the audit; a note is for what users bring."""
+        """Whether a model gave it that was run for the audit."""
         metadata = getattr(getattr(self.file, "schema", None), "metadata", None)
         return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
@@ -120,6 +120,7 @@ class ArrayConfig(Section):
             missing=self.missing,
             encoding=self.encoding,
             delimiter=self.delimiter,
+            made=self.made,
         )
 
 

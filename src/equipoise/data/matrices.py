@@ -47,6 +47,8 @@ class Matrix:
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
         Everything read, matched and left over; see docs/data.md.
+    made : bool
+        Whether equipoise ran the model that gave them, over every item.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Matrix:
     read: Callable[[str], npt.NDArray[Any]]
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
+    made: bool = False
 
     def column(self, name: str) -> Floats:
         """Return one column as float64, shape (n,); NaN where an item has no number.
@@ -207,7 +210,7 @@ def load_matrix(
     dtype, held = _look_over(names, read, rows)
     inputs = inputs_of(opened, ids, ((name, read(name)) for name in names))
     counts |= held | {"columns": len(names), "columns_left_out": [*columns.left_out]}
-    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts)
+    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, source.made)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.data.coded import Coded
+from equipoise.data.left_out import LeftOut
 
 Objects = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
@@ -75,8 +76,7 @@ class ModelPredictions:
     without_label : int
         Ids of the predictions that no label has.
     failed : int
-        Of the "unmatched" rows those whose image failed when the model was run, which is told and
-        counted elsewhere.
+        Of the "unmatched" rows those whose image failed when the model was run; see `LeftOut`.
     """
 
     versions: Mapping[str, Predictions]
@@ -90,9 +90,9 @@ class ModelPredictions:
         return self.coded_state.values
 
     def told(self, state: str) -> int:
-        """Return how many rows to tell of a state: images that failed are told as such."""
-        found = int((self.state == state).sum())
-        return found - self.failed if state == "unmatched" else found
+        """Return how many rows of a state a note is to tell."""
+        failed = self.failed if state == "unmatched" else 0
+        return LeftOut(int((self.state == state).sum()), failed).untold
 
 
 @dataclass(frozen=True, eq=False)

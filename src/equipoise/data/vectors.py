@@ -16,6 +16,7 @@ from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
 from equipoise.data.items import Items, Objects
 from equipoise.data.join import EXAMPLES, Positions
+from equipoise.data.left_out import LeftOut
 from equipoise.data.opened import Grid, how_to_give_ids, ids_of, inputs_of, open_source
 from equipoise.data.problems import listed
 from equipoise.data.vector_cells import Mask
@@ -46,6 +47,8 @@ class Vectors:
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
         Everything read, matched and left over; see docs/data.md.
+    made : bool
+        Whether equipoise ran the model that gave them, over every item.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Vectors:
     zero: Mask
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
+    made: bool = False
 
     @property
     def dimension(self) -> int:
@@ -72,6 +76,16 @@ class Vectors:
     def usable(self) -> Mask:
         """Items with a vector that is finite and not zero, shape (n,)."""
         return (self.rows >= 0) & ~self.not_finite & ~self.zero
+
+    @property
+    def without_vector(self) -> LeftOut:
+        """Items without a vector."""
+        return LeftOut.of(int((self.rows < 0).sum()), made=self.made)
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether vectors that a user brought are not all of length 1, which a note tells."""
+        return not (self.normalised or self.made)
 
     def take(self, items: npt.ArrayLike) -> npt.NDArray[Any]:
         """Return the vectors of some items, shape (m, dimension), in the stored type.
@@ -136,8 +150,9 @@ def load_vectors(
     counts = {**matched, **counts, **_examples("not_finite", items.ids[not_finite])}
     counts |= _examples("zero", items.ids[zero])
     return Vectors(
-        opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts
-    )
+        opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts,
+        source.made,
+    )  # fmt: skip
 
 
 def _examples(name: str, ids: Objects) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from PIL import Image
 from audits.running import fakes
 from audits.running.worlds import CHOSEN, KINDS, associations, concepts, diversity, retrieval
 from equipoise import audits
+from equipoise.audits.retrieval import loading
 from equipoise.audits.running.prepared import Prepared
 from equipoise.core.errors import ConfigError
 
@@ -100,6 +101,23 @@ def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(
     expected = red[:, None] * (1 / lengths + 1 / 4) / 2
     np.testing.assert_allclose(numbers(section), expected, rtol=1e-5)
     assert audits.run(audits.parse_config(retrieval(model=fakes.Scorer())), base=world).findings
+
+
+def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(
+    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+) -> None:
+    next(iter(sorted((world / "pictures").iterdir()))).write_bytes(b"no picture")
+    ready = prepare(retrieval(model=fakes.Scorer())).config
+    made = ready.models["m"].scores
+    brought = made.model_copy(update={"file": made.file.replace_schema_metadata(None)})
+    for scores, told in (
+        (made, []),
+        (brought, ["m: 1 image without a score, not used."]),
+    ):
+        models = {"m": ready.models["m"].model_copy(update={"scores": scores})}
+        data = loading.load(ready.model_copy(update={"models": models}), base=world)
+        assert data.models["m"].counts == {"images without a score": 1}
+        assert [*loading.notes_of(data.models)] == told
 
 
 def test_retrieval_without_subjects_names_scores_by_query(

@@ -26,7 +26,7 @@ def notes_of(config: Config, data: AssociationData, spaces: Sequence[Space]) -> 
     """Return the notes on an audit, each once."""
     found = [_PERCEIVED]
     for space in spaces:
-        found += [*_embeddings(config, space)]
+        found += [*_embeddings(space)]
     found += [*_sets(config, data, spaces), *_unanswered(config, spaces)]
     return tuple(dict.fromkeys(found))
 
@@ -37,19 +37,17 @@ _PERCEIVED = (
 )
 
 
-def _embeddings(config: Config, space: Space) -> Iterator[str]:
+def _embeddings(space: Space) -> Iterator[str]:
     for table, vectors in space.data.vectors.get(space.model, {}).items():
         where, counts = f"{space.model}, {table}", vectors.counts
-        made = config.models[space.model].embeddings[table].made
-        if not (vectors.normalised or made):
+        if vectors.rescaled:
             known = int(vectors.usable.sum())
             yield f"{where}: the {known} vectors are not all of length 1, and were normalised."
         if vectors.dtype.itemsize == 2:
             yield f"{where}: vectors are stored as float16, and were computed with in float64."
+        left = {**counts, "items_without_row": vectors.without_vector.untold}
         for key, what in _LEFT.items():
-            # Images on which a model failed that was run are told as such.
-            told = made and key == "items_without_row"
-            if (n := counts.get(key, 0)) and not told:
+            if n := left.get(key, 0):
                 named = ", ".join(map(str, counts.get(f"{key}_examples", ())))
                 yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
 

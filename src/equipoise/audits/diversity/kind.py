@@ -47,9 +47,7 @@ def measure(config: Config, data: DiversityData, progress: Progress | None) -> M
         measure_part(part, config, data, tests[part.model])
         for part in told(every, progress, "measuring")
     ]
-    return Measured(
-        drafts_of(measured), tables_of(measured, data), tuple(_notes(every, config, data))
-    )
+    return Measured(drafts_of(measured), tables_of(measured, data), tuple(_notes(every, data)))
 
 
 def _tests(every: Sequence[Part]) -> Counter[str]:
@@ -98,7 +96,7 @@ def plan(config: Config, data: DiversityData) -> Plan:
                 "model": name,
                 "dimension": one.dimension,
                 "usable": int(one.usable.sum()),
-                "without_embedding": int((one.rows < 0).sum()),
+                "without_embedding": one.without_vector.rows,
                 "zero": int(one.zero.sum()),
                 "not_finite": int(one.not_finite.sum()),
             }
@@ -170,19 +168,17 @@ def _check_components(every: list[Part], config: Config, data: DiversityData) ->
         )
 
 
-def _notes(every: list[Part], config: Config, data: DiversityData) -> Iterator[str]:
+def _notes(every: list[Part], data: DiversityData) -> Iterator[str]:
     yield (
         "Sets are as the data label them; perceived attributes are no identities. Distances are "
         "those of the embedding: what it does not see is in no number here."
     )
     yield "Images are taken as independent: near duplicates make intervals too narrow."
     for name, one in data.models.items():
-        made = config.models[name].made
-        if not (one.normalised or made):
+        if one.rescaled:
             yield f"{name}: the embeddings are not of length 1; they are normalised."
         for count, what in (
-            # Images on which a model failed that was run are told as such.
-            (0 if made else int((one.rows < 0).sum()), "no embedding"),
+            (one.without_vector.untold, "no embedding"),
             (int(one.zero.sum()), "an embedding of zeros"),
             (int(one.not_finite.sum()), "an embedding that is not finite"),
         ):

@@ -15,6 +15,7 @@ from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
 from equipoise.data.frames import FRAME
+from equipoise.data.left_out import LeftOut
 from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
@@ -35,20 +36,22 @@ class Scored:
     queries : tuple of str
     used : ndarray of int64
         Places of the images that can be ranked in the table.
-    counts : mapping
+    left : mapping of str to LeftOut
         Images and queries that cannot, by reason.
-    normalised : bool
-        Whether embeddings were of length 1 as given.
-    made : bool
-        Whether a model gave them that was run: images that failed are told as such.
+    rescaled : bool
+        Whether embeddings that a user brought are not all of length 1, which a note tells.
     """
 
     scores: CosineScores | npt.NDArray[np.float64]
     queries: tuple[str, ...]
     used: npt.NDArray[np.int64]
-    counts: Mapping[str, int]
-    normalised: bool = True
-    made: bool = False
+    left: Mapping[str, LeftOut]
+    rescaled: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many images and queries cannot be ranked, by reason."""
+        return {what: one.rows for what, one in self.left.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +73,15 @@ class RetrievalData:
 
 
 _ONE = {"images": "image", "queries": "query"}
-_FAILED = (_NO_EMBEDDING, _NO_SCORE) = ("images without an embedding", "images without a score")
 
 
 def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
     """Yield what was done to each model's embeddings, and what of them is not used."""
     for name, one in models.items():
-        if not (one.normalised or one.made):
+        if one.rescaled:
             yield f"{name}: the embeddings are not of length 1; they are normalised."
-        for what, count in one.counts.items():
-            if count and not (one.made and what in _FAILED):
+        for what, left in one.left.items():
+            if count := left.untold:
                 noun, _, rest = what.partition(" ")
                 yield f"{name}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
 
@@ -161,14 +163,13 @@ def _from_vectors(
     )
     scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
-        _NO_EMBEDDING: int((own.rows < 0).sum()),
-        "images with an embedding of zeros": int(own.zero.sum()),
-        "images with an embedding that is not finite": int(own.not_finite.sum()),
-        "queries without a usable embedding": int((~asked.usable).sum()),
-        "queries without a subject": _without_subject(queries, config),
+        "images without an embedding": own.without_vector,
+        "images with an embedding of zeros": LeftOut(int(own.zero.sum())),
+        "images with an embedding that is not finite": LeftOut(int(own.not_finite.sum())),
+        "queries without a usable embedding": LeftOut(int((~asked.usable).sum())),
+        "queries without a subject": LeftOut(_without_subject(queries, config)),
     }
-    normalised = own.normalised and asked.normalised
-    scored = Scored(scores, tuple(names), used, left, normalised, made=model.images.made)
+    scored = Scored(scores, tuple(names), used, left, own.rescaled or asked.rescaled)
     counts = {"images": own.counts, "queries": asked.counts}
     return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 
@@ -228,8 +229,8 @@ def _from_scores(
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    left = {_NO_SCORE: int((~known).sum())}
-    scored = Scored(own[..., known], tuple(names), asked[known], left, made=model.scores.made)
+    left = {"images without a score": LeftOut.of(int((~known).sum()), made=matrix.made)}
+    scored = Scored(own[..., known], tuple(names), asked[known], left)
     return _Read(scored, matrix.inputs, {"scores": matrix.counts})
 
 
