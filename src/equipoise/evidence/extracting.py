@@ -171,6 +171,8 @@ def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
     Parts do not say it: they hold for the same pictures in another folder.
     """
     found = [failure for outcome in done for failure in outcome.failures]
+    if not found:
+        return found
     unread = {failure.image_id for failure in found if failure.stage == "read"}
     where = {
         one: pictures.where(place)
