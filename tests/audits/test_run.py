@@ -335,7 +335,10 @@ def test_a_folder_has_no_missing_texts_and_is_told_of_the_rule(tmp_path: Path) -
         [f"{start}name the values that make groups in a rule `value_groups`."],
     )
     unlabelled = {"rule": "leave_out_images", "why": "no picture", "ids": [ids[0]]}
-    for images in (table, table | {"rules": [unlabelled]}):
+    # A list that leaves the empty text out names the key, too.
+    listed = table | {"missing": ["NA"]}
+    rules = {"rules": [unlabelled]}
+    for images in (table, table | rules, listed, listed | rules):
         note, (said_of,) = told(images)
         assert note == "is 'nan' a missing value? See `missing:`"
         assert said_of.endswith('give `missing: ["", "nan"]`.')

@@ -13,7 +13,6 @@ import pyarrow as pa
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import looks_missing
-from equipoise.data.tables import NamedFrame
 
 Row = dict[str, Any]
 
@@ -36,12 +35,8 @@ class Read(Protocol):
     """A section about a table, or about images that a table was made of."""
 
     @property
-    def table(self) -> Any:
-        """The table; a `NamedFrame` where one was made."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Cell texts that mean "missing"; none of a folder or a data set of another format."""
+    def has_missing(self) -> bool:
+        """Whether the key `missing` goes with it: with tables, not folders or other formats."""
 
 
 def sizes_of(groups: Groups, *, missing: str = "an attribute is missing") -> Iterator[Row]:
@@ -116,13 +111,8 @@ def _planned_note(groups: Groups, place: int, given: Read) -> str:
     if not groups.usable[place]:
         return f"fewer than {groups.min_size}" if groups.counts[place] else "empty"
     odd = [level for level in groups.levels[place] if looks_missing(level)]
-    key = "`missing:`" if _has_missing(given) else "the rule `value_groups`"
+    key = "`missing:`" if given.has_missing else "the rule `value_groups`"
     return f"is {odd[0]!r} a missing value? See {key}" if odd else ""
-
-
-def _has_missing(given: Read) -> bool:
-    """Whether a section has the key `missing`: folders and data sets of other formats do not."""
-    return not isinstance(given.table, NamedFrame) or bool(given.missing)
 
 
 def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
@@ -143,7 +133,7 @@ def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
                 many[levels[place]] = many.get(levels[place], 0) + n
         for label, n in many.items():
             fix = "name the values that make groups in a rule `value_groups`"
-            if _has_missing(given):
+            if given.has_missing:
                 fix = f"give `missing: {json.dumps(['', label])}`"
             yield (
                 f"{groups.name}: {label!r} is taken for a value of {name} ({of}: {n}). Where it "

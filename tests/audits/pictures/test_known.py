@@ -69,6 +69,26 @@ def coco(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("missing", [[""], ["NA"], []])
+def test_the_section_of_a_table_has_the_key_missing_whatever_the_key_says(
+    missing: list[str], tmp_path: Path
+) -> None:
+    write_csv(tmp_path / "t.csv", [["id", "who"], ["a", "x"], ["b", "y"]])
+    given = section(table="t.csv", id="id", missing=missing)
+    rule = {"rule": "leave_out_images", "why": "no picture", "ids": ["a"]}
+    ruled = section(table="t.csv", id="id", missing=missing, rules=[rule])
+    for one in (given, ruled):
+        assert one.has_missing
+        assert known(one, tmp_path, columns=("who",)).items.has_missing
+
+
+def test_a_folder_does_not_have_the_key_missing_also_once_it_is_a_table(tmp_path: Path) -> None:
+    place_files(tmp_path / "photos", ["a.png", "b.png"])
+    given = section(folder="photos")
+    assert not given.has_missing
+    assert not known(given, tmp_path).items.has_missing
+
+
 def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])

@@ -32,12 +32,11 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         known_images,
         members_of_groups,
         pictures_of,
-        table_of,
     )
     from equipoise.audits.running.prepared import gathered
 
     found = known_images(config.data, runner.base)
-    data = table_of(config.data, found)
+    data = config.data.tabled(found.items)
     models: dict[str, ModelConfig] = dict(config.models)
     ran: list[Ran] = []
     for name in run:

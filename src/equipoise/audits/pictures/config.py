@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    model_validator,
+)
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
@@ -38,6 +45,10 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
     "delimiter": ("table",),
 }
 """Keys that go with some of the sources only."""
+_OF_READING = (
+    "path", "root", "folder", "levels", "format", "files", "options", "rules", "crop", "encoding",
+    "delimiter",
+)  # fmt: skip
 
 
 def _files(value: object) -> object:
@@ -157,6 +168,8 @@ class PicturesConfig(Section):
     options: OptionsConfig | None = None
     rules: Annotated[tuple[RuleConfig, ...], Field(strict=False)] = ()
     crop: CropConfig | None = None
+    # Which key said what images there are, before `table` was made of them; no key itself.
+    _read_from: str | None = PrivateAttr(default=None)
 
     @property
     def source_key(self) -> str:
@@ -167,6 +180,26 @@ class PicturesConfig(Section):
     def is_plain(self) -> bool:
         """Whether this is a table that is read as it stands."""
         return self.table is not None and not self.rules
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether `missing` goes with the images, also once they were read and made a table."""
+        return (self._read_from or self.source_key) in _ONLY["missing"]
+
+    def tabled(self, table: Any, id_: str) -> Self:
+        """Return the section of a table that was made of the images, without keys on reading them.
+
+        Parameters
+        ----------
+        table : NamedFrame
+        id_ : str
+            Its column that names the image.
+        """
+        every = type(self).model_fields
+        cleared = {key: every[key].get_default() for key in _OF_READING}
+        made = self.model_copy(update={**cleared, "table": table, "id": id_, "missing": ()})
+        made._read_from = self.source_key
+        return made
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return the table to read, with paths relative to `base`.

@@ -23,10 +23,6 @@ ID = "image_id"
 """Column of the ids of a set; its labels have it, too."""
 
 P = TypeVar("P", bound=PicturesConfig)
-_CLEARED = (
-    "path", "root", "folder", "levels", "format", "files", "options", "rules", "crop", "missing",
-    "encoding", "delimiter",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +105,7 @@ def known(
     _check_columns(shown, columns, place)
     name = pictures.id if pictures.table is not None and pictures.id else ID
     frame = shown.image_table().rename({ID: name})
-    cleared = {key: type(pictures).model_fields[key].get_default() for key in _CLEARED}
     called = f"{shown.name} ({place}{' under its rules' if pictures.rules else ''})"
-    # Told already; that there is one says that the section has the key.
-    missing = ("",) if pictures.table is not None and "" in pictures.missing else ()
-    table = {"table": NamedFrame(frame, called), "id": name, "missing": missing}
-    items = pictures.model_copy(update={**cleared, **table})
     counts = {
         "format": shown.format,
         "images": len(shown),
@@ -125,7 +116,7 @@ def known(
         ],
     }
     return Known(
-        items=items,
+        items=pictures.tabled(NamedFrame(frame, called), name),
         name=called,
         labels=None if shown.labels is None else shown.label_table(),
         inputs=read.inputs,

@@ -90,6 +90,8 @@ class ImagesConfig(Section):
     delimiter: Delimiter = ","
     min_group_size: Annotated[int, Field(ge=1)] = 30
     max_unmatched: Share = 0.01
+    # The section that `table` was made of; no key itself.
+    _read_from: PicturesConfig | None = PrivateAttr(default=None)
 
     @property
     def truth(self) -> str | None:
@@ -106,6 +108,20 @@ class ImagesConfig(Section):
         """Every column of the images, each once."""
         named = (self.truth, *self.attributes, self.unit)
         return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether `missing` goes with the images, also once they were read and made a table."""
+        images = self.images or self._read_from
+        return images is None or images.has_missing
+
+    def tabled(self, images: PicturesConfig) -> Self:
+        """Return the section with the table of the images, as these are known, in their place."""
+        made = self.model_copy(
+            update={"images": None, **{key: getattr(images, key) for key in _OF_TABLE}}
+        )
+        made._read_from = images
+        return made
 
     def labels(self, base: Path) -> LabelSource:
         """Return what to read, with paths relative to `base`."""

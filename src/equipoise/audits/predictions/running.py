@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from equipoise.audits.running.prepared import Prepared
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from equipoise.evidence import Pictures
 
 _ID = "image_id"
-
-Images = TypeVar("Images", bound="ImagesConfig")
 
 
 def prepare(config: Config, runner: Runner) -> Prepared:
@@ -36,7 +34,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
     from equipoise.audits.running.prepared import gathered
 
     found = known_images(config.data, runner.base)
-    data = table_of(config.data, found)
+    data = config.data.tabled(found.items)
     models: dict[str, ModelConfig] = dict(config.models)
     ran: list[Ran] = []
     for name in run:
@@ -66,15 +64,6 @@ def known_images(data: ImagesConfig, base: Path) -> Known[Any]:
         delimiter=data.delimiter,
     )
     return known(images, base, columns=data.columns)
-
-
-def table_of(data: Images, found: Known[Any]) -> Images:
-    """Return the section with a table of what is known in place of `images`."""
-    items = found.items
-    facts = {
-        key: getattr(items, key) for key in ("table", "id", "missing", "encoding", "delimiter")
-    }
-    return data.model_copy(update={"images": None, **facts})
 
 
 def pictures_of(found: Known[Any], name: str) -> Pictures:
