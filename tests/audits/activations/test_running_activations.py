@@ -179,6 +179,25 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
     assert other.findings[0].value != first.findings[0].value
 
 
+def test_maps_lie_in_one_folder_whether_the_default_size_of_a_part_is_given_or_not(
+    pictures: Path, reader: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stays(*_: Any) -> Any:
+        raise AssertionError("maps that lie there were made again")
+
+    models = {"glyph": {"model": reader("glyph")}}
+    asked = tmp_path / "store"
+    first = run(pictures, models, asked)
+    (folder,) = asked.glob("activations/*/")
+    with monkeypatch.context() as patch:
+        patch.setattr(mapping, "_run", stays)
+        again = run(pictures, models, asked, part=64)
+    assert [*asked.glob("activations/*/")] == [folder]
+    assert again.findings == first.findings
+    run(pictures, models, asked, part=65)
+    assert len([*asked.glob("activations/*/")]) == 2
+
+
 def test_images_that_cannot_be_read_are_counted(
     pictures: Path, reader: Callable[[str], Any], tmp_path: Path
 ) -> None:

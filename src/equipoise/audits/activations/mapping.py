@@ -97,8 +97,10 @@ def maps_of(
     DataError
         When more images fail than may.
     """
-    facts = asked.facts | {"ids": ids_digest(pictures)} | ({"part": part} if part else {})
     size = part or _PART
+    facts = asked.facts | {"ids": ids_digest(pictures)}
+    # Maps made before the size could be chosen lie in a folder whose key does not name it.
+    facts |= {} if size == _PART else {"part": size}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = store / "activations" / key[:16]
     parts = []
