@@ -1,10 +1,12 @@
 """What every test shares: no network, repeatable random examples, skips that are accounted for."""
 
 import os
+import re
 import shutil
 import signal
 import socket
 from collections.abc import Iterator
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,41 @@ settings.register_profile("equipoise", derandomize=True, deadline=None)
 settings.load_profile("equipoise")
 
 _skipped: dict[str, str] = {}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where the slow tests alone are asked for, import no file without one: that takes longer."""
+    if config.option.markexpr != "slow" or collection_path.suffix != ".py":
+        return None
+    return "mark.slow" not in collection_path.read_text(encoding="utf-8") or None
+
+
+_GROUP = re.compile(r'^pytestmark = .*\bxdist_group\("([^"]+)"\)', re.MULTILINE)
+
+
+@cache
+def group_of(file: Path) -> str | None:
+    """Return the group that a file's `pytestmark` puts all its tests in."""
+    found = _GROUP.search(file.read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Under `--dist loadgroup`, deal out groups whole, the largest first, and others one by one.
+
+    pytest-xdist 3.8 hands groups on inside the ids of tests, which pytest 9.2 no longer lets it
+    change: tests of a group are spread over workers, without a word (pytest-xdist issue 1386).
+    """
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(config.rootpath / nodeid.partition("::")[0]) or nodeid
+
+    return Groups(config, log)
 
 
 @pytest.fixture(scope="session")

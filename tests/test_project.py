@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -208,6 +209,50 @@ def test_an_unexpected_skip_fails_a_strict_run(
     assert done.returncode == code, done.stdout
     assert ("NOT ALLOWED: test_" in done.stdout) == bool(code)
     assert ("\nallowed: test_skips.py::test_allowed" in done.stdout) == (text != MODULE)
+
+
+GROUPED = """
+import pytest
+pytestmark = [pytest.mark.xdist_group("both")]
+
+@pytest.mark.parametrize("number", range(4))
+def test_one(number):
+    pass
+"""
+
+
+def test_a_group_that_is_spread_over_files_stays_in_one_worker(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    names = "test_first.py", "test_second.py"
+    for name in names:
+        (tmp_path / name).write_text(GROUPED)
+    (tmp_path / "test_third.py").write_text(GROUPED.replace("pytestmark", "marks"))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-n", "2", "--dist", "loadgroup", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    ran = re.findall(r"\[(gw\d)\] \[ *\d+%\] PASSED (\w+\.py)", done.stdout)
+    assert len(ran) == 12, done.stdout + done.stderr
+    assert len({worker for worker, name in ran if name in names}) == 1
+    assert {worker for worker, _ in ran} == {"gw0", "gw1"}
+
+
+def test_a_run_of_the_slow_tests_alone_imports_no_other_file(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_quick.py").write_text("raise SystemExit('imported')\n")
+    slow = "import pytest\n\n@pytest.mark.slow\ndef test_it():\n    pass\n"
+    (tmp_path / "test_slow.py").write_text(slow)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: minutes\n")
+    call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    done = [
+        subprocess.run([*call, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for more in (["-m", "slow"], [])
+    ]
+    assert "1 passed" in done[0].stdout, done[0].stdout + done[0].stderr
+    assert "imported" in done[1].stdout + done[1].stderr
 
 
 def test_a_test_cannot_reach_the_network() -> None:
