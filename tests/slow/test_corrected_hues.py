@@ -10,15 +10,16 @@ import pytest
 
 from equipoise.evidence import zero_shot
 from equipoise.metrics import Confusion, corrected_shares
-from equipoise.planted.scenes.captions import attributed_prompts, neutral_prompts
-from equipoise.planted.scenes.diffusion import generate, load_pipeline
+from equipoise.planted.scenes.captions import attributed_prompts
 from equipoise.planted.scenes.diffusion.judging import hue_of
 from equipoise.planted.scenes.embed import embed_groups, embed_images, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, draw_poses, render
 from equipoise.planted.scenes.variants import WORLDS
 from equipoise.stats.resampling import Bootstrap
+from slow.planted_images import made
 
-pytestmark = pytest.mark.slow
+# One worker makes the images for all of them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
 
 RUNS, EACH, LABELLED = 2, 12, 720
 COLOUR, NOISE = 0.16, 30.0
@@ -52,14 +53,14 @@ def test_intervals_cover_the_hues_in_the_pixels() -> None:
     assert 0.5 < known.accuracy.mean() < 0.97
     assert known.condition < 10
 
-    pipeline = load_pipeline()
-    prompts = [(neutral_prompts(one) * EACH)[n] for one in SUBJECTS for n in range(EACH)]
+    plain = made()[1][1.0].images
+    by_subject = plain.reshape(len(SUBJECTS), -1, *plain.shape[1:])
     favourites: list[bool] = []
     shown: list[np.ndarray] = []
     called: list[np.ndarray] = []
     every: list[bool] = []
     for run in range(RUNS):
-        images = generate(pipeline, prompts, guidance=1.0, seed=100 + run)
+        images = np.concatenate(by_subject[:, run * EACH : (run + 1) * EACH])
         seen, named = hues[hue_of(images)], said(dimmed(images, 10 + run))
         shown.append(seen)
         called.append(named)

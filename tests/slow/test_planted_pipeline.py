@@ -3,49 +3,22 @@
 On noise that was not looked at while the model was made.
 """
 
-from collections.abc import Callable
-from functools import cache, partial
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 from scipy.stats import spearmanr
 
 from equipoise.counterfactuals.control import ControlledSet, generate_controlled
 from equipoise.models.generators import Sampling
 from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.captions import caption
-from equipoise.planted.scenes.diffusion.measure import Neutral, Told
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 from equipoise.planted.scenes.variants import BIASED
 from equipoise.stats.streams import stream
-from equipoise.stats.threads import each
+from slow.planted_images import FRESH, made
 
 # One worker makes the images for all of them.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("planted pipeline")]
-
-FRESH = 41
-GUIDED = (1.5, 3.0)
-
-torch.set_num_threads(1)
-
-
-@cache
-def made() -> tuple[Told, dict[float, Neutral]]:
-    openly = partial(diffusion.leave_open, seed=FRESH)
-    wanted: list[Callable[[Any], Any]] = [
-        partial(diffusion.tell, per_cell=2, seed=FRESH),
-        partial(openly, guidance=1.0, per_subject=96),
-        *(partial(openly, guidance=guidance, per_subject=12) for guidance in GUIDED),
-    ]
-    # Loaded here: threads that import diffusers at once find it half imported.
-    pipelines = [diffusion.load_pipeline() for _ in wanted]
-    told, plain, *guided = each(
-        lambda one: one[0](one[1]), list(zip(wanted, pipelines, strict=True))
-    )
-    return told, {1.0: plain, **dict(zip(GUIDED, guided, strict=True))}
 
 
 def test_what_is_asked_for_is_shown() -> None:
