@@ -1,10 +1,6 @@
 """A generation that is killed or interrupted at random moments ends as one that never was."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,43 +8,10 @@ import pytest
 
 from equipoise.counterfactuals import Generated, generate_sets
 from generator_models import captions
+from killed_work import generate, stopped
 
 N, PART, CANDIDATES = 4 * 6 * 25, 12, 25
 MODEL = "python:generator_models:swatches"
-HERE = Path(__file__).parent.parent
-PROGRAM = """
-import sys
-from pathlib import Path
-from equipoise.counterfactuals import generate_sets
-from generator_models import captions
-
-def tell(step, done, total):
-    print(done, flush=True)
-
-print(0, flush=True)
-model = "python:generator_models:swatches"
-generate_sets(captions(), model, Path(sys.argv[1]), candidates=25, part=12, progress=tell)
-"""
-
-
-def stopped(store: Path, target: int, delay: float, number: int) -> int:
-    """Run until so many images are done and a moment more, then send a signal; the exit code."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(store)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        cwd=HERE,
-        env=os.environ | {"SWATCH_SECONDS": "0.002"},
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) >= target:
-            break
-    time.sleep(delay)
-    process.send_signal(number)
-    process.stdout.close()
-    return process.wait()
 
 
 def check(found: Generated, whole: Generated) -> None:
@@ -74,15 +37,17 @@ def check(found: Generated, whole: Generated) -> None:
     ],
 )
 def test_stopped_at_random_moments_it_ends_as_if_it_never_was(
-    number: int, times: int, tmp_path: Path
+    number: int, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = {"candidates": CANDIDATES, "part": PART}
     whole = generate_sets(captions(), MODEL, tmp_path / "whole", **how)
     assert whole.table.num_rows == N
     rng = np.random.default_rng(number)
     targets = np.sort(rng.integers(0, N - 100, times))
+    monkeypatch.setenv("SWATCH_SECONDS", "0.002")
+    given = tmp_path / "store", MODEL, how
     codes = [
-        stopped(tmp_path / "store", int(target), float(rng.uniform(0, 0.05)), number)
+        stopped(generate, given, target=target, delay=rng.uniform(0, 0.05), number=number)
         for target in targets
     ]
     assert sum(code != 0 for code in codes) >= times - 1

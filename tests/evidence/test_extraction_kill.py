@@ -1,32 +1,17 @@
 """An extraction that is killed at random moments ends as one that never was."""
 
-import subprocess
-import sys
-import time
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from equipoise.evidence import Extraction, extract_embeddings, pictures_in_folder
+from killed_work import extract, stopped
 from picture_models import write_pictures
 
 N, KILLS, PART = 3000, 20, 32
-HERE = Path(__file__).parent.parent
 CLIP = "hf:{}/equipoise/planted/scenes/weights/clip-biased"
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from equipoise.evidence import extract_embeddings, pictures_in_folder
-
-def tell(step, done, total):
-    print(done, flush=True)
-
-print(0, flush=True)
-photos, store, model = sys.argv[1:]
-extract_embeddings(pictures_in_folder(Path(photos)), model, Path(store), part=32, progress=tell)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +23,17 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def killed(photos: Path, store: Path, model: str, target: int, delay: float) -> bool:
-    """Run until so many images are done and a moment more, then kill; whether it was at work."""
-    call = [sys.executable, "-c", PROGRAM, str(photos), str(store), model]
-    process = subprocess.Popen(
-        call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=HERE
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) >= target:
-            break
-    time.sleep(delay)
-    process.kill()
-    process.stdout.close()
-    return process.wait() == -9
-
-
 def killed_often(photos: Path, store: Path, model: str) -> int:
     """Kill at 20 moments, ever later; return how many met the process at work."""
     rng = np.random.default_rng(4)
     targets = [0, *np.sort(rng.integers(1, N, KILLS - 2)).tolist(), N]
     delays = rng.uniform(0, 0.05, KILLS)
     delays[-1] = 0
-    return sum(killed(photos, store, model, *at) for at in zip(targets, delays, strict=True))
+    codes = [
+        stopped(extract, (photos, store, model, PART), target=target, delay=delay)
+        for target, delay in zip(targets, delays, strict=True)
+    ]
+    return codes.count(-signal.SIGKILL)
 
 
 def check(found: Extraction, whole: Extraction) -> None:
