@@ -202,4 +202,4 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Any:
 
     ready = prepares(config.audit)(config, Rehearsal(config, base))
     planned = kind(config.audit).plan(ready.config, load(ready, base=base))
-    return RunningPlan(ready.runs, planned) if ready.runs else planned
+    return RunningPlan.of(ready.runs, planned) if ready.runs else planned

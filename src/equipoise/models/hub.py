@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from equipoise.core.errors import ModelError
+from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.models.options import Options
 
 PICKLED_ONLY = (
@@ -32,11 +32,15 @@ def fetched(
 
     Raises
     ------
+    MissingExtraError
+        If the library that fetches is not installed.
     ModelError
         If it is no hub id, or its files are neither in the cache nor to be had.
     """
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", asked):
         raise ModelError(f"There is no folder {asked}, and it is no hub id (owner/name).")
+    if not is_installed():
+        raise MissingExtraError("huggingface_hub", "hf")
     from huggingface_hub import snapshot_download
 
     try:
@@ -58,8 +62,22 @@ def fetched(
     return Path(folder)
 
 
+def is_installed() -> bool:
+    """Return whether there is the library that knows the hub and its local cache."""
+    try:
+        import huggingface_hub  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def cached(asked: str, name: str) -> Path | None:
-    """Return a file of a repository where the local cache holds it; nothing is fetched."""
+    """Return a file of a repository where the local cache holds it; nothing is fetched.
+
+    None as well without the library that knows where the cache is.
+    """
+    if not is_installed():
+        return None
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,21 @@ def test_the_command_prints_what_is_run_beside_what_is_audited(
     out = capsys.readouterr().out
     assert out.startswith("\nruns:\nmodel")
     assert "rankings:" in out
+
+
+def test_a_plan_without_the_extra_says_what_was_not_looked_up(
+    world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(world, retrieval(model="hf:owner/clip"))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert run(["plan", str(path)]) == 0
+    assert (
+        "note: huggingface_hub is not installed, so hf:owner/clip was not looked up in the hub's "
+        "local cache, and an audit cannot run it. To do: pip install 'equipoise[hf]'.\n"
+    ) in capsys.readouterr().out
+    monkeypatch.undo()
+    assert run(["plan", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
 
 
 def test_a_model_that_cannot_be_asked_is_told_by_the_plan(world: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,10 +43,18 @@ class RunningPlan:
         the model tells.
     audit : dataclass
         The plan of the kind of audit, with every image taken as one that does not fail.
+    notes : tuple of str
+        What could not be looked up, and why.
     """
 
     runs: tuple[Mapping[str, Any], ...]
     audit: Any
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, runs: tuple[Mapping[str, Any], ...], audit: Any) -> RunningPlan:
+        """Return the plan, with notes on models whose files cannot be looked up."""
+        return cls(runs, audit, tuple(_not_looked_up(runs)))
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,17 @@ class Rehearsal:
             tells, known = known_by_files(*asked, self.store)
             self._keys[asked] = known.info.key if known else ("" if tells else None)
         return self._keys[asked]
+
+
+def _not_looked_up(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    from equipoise.models.hub import is_installed
+
+    models = dict.fromkeys(one["runs"] for one in runs if one["runs"].startswith("hf:"))
+    if models and not is_installed():
+        yield (
+            f"huggingface_hub is not installed, so {', '.join(models)} was not looked up in the "
+            "hub's local cache, and an audit cannot run it. To do: pip install 'equipoise[hf]'."
+        )
 
 
 def _table(ids: npt.NDArray[np.object_], column: str, width: int) -> pa.Table:

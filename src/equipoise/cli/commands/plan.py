@@ -32,7 +32,9 @@ def command(config: Path, as_json: bool) -> None:
 
     planned = asdict(audits.plan(load_config(config), base=config.parent))
     # What is run before an audit stands beside what the audit does.
+    notes = planned.pop("notes", ())
     planned |= planned.pop("audit", {})
+    planned["notes"] = [*notes, *planned.pop("notes", ())]
     if as_json:
         say_json(planned)
     else:
