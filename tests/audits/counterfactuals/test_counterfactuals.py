@@ -281,6 +281,18 @@ def test_sets_of_one_image_each_are_refused(step: Any) -> None:
         step(audits.parse_config(values(data=given)))
 
 
+@pytest.mark.parametrize("step", [audits.run, audits.plan])
+def test_desired_shares_of_no_group_are_refused(step: Any) -> None:
+    message = (
+        "ranking.desired: 'Man' is no group; expected some of man, woman. Groups of "
+        "race × gender: 'a, man', 'a, woman', 'b, man', 'b, woman', 'c, man', 'c, woman'; of "
+        "race: 'a', 'b', 'c'; of gender: 'man', 'woman'"
+    )
+    changed = values(ranking={"desired": {"Man": 0.5, "woman": 0.5}})
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        step(audits.parse_config(changed))
+
+
 def test_images_without_one_of_the_attributes_are_in_no_pool() -> None:
     frame = table()
     mixed = frame.with_columns(

@@ -439,9 +439,94 @@ def test_bias_at_k_of_two_named_groups() -> None:
     result = run(data=data, ranking={"measures": ["bias_at_k"], "first": "a", "second": "c"})
     finding = by_metric(result)["bias_at_k", ""]
     assert '"first": "a"' in finding.parameters
-    # Without names three groups have no Bias@K, and the other measures go on.
-    other = run(data=data, ranking={"measures": ["bias_at_k", "ndkl"]})
-    assert {f.metric for f in other.findings} == {"ndkl"}
+
+
+BY_RACE = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}
+BY_BOTH = {"images": {"table": table(), "id": "image"}, "groups": ["gender", "race"]}
+
+
+@pytest.mark.parametrize("step", [audits.run, audits.plan])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"ranking": {"desired": {"Woman": 0.5, "Man": 0.5}}},
+            "ranking.desired: 'Man' is no group; expected some of man, woman",
+        ),
+        (
+            {"ranking": {"desired": {"man": 0.5}}},
+            "ranking.desired: no share for 'woman'; expected one for every group",
+        ),
+        (
+            {"ranking": {"desired": {"man": 0.5, "woman": 0.5, "X": 0.1}}},
+            "ranking.desired: 'X' is no group; expected some of man, woman",
+        ),
+        (
+            {"ranking": {"desired": {"man": 0.5, "woman": 0.6}}},
+            "ranking.desired: shares sum to 1.1; expected 1, none negative",
+        ),
+        (
+            {"data": BY_BOTH, "ranking": {"desired": {"a": 0.5, "b": 0.5}}},
+            "ranking.desired: no share for 'c'; expected one for every group. Groups of gender: "
+            "'man', 'woman'; of race: 'a', 'b', 'c'",
+        ),
+        (
+            {"data": BY_RACE, "ranking": {"measures": ["bias_at_k", "ndkl"]}},
+            "ranking.measures: bias_at_k compares two groups; expected two of a, b, c as "
+            "ranking.first and ranking.second",
+        ),
+        (
+            {"data": BY_RACE, "ranking": {"measures": ["bias_at_k"], "first": "a"}},
+            "ranking.second: required, and missing; expected one of a, b, c",
+        ),
+        (
+            {
+                "data": BY_RACE,
+                "ranking": {"measures": ["bias_at_k"], "first": "a", "second": "zz"},
+            },
+            "ranking.second: 'zz' is no group; expected one of a, b, c",
+        ),
+        (
+            {"data": BY_RACE, "ranking": {"first": "a", "second": "a"}},
+            "ranking.first and ranking.second are both 'a'; expected two different groups of "
+            "a, b, c",
+        ),
+        (
+            {"ranking": {"measures": ["bias_at_k"], "first": "Man", "second": "woman"}},
+            "ranking.first: 'Man' is no group; expected one of man, woman",
+        ),
+    ],
+)
+def test_names_of_no_group_are_refused(step: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        step(audits.parse_config(values(**changes)))
+
+
+def test_desired_shares_and_named_groups_of_one_choice_alone_are_told() -> None:
+    ranking = {
+        "measures": ["max_skew", "bias_at_k"],
+        "desired": {"a": 0.5, "b": 0.25, "c": 0.25},
+        "first": "a",
+        "second": "c",
+    }
+    data = {**BY_BOTH, "groups": ["gender", "race", ["gender", "race"]]}
+    result = run(data=data, ranking=ranking)
+    assert (
+        "ranking.desired gives shares to other groups than those of gender, gender × race: there "
+        "the pool's shares are the target." in result.manifest.notes
+    )
+    assert (
+        "ranking.first and ranking.second are no groups of gender × race, which has more than "
+        "two: no Bias@K there." in result.manifest.notes
+    )
+    whole = [f for f in result.findings if not f.subject and f.version == "default"]
+    told = {(f.metric, f.groups): json.loads(f.parameters) for f in whole}
+    assert told["max_skew", "race"]["desired"] == ranking["desired"]
+    assert told["max_skew", "gender"]["desired"] == "pool"
+    assert told["bias_at_k", "race"]["second"] == "c"
+    # Two groups are opposed as they are, whatever the names given for more.
+    assert told["bias_at_k", "gender"]["second"] == "woman"
+    assert ("bias_at_k", "gender × race") not in told
 
 
 @pytest.mark.parametrize(
@@ -483,6 +568,16 @@ def test_bias_at_k_of_two_named_groups() -> None:
         (
             {"ranking": {"measures": ["maxskew"]}},
             "configuration: ranking.measures[0]: given 'maxskew'; expected 'max_skew'",
+        ),
+        (
+            {"ranking": {"desired": "unifrom"}},
+            "configuration: ranking.desired: given 'unifrom'; expected 'pool', 'uniform', or a "
+            "mapping of every group to its share; did you mean 'uniform'?",
+        ),
+        (
+            {"ranking": {"desired": {"man": 1.5, "woman": 0.5}}},
+            "configuration: ranking.desired: the share of 'man' is 1.5; expected a number from 0 "
+            "to 1",
         ),
         (
             {"gate": [{"metric": "ndkl", "max": 0.5, "groups": "age"}]},

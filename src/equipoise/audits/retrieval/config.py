@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
 from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
+from equipoise.audits.config_problems import nearest
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig, TextsConfig
 
 Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
 MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
+TARGETS = ("pool", "uniform")
 
 
 def _several(value: object) -> object:
@@ -23,6 +26,21 @@ def _several(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError("expected a whole number, or a list of whole numbers")
     return (value,)
+
+
+def _desired(value: object) -> str | dict[str, float]:
+    """Take the name of a target, or a share for every group."""
+    if isinstance(value, str) and value in TARGETS:
+        return value
+    if not isinstance(value, Mapping) or not value:
+        near = nearest(value, TARGETS)
+        raise ValueError(
+            f"expected 'pool', 'uniform', or a mapping of every group to its share{near}"
+        )
+    for name, share in value.items():
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
+            raise ValueError(f"the share of {name!r} is {share!r}; expected a number from 0 to 1")
+    return {str(name): float(share) for name, share in value.items()}
 
 
 class DataConfig(Section):
@@ -120,7 +138,7 @@ class RankingConfig(Section):
         The shares that are desired.
     measures : list of str
     first, second : str, optional
-        Groups of Bias@K.
+        Groups of Bias@K, where there are more than two.
     marginals : bool
         Measure each attribute of an intersection within each value of the others, too.
     similarity : bool
@@ -136,7 +154,9 @@ class RankingConfig(Section):
         AfterValidator(distinct),
     ] | None = None  # fmt: skip
     prefixes: Annotated[int, Field(ge=1)] | None = None
-    desired: Literal["pool", "uniform"] | Mapping[Label, Share] = "pool"
+    desired: Annotated[
+        Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
+    ] = "pool"
     measures: Annotated[
         tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ] = MEASURES

@@ -100,9 +100,25 @@ class Design(Compared):
     def desired(self) -> Any:
         """The desired shares; those of another choice of groups do not apply."""
         given = self.config.ranking.desired
+        return given if self.has_desired else "pool"
+
+    @property
+    def has_desired(self) -> bool:
+        """Whether the desired shares that the config has are those of these groups."""
+        given = self.config.ranking.desired
         if not isinstance(given, Mapping):
+            return True
+        sizes = zip(self.groups.names, self.groups.counts.tolist(), strict=True)
+        return {name for name, n in sizes if n} <= {*given} <= {*self.groups.names}
+
+    @property
+    def opposed(self) -> tuple[str | None, str | None] | None:
+        """The groups of Bias@K as the metric takes them; None where more than two have no names."""
+        options = self.config.ranking
+        given = options.first, options.second
+        if given != (None, None) and {*given} <= {*self.groups.names}:
             return given
-        return dict(given) if {*given} == {*self.groups.names} else "pool"
+        return (None, None) if len(self.groups.names) == 2 else None
 
 
 def designs(config: RankingAudit, data: RetrievalData) -> Iterator[Design]:

@@ -19,7 +19,7 @@ from equipoise.audits.kinds import (
     told,
 )
 from equipoise.audits.retrieval import loading
-from equipoise.audits.retrieval.checking import checked
+from equipoise.audits.retrieval.checking import checked, not_applied
 from equipoise.audits.retrieval.designs import Design
 from equipoise.audits.retrieval.loading import RetrievalData, notes_of
 from equipoise.audits.retrieval.measuring import MeasuredDesign, measure_design, tests_of
@@ -167,6 +167,7 @@ def notes(
     )
     yield from notes_of(data.models)
     yield from _missing(data)
+    yield from not_applied([one.design for one in measured], config)
     for one in measured:
         yield from _of_design(one.design, config)
 

@@ -94,8 +94,8 @@ def _common(design: Design, config: RankingAudit, tests: int) -> dict[str, Any]:
 
 
 def _measured(design: Design, config: RankingAudit, k: int, tests: int) -> Mapping[str, Estimate]:
-    options = config.ranking
-    measures = [m for m in options.measures if m != "bias_at_k" or _has_two(design, config)]
+    opposed = design.opposed
+    measures = [m for m in config.ranking.measures if m != "bias_at_k" or opposed]
     if not measures:
         return {}
     return retrieval_measures(
@@ -105,16 +105,10 @@ def _measured(design: Design, config: RankingAudit, k: int, tests: int) -> Mappi
         measures=measures,
         prefixes=design.prefixes,
         desired=design.desired,
-        first=options.first,
-        second=options.second,
+        first=opposed[0] if opposed else None,
+        second=opposed[1] if opposed else None,
         **_common(design, config, tests),
     )
-
-
-def _has_two(design: Design, config: RankingAudit) -> bool:
-    """Whether Bias@K knows its two groups here."""
-    wanted = {config.ranking.first, config.ranking.second} - {None}
-    return len(design.groups.names) == 2 or (bool(wanted) and wanted <= {*design.groups.names})
 
 
 def _similarity(design: Design, config: RankingAudit, tests: int) -> Estimate:

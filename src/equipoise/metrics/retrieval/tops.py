@@ -214,14 +214,22 @@ def desired_shares(desired: Desired, pools: Pools) -> Floats:
     """
     sizes = pools.sizes
     if isinstance(desired, Mapping):
-        return np.broadcast_to(_given(desired, pools.groups), sizes.shape)
+        return np.broadcast_to(given_shares(desired, pools.groups), sizes.shape)
     if desired not in ("pool", "uniform"):
         raise InputError(f"desired={desired!r}: expected 'pool', 'uniform' or shares by group")
     mass = sizes if desired == "pool" else sizes > 0
     return np.asarray(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1))
 
 
-def _given(desired: Mapping[str, float], groups: Groups) -> Floats:
+def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
+    """Return the share of each group, shape (groups,).
+
+    Raises
+    ------
+    InputError
+        When a name is no group, a group that is there has no share, or shares are negative or do
+        not sum to 1.
+    """
     shares = {str(name): float(share) for name, share in desired.items()}
     unknown = sorted(shares.keys() - set(groups.names))
     if unknown:
