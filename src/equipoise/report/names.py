@@ -36,8 +36,8 @@ def title(metric: str) -> str:
 
 
 def band(value: float) -> str:
-    """Return the band of an effect size, "" for NaN."""
-    if math.isnan(value):
+    """Return the band of an effect size, "" for what is not finite."""
+    if not math.isfinite(value):
         return ""
     return next(name for name, upper in BANDS if value < upper)
 

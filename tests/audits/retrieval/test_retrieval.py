@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from audits.examples import written_again
-from equipoise import audits
+from equipoise import audits, report
 from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, max_skew, ndkl, normalized_similarity_mad
@@ -439,6 +439,30 @@ def test_bias_at_k_of_two_named_groups() -> None:
     result = run(data=data, ranking={"measures": ["bias_at_k"], "first": "a", "second": "c"})
     finding = by_metric(result)["bias_at_k", ""]
     assert '"first": "a"' in finding.parameters
+
+
+def test_a_desired_share_of_nothing_makes_ndkl_infinite_and_says_so(tmp_path: Path) -> None:
+    result = run(ranking={"desired": {"man": 1, "woman": 0}, "curves": True})
+    found = by_metric(result)
+    ndkl = found["ndkl", "chef"]
+    assert (ndkl.value, ndkl.verdict) == (np.inf, Verdict.NONE)
+    why = "a group whose desired share is 0 is among the first, which alone makes NDKL infinite"
+    assert (ndkl.reason, found["ndkl", ""].reason) == (why, why)
+    assert found["skew_at_k", "woman"].reason == (
+        "its desired share is 0, and no share can be held against nothing"
+    )
+    assert found["max_skew", ""].reason == (
+        "fewer than two groups with rows enough and a desired share above 0"
+    )
+    note = (
+        "ranking.desired gives woman a share of 0: skews leave such a group out, and NDKL is "
+        "infinite as soon as one of its images is among the first."
+    )
+    assert note in result.manifest.notes
+    report.write(result, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "by an NDKL of ∞" in page
+    assert why in page
 
 
 BY_RACE = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}

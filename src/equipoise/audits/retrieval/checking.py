@@ -51,6 +51,13 @@ def not_applied(every: Sequence[Design], config: RankingAudit) -> Iterator[str]:
             f"ranking.desired gives shares to other groups than those of {_listed(others)}: there "
             "the pool's shares are the target."
         )
+    given = config.ranking.desired
+    unwanted = [] if isinstance(given, str) else [name for name, one in given.items() if not one]
+    if unwanted:
+        yield (
+            f"ranking.desired gives {', '.join(unwanted)} a share of 0: skews leave such a group "
+            "out, and NDKL is infinite as soon as one of its images is among the first."
+        )
     others = [one for one in every if one.opposed is None]
     if others and len(others) < len(every) and "bias_at_k" in config.ranking.measures:
         yield (

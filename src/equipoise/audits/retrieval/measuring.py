@@ -180,8 +180,17 @@ def _shows(part: Any) -> str:
 def _group_skews(estimate: Estimate, place: Place) -> Iterator[Draft]:
     for draft in parts(estimate, place):
         if draft.finding.metric == "group_skew":
-            either = replace(draft, harm="either")
+            either = replace(_unwanted(draft, estimate), harm="either")
             yield _tested(_mean_shares(either, estimate))
+
+
+def _unwanted(draft: Draft, estimate: Estimate) -> Draft:
+    """Say of a group that nobody wants why it has no skew."""
+    shares = estimate.params["desired"]
+    if isinstance(shares, str) or shares[draft.finding.subject] > 0:
+        return draft
+    why = "its desired share is 0, and no share can be held against nothing"
+    return replace(draft, finding=replace(draft.finding, reason=why))
 
 
 def _mean_shares(draft: Draft, estimate: Estimate) -> Draft:
@@ -199,7 +208,9 @@ def _mean_shares(draft: Draft, estimate: Estimate) -> Draft:
 def _tested(draft: Draft) -> Draft:
     """Take the test from numbers that chance alone makes infinite."""
     finding = draft.finding
-    if math.isinf(finding.chance):
+    if finding.metric == "ndkl" and (math.isinf(finding.value) or math.isinf(finding.chance)):
+        why = "a group whose desired share is 0 is among the first, which alone makes NDKL infinite"
+    elif math.isinf(finding.chance):
         why = "by chance alone a group is often absent among the first, whose skew is −∞"
     elif not math.isnan(finding.value) and math.isnan(finding.p_value):
         why = finding.reason or "there is nothing to exchange"

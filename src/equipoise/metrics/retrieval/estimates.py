@@ -278,7 +278,7 @@ def _why_nan(asked: Asked, value: float) -> str:
         return ""
     if not len(asked.tops.pool):
         return f"no query can be estimated: {too_small(asked, 0)}"
-    return too_few(value)
+    return too_few(asked, value)
 
 
 def _why_none(value: float, resampling: Resampling | None, *, sets: bool) -> str:

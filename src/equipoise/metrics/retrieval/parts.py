@@ -117,7 +117,7 @@ def query_table(asked: Asked, draws: Draws, exact: Mapping[int, Exactly]) -> pa.
     shows = [""] * len(pools)
     reasons = dict.fromkeys(range(len(pools)))
     for place, index in enumerate(chosen.tolist()):
-        reasons[index] = too_few(float(values[index]))
+        reasons[index] = too_few(asked, float(values[index]))
         shows[index] = _shows(asked, place)
     why = [too_small(asked, index) if one is None else one for index, one in reasons.items()]
     return _table(
@@ -229,6 +229,9 @@ def too_small(asked: Asked, index: int) -> str:
     return f"k={asked.tops.k}, and the pool has {many} items: nothing is left to choose"
 
 
-def too_few(value: float) -> str:
+def too_few(asked: Asked, value: float) -> str:
     """Say why a pool that is large enough has no value; "" when it has one."""
-    return "fewer than two groups with rows enough" if math.isnan(value) else ""
+    if not math.isnan(value):
+        return ""
+    given = isinstance(asked.params.get("desired"), dict)
+    return f"fewer than two groups with rows enough{' and a desired share above 0' * given}"
