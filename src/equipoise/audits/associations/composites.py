@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.audits.associations.apart import around
 from equipoise.audits.associations.cases import cases_of
 from equipoise.audits.associations.leaning import closer
 from equipoise.audits.associations.pieces import (
@@ -67,12 +68,14 @@ def measure_mcas(question: Question) -> Iterator[Piece]:
 
 
 def composite_sides(question: Question, space: Space, target: str) -> dict[str, Side]:
-    """Return a target's and both groups' images and texts, by their part in the metric."""
-    first, second = question.pair
-    parts = (("target", target), ("a", first), ("b", second))
-    return {
-        f"{part}_{suffix}": space.chosen(name, kind)
-        for part, name in parts
+    """Return a target's and both groups' images and texts, by their part in the metric.
+
+    What is of the target is left out of the groups: nothing is compared with itself.
+    """
+    targets = {suffix: space.chosen(target, kind) for suffix, kind in _KINDS}
+    return {f"target_{suffix}": side for suffix, side in targets.items()} | {
+        f"{part}_{suffix}": around(space, name, kind, [targets[suffix]])
+        for part, name in zip("ab", question.pair, strict=True)
         for suffix, kind in _KINDS
     }
 
@@ -195,7 +198,10 @@ def measure_xmcas(question: Question) -> Iterator[Piece]:
 def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iterator[Piece]:
     sides = composite_sides(question, space, target)
     further = {
-        suffix: {name: space.chosen(name, kind) for name in question.asked.further}
+        suffix: {
+            name: around(space, name, kind, [sides[f"target_{suffix}"]])
+            for name in question.asked.further
+        }
         for suffix, kind in _KINDS
     }
     # Names that a, b and target may also have.
@@ -233,7 +239,7 @@ def _xmcas(question: Question, space: Space, target: str, offset: float) -> Iter
     angle = f"{neutral:.3f}\u00a0rad ({math.degrees(neutral):.1f}°)"
     text = f"{target} represents {listed} {less} than the neutral angle of {angle} does"
     yield drafted(
-        estimate, place, Family.DESCRIPTIVE, Told(target, text, names, (), without(sides))
+        estimate, place, Family.DESCRIPTIVE, Told(target, text, names, (), without(everyone))
     )
     for part in estimate.parts:
         yield Row(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
+from equipoise.audits.associations.apart import around
 from equipoise.audits.associations.cases import Case, cases_of
 from equipoise.audits.associations.pieces import (
     Piece,
@@ -46,7 +47,9 @@ def _total(question: Question, space: Space, case: Case) -> Generator[Piece, Non
     # Targets may be called as they like: the metric keeps "a" and "b" for the attributes.
     keys = {f"target {name}": name for name in case.targets}
     sides = {key: space.chosen(name, target_kind) for key, name in keys.items()}
-    a, b = (space.chosen(name, attribute_kind) for name in question.asked.attributes)
+    a, b = (
+        around(space, name, attribute_kind, [*sides.values()]) for name in question.asked.attributes
+    )
     everyone = {**sides, "a": a, "b": b}
     estimate = total_absolute_association(
         {key: side.things for key, side in sides.items()},

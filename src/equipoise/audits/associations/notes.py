@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from equipoise.audits.associations.apart import kinds_apart
 from equipoise.audits.associations.cases import cases_of
 from equipoise.audits.associations.spaces import Indices, Space
 from equipoise.data.coded import Coded
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
+    from equipoise.audits.associations.config_measures import MeasureConfig
     from equipoise.audits.associations.loading import AssociationData
 
 # Below so many members a bootstrap interval is too short.
@@ -72,7 +74,7 @@ def _sets(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Ite
     few = [*_small(data, spaces, used, 2, FEW - 1)]
     if few:
         yield f"Sets of fewer than {FEW}, whose intervals are too short: {_cut(few)}."
-    yield from _shared(config, data)
+    yield from _shared(config, data, spaces)
     yield from _unequal(config, spaces)
     yield from _cells(config, data, spaces)
     for name, one in data.items.items():
@@ -110,24 +112,53 @@ def _models(found: Mapping[str, _Found]) -> dict[_Found, str]:
     }
 
 
-def _shared(config: Config, data: AssociationData) -> Iterator[str]:
+def _shared(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
     """Name the members that two sets of one question share."""
+    every = frozenset(data.kinds.values())
     for asked in config.measure:
-        pairs = [asked.attributes, asked.target_names if len(asked.target_names) == 2 else ()]
-        pairs += [(target, one) for target in asked.target_names for one in asked.attributes]
-        for pair in pairs:
-            if len(pair) == 2 and (both := _both(data, pair[0], pair[1])):
-                yield (
-                    f"{pair[0]} and {pair[1]} share {len(both)} of their members, which stay in "
-                    f"both: {_cut(both)}."
-                )
+        for pair in (asked.attributes, asked.target_names):
+            if len(pair) == 2:
+                yield from _in_both(data, pair[0], pair[1], every)
+        apart = kinds_apart(asked, spaces)
+        for target in asked.target_names:
+            for one in (*asked.attributes, *asked.further):
+                yield from _in_both(data, target, one, every - apart)
+                yield from _left(data, asked, target, one, apart)
 
 
-def _both(data: AssociationData, first: str, second: str) -> list[str]:
+def _in_both(
+    data: AssociationData, first: str, second: str, kinds: frozenset[str]
+) -> Iterator[str]:
+    if both := _both(data, first, second, kinds):
+        yield (
+            f"{first} and {second} share {len(both)} of their members, which stay in both: "
+            f"{_cut(both)}."
+        )
+
+
+def _left(
+    data: AssociationData, asked: MeasureConfig, target: str, name: str, kinds: frozenset[str]
+) -> Iterator[str]:
+    for kind in sorted(kinds):
+        if not (both := _both(data, target, name, frozenset([kind]))):
+            continue
+        size = sum(
+            len(rows) for table, rows in data.sets[name].items() if data.kinds[table] == kind
+        )
+        which = "each by itself " if asked.metric == "sc_weat" else ""
+        yield (
+            f"{len(both)} of the {size} {kind}s of {name} are in {target}, too. None is compared "
+            f"with itself: they are left out of {name} {which}where {target} is a target: "
+            f"{_cut(both)}."
+        )
+
+
+def _both(data: AssociationData, first: str, second: str, kinds: frozenset[str]) -> list[str]:
     found = []
     for table, rows in data.sets[first].items():
-        others = {*data.sets[second].get(table, ())}
-        found += [str(data.items[table].ids[row]) for row in rows if row in others]
+        if data.kinds[table] in kinds:
+            others = {*data.sets[second].get(table, ())}
+            found += [str(data.items[table].ids[row]) for row in rows if row in others]
     return found
 
 

@@ -153,11 +153,15 @@ def regrouped(by_group: tuple[GroupValue, ...], names: Mapping[str, str]) -> tup
 
 
 def without(sides: Mapping[str, Side]) -> tuple[Excluded, ...]:
-    """Count members of sets that a model gave nothing for."""
+    """Count members of sets that a model gave nothing for, and those that are targets too."""
     return tuple(
-        Excluded(f"{side.name}: no embedding or score", side.without)
+        Excluded(f"{side.name}: {why}", count)
         for side in sides.values()
-        if side.without
+        for why, count in (
+            ("no embedding or score", side.without),
+            ("also a target", side.shared),
+        )
+        if count
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.special import ndtri
 
+from equipoise.audits.associations.apart import check_apart
 from equipoise.audits.associations.cases import Case, cases_of, tests_of
 from equipoise.audits.associations.spaces import Space, spaces_of
 from equipoise.audits.drawing import most_tests, tests_by_model
@@ -61,9 +62,17 @@ class Plan:
 
 
 def plan(config: Config, data: AssociationData) -> Plan:
-    """Say what the audit would do and could find; nothing is measured."""
+    """Say what the audit would do and could find; nothing is measured.
+
+    Raises
+    ------
+    DataError
+        When the targets of a question are all that a model can use of a set of attributes.
+    """
     spaces = spaces_of(data)
     asked = [(index, one, space) for index, one in enumerate(config.measure) for space in spaces]
+    for _, one, space in asked:
+        check_apart(one, space)
     tests = tests_by_model((space.model, tests_of(one, space)) for _, one, space in asked)
     return Plan(
         tables=[_table(name, data) for name in data.items],

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from equipoise.audits.associations.apart import around, without_targets
 from equipoise.audits.associations.cases import MOST_MEMBERS, Case, cases_of
 from equipoise.audits.associations.leaning import closer, crossed
 from equipoise.audits.associations.pieces import Piece, Question, Told, drafted, part_draft, without
@@ -94,38 +97,39 @@ def measure_sc_weat(question: Question) -> Iterator[Piece]:
     asked = question.asked
     for space in question.spaces:
         for case in cases_of(asked, space):
-            sides = sides_of(question, space, case, ("w",), ("a", "b"))
-            members = sides["w"]
+            attribute_kind, target_kind = case.kinds
+            members = space.chosen(case.targets[0], target_kind)
             if len(members) > MOST_MEMBERS:
                 raise DataError(
                     f"sc_weat measures each of the {len(members)} members of {members.name!r}",
                     expected=f"at most {MOST_MEMBERS} members",
                     fix="ask for association_score, or name a smaller set",
                 )
-            for place, one in enumerate(members.ids):
-                yield _sc_weat(question, space, case, sides, place, one)
+            sets = [space.chosen(name, attribute_kind) for name in asked.attributes]
+            for row in range(len(members)):
+                one = members.only(np.array([row]))
+                apart = [without_targets(space, attribute_kind, side, [one]) for side in sets]
+                yield _sc_weat(question, space, case, one, dict(zip("ab", apart, strict=True)))
 
 
-def _sc_weat(
-    question: Question, space: Space, case: Case, sides: Sides, row: int, member: str
-) -> Piece:
-    asked, around = question.asked, {part: sides[part] for part in ("a", "b")}
+def _sc_weat(question: Question, space: Space, case: Case, target: Side, sides: Sides) -> Piece:
+    asked, member = question.asked, target.ids[0]
     estimate = sc_weat(
-        sides["w"].things[row : row + 1],
-        *(side.things for side in around.values()),
+        target.things,
+        *(side.things for side in sides.values()),
         alternative=asked.alternative or "two-sided",
         ddof=asked.ddof,
         similarity=space.similarity,
-        units=units_of(around, [("a", "b")]),
-        fixed=fixed_parts(question, around),
+        units=units_of(sides, [("a", "b")]),
+        fixed=fixed_parts(question, sides),
         **question.drawn(space),
     )
     told = Told(
         member,
         closer(member, estimate.value, question.pair, case.modality),
-        names_of(around),
+        names_of(sides),
         estimate.parts[0].by_group if estimate.parts else (),
-        without(around),
+        without(sides),
     )
     return drafted(estimate, question.place(space, case.modality), Family.LEAF, told)
 
@@ -164,15 +168,19 @@ def sides_of(
 ) -> dict[str, Side]:
     """Return the sets of a case by the part that each plays in the metric.
 
+    Targets are in no set of attributes: none is compared with itself.
+
     Raises
     ------
     DataError
-        When the model has no usable vector for a set.
+        When the model has no usable vector for a set, or for no member of it but targets.
     """
     attribute_kind, target_kind = case.kinds
     found = dict(zip(targets, (space.chosen(n, target_kind) for n in case.targets), strict=True))
-    around = (space.chosen(name, attribute_kind) for name in question.asked.attributes)
-    return found | dict(zip(attributes, around, strict=True))
+    others = (
+        around(space, n, attribute_kind, [*found.values()]) for n in question.asked.attributes
+    )
+    return found | dict(zip(attributes, others, strict=True))
 
 
 def names_of(sides: Sides) -> dict[str, str]:

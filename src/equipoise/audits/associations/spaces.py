@@ -49,6 +49,10 @@ class Side:
         Members that the model gave nothing for.
     clustered : bool
         Whether a column names units.
+    places : ndarray of int
+        Number of each member over the items of all tables; none of what is no item.
+    shared : int
+        Members left out because they are targets, too.
     """
 
     name: str
@@ -57,9 +61,18 @@ class Side:
     units: tuple[str, ...] = field(repr=False)
     without: int
     clustered: bool = False
+    places: Indices = field(default_factory=lambda: np.arange(0), repr=False)
+    shared: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def only(self, kept: Indices) -> Side:
+        """Return some of the members."""
+        ids = tuple(self.ids[row] for row in kept.tolist())
+        units = tuple(self.units[row] for row in kept.tolist()) if self.units else ()
+        places = self.places[kept] if len(self.places) else self.places
+        return replace(self, things=self.things[kept], ids=ids, units=units, places=places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +100,8 @@ class Space:
 
     def side(self, name: str, kind: str) -> Side | None:
         """Return the members of a set of one kind, None where the model knows none of them."""
-        parts = [
-            self._part(table, self.data.sets[name][table]) for table in self.tables(name, kind)
-        ]
+        chosen = self.data.sets[name]
+        parts = [self._part(table, chosen[table]) for table in self.tables(name, kind)]
         if not sum(len(part) for part in parts):
             return None
         if len(parts) == 1:
@@ -101,6 +113,7 @@ class Space:
             tuple(one for part in parts for one in part.units),
             sum(part.without for part in parts),
             any(part.clustered for part in parts),
+            np.concatenate([part.places for part in parts]),
         )
 
     def chosen(self, name: str, kind: str) -> Side:
@@ -126,11 +139,7 @@ class Space:
         if self.model not in self.data.vectors:
             return side
         kept = np.flatnonzero(_usable(side.things))
-        if len(kept) == len(side):
-            return side
-        ids = tuple(side.ids[row] for row in kept.tolist())
-        units = tuple(side.units[row] for row in kept.tolist()) if side.units else ()
-        return replace(side, things=side.things[kept], ids=ids, units=units)
+        return side if len(kept) == len(side) else side.only(kept)
 
     def meet(self, targets: str, target_kind: str, attributes: str, attribute_kind: str) -> bool:
         """Whether the model compares the targets with the attributes."""
@@ -203,6 +212,7 @@ class Space:
             self.units(table, kept) if self.data.units else (),
             len(members) - len(kept),
             table in self.data.units,
+            kept + self._start(table),
         )
 
     def _things(self, table: str, kept: Indices) -> Table:
