@@ -115,7 +115,7 @@ def test_sorted_in_threads_as_at_once(
     monkeypatch.setattr(spread, "_FEW", 1_000)
     monkeypatch.setattr(tally, "_CHUNK", 300)
     if wide:
-        monkeypatch.setattr(sorted_pairs, "_NARROW", 0)
+        monkeypatch.setattr(sorted_pairs, "NARROW", 0)
     assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
 
 

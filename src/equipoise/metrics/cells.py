@@ -16,6 +16,7 @@ from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
 from equipoise.metrics.columns import Column, Texts, columns, listed
 from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
+from equipoise.metrics.text_tally import text_tally
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -51,12 +52,7 @@ class Cells:
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
         """Count rows; see `equipoise.metrics.counts.count`."""
-        given = _Columns.of(y_true, y_pred, groups)
-        try:
-            found = tally(given.truth, given.label, given.group)
-        except OutOfRangeError:
-            given = given.exact()
-            found = tally(given.truth, given.label, given.group)
+        given, found = _Columns.counted(y_true, y_pred, groups)
         places = given.group_places(found)
         no_truth = given.truth.missing(found.first)
         no_label = given.label.missing(found.second)
@@ -87,12 +83,36 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class _Columns:
-    """True classes, predicted labels and groups, and the groups as given where they were made."""
+    """True classes, predicted labels and groups.
+
+    Attributes
+    ----------
+    truth, label, group : Column
+    given : Groups or None
+        Groups that were given as such.
+    in_order : tuple of str or None
+        What places 1, 2, ... of truths and of labels stand for, where it is the same in order.
+    """
 
     truth: Column
     label: Column
     group: Column
-    given: Groups | None
+    given: Groups | None = None
+    in_order: tuple[str, ...] | None = None
+
+    @classmethod
+    def counted(cls, y_true: Any, y_pred: Any, groups: Any) -> tuple[_Columns, Tally]:
+        """Take columns and count their rows."""
+        texts = text_tally(y_true, y_pred, groups)
+        if texts is not None:
+            made = cls(texts.first, texts.second, texts.third, in_order=texts.classes)
+            return made, texts.tally
+        given = cls.of(y_true, y_pred, groups)
+        try:
+            return given, tally(given.truth, given.label, given.group)
+        except OutOfRangeError:
+            given = given.exact()
+            return given, tally(given.truth, given.label, given.group)
 
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, groups: Any) -> _Columns:
@@ -119,6 +139,9 @@ class _Columns:
 
     def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
         """Return the sorted classes, and the class at each place of a truth and of a label."""
+        if self.in_order is not None:
+            of_places = np.arange(-1, len(self.in_order))
+            return self.in_order, of_places, of_places
         columns = (
             (self.truth, _used(found.first, self.truth)),
             (self.label, _used(found.second, self.label)),
@@ -128,12 +151,12 @@ class _Columns:
             return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
         names, of_texts = in_order(_joined(texts))
-        of_places = []
+        of_columns = []
         for (column, places), some in zip(used, np.split(of_texts, [len(texts[0])]), strict=True):
             classes = np.zeros(column.size, dtype=np.int64)
             classes[places] = some
-            of_places.append(classes)
-        return names, of_places[0], of_places[1]
+            of_columns.append(classes)
+        return names, of_columns[0], of_columns[1]
 
     def groups(self, places: Indices, counts: Indices) -> Groups:
         """Return the groups of the rows that are counted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,44 @@ _MANY = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
+class UnwrittenCodes:
+    """Codes of a column that was read before, made when they are asked for.
+
+    Attributes
+    ----------
+    column : ChunkedArray
+    names : tuple of str, or LargeStringArray of Arrow
+        What codes stand for.
+    """
+
+    column: pa.ChunkedArray = field(repr=False)
+    names: tuple[str, ...] | pa.LargeStringArray = field(repr=False)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the codes."""
+        return np.dtype(np.int32)
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        from pyarrow.compute import index_in
+
+        names = pa.array(self.names, pa.large_string())
+        found = index_in(self.column.cast(pa.large_string()), names, skip_nulls=True)
+        return np.asarray(found.fill_null(-1).to_numpy(), dtype=dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Column:
     """Labels as whole numbers from `low` on; the distance from it is a label's place.
 
     Attributes
     ----------
-    values : ndarray of integers or booleans, shape (n,)
+    values : ndarray of integers or booleans, or UnwrittenCodes, shape (n,)
     low : int
     size : int
         Places there are, used or not.
@@ -50,7 +82,7 @@ class Column:
         outside is found when rows are counted, see `exact`.
     """
 
-    values: Whole
+    values: Whole | UnwrittenCodes
     low: int
     size: int
     names: tuple[str, ...] | pa.LargeStringArray | None = None
@@ -75,8 +107,8 @@ class Column:
         """Take what can be read with its rows spread over threads; None for others."""
         if isinstance(labels, np.ndarray):
             return cls._numbers(labels, guess=guess)
-        views = isinstance(labels, pa.ChunkedArray) and pa.types.is_string_view(labels.type)
-        viewed = coded_views(labels) if views and len(labels) >= _MANY else None
+        column = views(labels)
+        viewed = None if column is None else coded_views(column)
         if viewed is None:
             return None
         return cls(viewed.codes, -1, len(viewed.texts) + 1, viewed.texts, ordered=False)
@@ -176,6 +208,13 @@ def columns(*named: tuple[Any, str]) -> list[Column]:
     left = [one for one, column in zip(given, found, strict=True) if column is None]
     others = iter(each(lambda one: Column.alone(one[0], what=one[1], guess=True), left))
     return [next(others) if column is None else column for column in found]
+
+
+def views(labels: Any) -> pa.ChunkedArray | None:
+    """Return text that lies in Arrow's memory as views, of many rows; None for others."""
+    column = _in_arrow(labels)
+    text = isinstance(column, pa.ChunkedArray) and pa.types.is_string_view(column.type)
+    return column if text and len(column) >= _MANY else None
 
 
 def _in_arrow(labels: Any) -> Any:

@@ -87,7 +87,7 @@ def tally(first: Column, second: Column, third: Column) -> Tally:
 
 
 def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
-    first, second, third = (column.values for column in columns)
+    first, second, third = (np.asarray(column.values) for column in columns)
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
@@ -173,11 +173,12 @@ def _together(
 
 def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
     """Yield the values of rows as int64, of few at a time where they must be made such."""
-    ready = all(one.values.dtype == np.int64 and one.values.flags.c_contiguous for one in columns)
+    every = [np.asarray(one.values) for one in columns]
+    ready = all(one.dtype == np.int64 and one.flags.c_contiguous for one in every)
     step = max(len(rows), 1) if ready else _CHUNK
     for start in range(rows.start, rows.stop, step):
         few = slice(start, min(start + step, rows.stop))
-        yield [np.ascontiguousarray(one.values[few], dtype=np.int64) for one in columns]
+        yield [np.ascontiguousarray(one[few], dtype=np.int64) for one in every]
 
 
 # Labels may come from memory that must not be written.
