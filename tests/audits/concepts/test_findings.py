@@ -3,6 +3,7 @@
 import filecmp
 import importlib.util
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,34 @@ def test_a_concept_too_rare_in_all_groups_is_not_estimable_and_said() -> None:
     lost = [one for one in result.findings if one.verdict is Verdict.NOT_ESTIMABLE]
     assert lost
     assert lost[-1].reason == "fewer than two groups take part"
-    assert any("enough positives and are not compared" in note for note in result.manifest.notes)
+    (note,) = (one for one in result.manifest.notes if "not compared" in one)
+    assert note.startswith(
+        "m, gender, baseline: in 4 of 4 concepts fewer than two groups take part, and they are not "
+        "compared: chef ("
+    )
+    assert re.search(
+        r"bicycle \(a: \d+ positives, fewer than 90; b: \d+ positives, fewer than 90\)", note
+    )
+
+
+def test_a_concept_without_enough_negatives_is_said_to_lack_those() -> None:
+    data = tables(*world(3, n=400))
+    shown = data["images"].join(data["labels"], on="image")
+    no_negatives = data["labels"].with_columns(chef=pl.lit(1))
+    keep = shown.filter(gender="a")["image"].head(7)
+    few = data["labels"].with_columns(
+        chef=pl.when(pl.col("image").is_in(keep.implode())).then(0).otherwise(1)
+    )
+    start = "m, gender, baseline: in 1 of 4 concepts fewer than two groups take part, and they are "
+    asked = {"min_positives": 20, "prevalence": "hall", "ratio": 8}
+    for labels, choices, why in (
+        (no_negatives, {"min_positives": 20}, "a, b: no negatives"),
+        (few, asked, "a: 7 negatives, fewer than 8 for one positive; b: no negatives"),
+    ):
+        given = values(data | {"labels": labels}, choices=choices)
+        assert f"{start}not compared: chef ({why})." in run(given).manifest.notes
+        config = audits.parse_config(given, source="c")
+        assert audits.plan(config).versions[0]["concepts_too_rare"] == 1
 
 
 def test_incomplete_concepts_can_be_left_out_whole() -> None:
@@ -221,6 +249,26 @@ def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     assert min(detectable["positives"]) > 20
     assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
     assert found.seconds >= 0
+
+
+def test_the_time_of_a_plan_follows_replicates_versions_and_what_is_shuffled() -> None:
+    def seconds(n: int, replicates: int = 100, permutations: int = 10_000, **more: Any) -> float:
+        drawn = {"replicates": replicates, "permutations": permutations}
+        given = values(tables(*world(3, n=n)), resampling=drawn, **more)
+        found: Any = audits.plan(audits.parse_config(given))
+        return float(found.seconds)
+
+    start = seconds(400, replicates=100)
+    many = seconds(20_000, replicates=100_000) - start
+    assert many == pytest.approx(20_000 * 4 * 100_000 * 1.5e-9, rel=0.02)
+    versions = {"observed": {"prevalence": "observed"}}
+    again = seconds(20_000, replicates=100_000, versions=versions) - start
+    assert again == pytest.approx(2 * many, rel=0.02)
+    # Up to MAX_SHUFFLED_ROWS rows are shuffled; beyond it none is, and p-values are asymptotic.
+    assert seconds(20_000, 100, permutations=3_700) - start == pytest.approx(3, abs=0.3)
+    assert seconds(20_000, 100, permutations=3_800) - start == pytest.approx(0, abs=0.2)
+    hall = {"permutations": 3_700, "choices": {"prevalence": "hall"}}
+    assert seconds(20_000, 100, **hall) - start == pytest.approx(0, abs=0.2)
 
 
 def test_the_plan_says_which_rows_take_no_part_and_why() -> None:

@@ -181,6 +181,22 @@ def test_concepts_asked_for_must_have_labels_and_scores() -> None:
     )
 
 
+def test_what_a_single_model_does_not_score_is_said_too() -> None:
+    given = data()
+    for lacking, told in (
+        (["chef"], "m: 1 labelled concept has no scores and is not measured: chef."),
+        (
+            ["nurse", "chef"],
+            "m: 2 labelled concepts have no scores and are not measured: chef, nurse.",
+        ),
+    ):
+        asked = values(given | {"scores": given["scores"].drop(lacking)})
+        assert told in run(asked).manifest.notes
+        assert audits.plan(audits.parse_config(asked, source="c")).notes == (told,)
+        chosen = audits.parse_config(asked | {"concepts": ["guitar"]}, source="c")
+        assert audits.plan(chosen).notes == ()
+
+
 def test_concepts_without_scores_are_left_out_and_said() -> None:
     given = data()
     models = {

@@ -9,10 +9,12 @@ from equipoise.audits.concepts.designs import UNSCORED, Design
 from equipoise.audits.concepts.measuring import Run, unmeasured
 from equipoise.audits.group_sizes import odd_labels
 from equipoise.audits.kinds import PERCEIVED
+from equipoise.metrics.concepts.participants import FOLLOWS
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config
     from equipoise.audits.concepts.loading import ConceptData
+    from equipoise.metrics.concepts.results import ConceptResults
 
 _LISTED = 8
 
@@ -24,7 +26,7 @@ def notes_of(
     found = [
         PERCEIVED,
         "Only the baseline is tested; versions say what other choices would have shown.",
-        *_without_scores(data),
+        *without_scores(config, data),
         *(note for design in every for note in _unused_terms(data, design)),
         *(note for design in every for note in _left_out(design)),
         *(
@@ -47,10 +49,16 @@ def notes_of(
     return tuple(dict.fromkeys(found))
 
 
-def _without_scores(data: ConceptData) -> Iterator[str]:
+def without_scores(config: Config, data: ConceptData) -> Iterator[str]:
+    """Yield per model the concepts that are labelled and wanted, and that it does not score."""
+    wanted = config.concepts or sorted(data.labels.known)
     for model, one in data.models.items():
-        lacking = [name for name in data.labels.concepts if name not in one.concepts]
-        if lacking:
+        lacking = [name for name in wanted if name not in one.concepts]
+        if len(lacking) == 1:
+            yield (
+                f"{model}: 1 labelled concept has no scores and is not measured: {_some(lacking)}."
+            )
+        elif lacking:
             yield (
                 f"{model}: {len(lacking)} labelled concepts have no scores and are not measured: "
                 f"{_some(lacking)}."
@@ -96,10 +104,21 @@ def _rare(run: Run) -> Iterator[str]:
     lacking = unmeasured(run.results)
     if lacking and run.metric == run.against:
         yield (
-            f"{run.design.model}, {run.design.name}, {run.design.version.name}: {len(lacking)} of "
-            f"{len(run.results.names)} concepts have fewer than two groups with enough positives "
-            f"and are not compared: {_some(lacking)}."
+            f"{run.design.model}, {run.design.name}, {run.design.version.name}: in {len(lacking)} "
+            f"of {len(run.results.names)} concepts fewer than two groups take part, and they are "
+            f"not compared: {_some([f'{name} ({_why(run.results, name)})' for name in lacking])}."
         )
+
+
+def _why(results: ConceptResults, name: str) -> str:
+    """Say why groups leave a concept, those with one reason together."""
+    told = results.reasons[results.names.index(name)]
+    groups: dict[str, list[str]] = {}
+    for group, reason in zip(results.groups.names, told, strict=True):
+        if reason:
+            groups.setdefault(reason, []).append(group)
+    own = {reason: which for reason, which in groups.items() if reason not in FOLLOWS}
+    return "; ".join(f"{_some(which)}: {reason}" for reason, which in (own or groups).items())
 
 
 def _some(names: Sequence[str]) -> str:

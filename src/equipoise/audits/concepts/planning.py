@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.concepts.designs import Design, metrics_of
-from equipoise.audits.concepts.measuring import tests_of
+from equipoise.audits.concepts.designs import Design, choices_of, metrics_of
+from equipoise.audits.concepts.measuring import resampling_of, tests_of
+from equipoise.audits.concepts.notes import without_scores
 from equipoise.audits.group_sizes import planned
 from equipoise.audits.kinds import estimated_seconds
+from equipoise.metrics.concepts.measure import permutations_of
+from equipoise.metrics.concepts.participants import reasons_of
 from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
@@ -21,9 +24,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-# Seconds for one row, concept and draw, all metrics of a pass together: a rough guide, from the
-# example.
-_SECONDS = 2.5e-8
+# Seconds for a row of a concept in one replicate of a metric, and shuffled once: rough guides. The
+# first from 300 concepts of 100,000 images in three versions (docs/audits/concepts.md).
+_SECONDS_PER_ROW, _SECONDS_PER_SHUFFLED = 1.5e-9, 1e-8
 _RATE = 0.8
 
 
@@ -51,6 +54,8 @@ class Plan:
         model with the most.
     seconds : float
         A rough guide.
+    notes : tuple of str
+        Per model, the labelled concepts that it does not score.
     """
 
     images: int
@@ -61,6 +66,7 @@ class Plan:
     detectable: list[Row]
     tests: int
     seconds: float
+    notes: tuple[str, ...] = ()
 
 
 def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
@@ -89,10 +95,11 @@ def plan(config: Config, data: ConceptData, every: Sequence[Design]) -> Plan:
             for one in baseline
             for row in planned(one.groups, "rows", one.excluded, config.data.images)
         ],
-        versions=[_version(one, positives[id(one)]) for one in first],
+        versions=[_version(config, one, positives[id(one)]) for one in first],
         detectable=[_detectable(config, one, positives[id(one)], tests) for one in baseline],
         tests=tests,
         seconds=estimated_seconds(sum(_seconds(config, data, one) for one in every)),
+        notes=tuple(without_scores(config, data)),
     )
 
 
@@ -105,20 +112,17 @@ def _positives(data: ConceptData, design: Design) -> npt.NDArray[np.int64]:
     return np.stack([np.bincount(codes[inside & column], minlength=width) for column in labels.T])
 
 
-def _version(design: Design, positives: npt.NDArray[np.int64]) -> Row:
-    groups, choices = design.groups, design.version.choices
-    enough = (positives >= choices.min_positives) & groups.usable & (positives < groups.counts)
-    takes = enough.sum(axis=1) >= 2
-    if choices.incomplete == "concept":
-        takes &= enough[:, groups.usable].all(axis=1)
+def _version(config: Config, design: Design, positives: npt.NDArray[np.int64]) -> Row:
+    groups, choices = design.groups, choices_of(config, design.version)
+    takes = sum("" in reasons_of(groups, one, choices) for one in positives)
     return {
         "version": design.version.name,
         "groups": design.name,
         "changes": design.version.description,
         "rows": int((groups.codes >= 0).sum()),
         "groups_compared": int(groups.usable.sum()),
-        "concepts_compared": int(takes.sum()),
-        "concepts_too_rare": int((~takes).sum()),
+        "concepts_compared": takes,
+        "concepts_too_rare": len(positives) - takes,
     }
 
 
@@ -144,6 +148,11 @@ def _detectable(
 def _seconds(config: Config, data: ConceptData, design: Design) -> float:
     rows, concepts = int((design.groups.codes >= 0).sum()), len(data.models[design.model].concepts)
     passes = 1.0 + 0.2 * (len(metrics_of(config, design.version)) - 1)
-    replicates = config.resampling.replicates
-    draws = replicates + (config.resampling.permutations or replicates)
-    return rows * concepts * draws * passes * _SECONDS
+    resampling = resampling_of(config, tests_of(config, concepts, design))
+    if resampling is None:
+        return 0.0
+    shuffled = 0
+    if design.version.choices.prevalence != "hall":
+        shuffled = permutations_of(resampling, rows=rows, concepts=concepts)
+    drawn = config.resampling.replicates * _SECONDS_PER_ROW + shuffled * _SECONDS_PER_SHUFFLED
+    return rows * concepts * passes * drawn

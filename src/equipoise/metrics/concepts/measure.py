@@ -74,7 +74,7 @@ def _shared(
         times,
         None if times is None else np.stack([times[r].sum(axis=0, dtype=np.int32) for r in rows]),
         data.units,
-        0 if hall else _permutations(data, resampling),
+        0 if hall else permutations_of(resampling, rows=len(data.rows), concepts=len(data.names)),
         seed,
     )
 
@@ -119,11 +119,11 @@ def _results(
     )
 
 
-def _permutations(data: Concepts, resampling: Bootstrap | Permutation | None) -> int:
+def permutations_of(resampling: Bootstrap | Permutation | None, *, rows: int, concepts: int) -> int:
     """Return how many permutations each concept gets; 0 where they would take too long."""
     if resampling is None:
         return 0
     if isinstance(resampling, Permutation):
         return resampling.replicates
     asked = max(resampling.permutations, math.ceil(1.0 / resampling.resolution))
-    return asked if asked * len(data.rows) * len(data.names) <= MAX_SHUFFLED_ROWS else 0
+    return asked if asked * rows * concepts <= MAX_SHUFFLED_ROWS else 0
