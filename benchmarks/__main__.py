@@ -5,15 +5,19 @@
 `--keep` puts what was measured in the place of these workloads' lines in the record beside this
 file, and makes docs/benchmarks.md and the block in README.md of it anew; `--page` makes the pages
 alone. Nothing is written otherwise.
+
+Libraries choose their kernels for the processor, as they do for users: variables that name another
+processor to them (`OPENBLAS_CORETYPE` and the like) are taken out of the environment first.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.harness import Row, line, write
@@ -21,6 +25,15 @@ from benchmarks.pages import PAGE, README, write_pages
 from benchmarks.record import keep, recorded
 
 HERE = Path(__file__).parent
+# What libraries of linear algebra read before they look at the processor.
+NAMING = (
+    "ATEN_CPU_CAPABILITY",
+    "MKL_DEBUG_CPU_TYPE",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_L2_SIZE",
+)
 
 
 def main() -> None:
@@ -43,6 +56,11 @@ def main() -> None:
     if chosen.keep or chosen.page:
         write_pages(recorded())
         write(f"wrote {PAGE.name} and the block in {README.name}")
+
+
+def unnamed(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without what names a processor to libraries."""
+    return {name: value for name, value in environment.items() if name not in NAMING}
 
 
 def modules() -> list[str]:
@@ -72,4 +90,6 @@ def run(name: str, *, quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
+    if (plain := unnamed(os.environ)) != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]], plain)  # noqa: S606
     main()

@@ -26,7 +26,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 Size = TypeVar("Size")
 
@@ -200,7 +200,7 @@ def machine() -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "system": f"{platform.system()}, Python {platform.python_version()}",
     }
-    return found | {"libraries": ", ".join(_versions())}
+    return found | {"libraries": ", ".join([*_versions(), *_kernels()])}
 
 
 def _processor() -> str:
@@ -214,6 +214,13 @@ def _processor() -> str:
         *(f"{k} {fields.get(k)}" for k in ("cpu family", "model")),
     )
     return ", ".join(told)
+
+
+def _kernels() -> Iterator[str]:
+    """Yield the processors for which numpy's library of linear algebra multiplies matrices."""
+    for library in threadpool_info():
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]:
+            yield f"{library['internal_api']} for {library.get('architecture', 'any')}"
 
 
 def _versions() -> Iterator[str]:

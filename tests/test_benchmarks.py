@@ -4,6 +4,7 @@ Nothing is timed here.
 """
 
 import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -252,3 +253,25 @@ def test_the_pages_that_ship_are_those_of_the_record(
     readme = (ROOT / "README.md").read_text("utf-8")
     assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(found)
     assert readme == pages.with_block(readme, pages.short(found))
+
+
+def test_no_library_is_told_of_another_processor(command: ModuleType) -> None:
+    given = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1", "HOME": "/"}
+    assert command.unnamed(given) == {"OPENBLAS_NUM_THREADS": "1", "HOME": "/"}
+
+
+def test_the_command_is_run_anew_without_such_variables() -> None:
+    code = (
+        "import os, runpy, sys\n"
+        "os.execve = lambda *given: sys.exit(str(sorted(given[2])))\n"
+        "sys.argv = ['benchmarks', '--help']\n"
+        "runpy.run_module('benchmarks', run_name='__main__')\n"
+    )
+    environment = {"OPENBLAS_CORETYPE": "Haswell", "KEPT": "1", "PYTHONPATH": str(ROOT / "src")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert told.returncode == 1
+    assert "'KEPT'" in told.stderr
+    assert "OPENBLAS_CORETYPE" not in told.stderr
