@@ -1,5 +1,6 @@
 """Disparities by concept: goldens, scikit-learn, draws, who takes part, worlds, bad input."""
 
+import math
 from typing import Any, get_args
 
 import numpy as np
@@ -426,7 +427,17 @@ DATA = world(0, n=40, concepts=2)
         ),
         ({"incomplete": "row"}, r"^incomplete='row': expected one of 'group', 'concept'$"),
         ({"unlabelled": "drop"}, r"^unlabelled='drop': expected one of 'keep', 'leave out'$"),
-        ({"prevalence_ratio": 0}, r"^prevalence_ratio=0: expected a number above 0$"),
+        ({"prevalence_ratio": 0}, r"^prevalence_ratio=0: expected a finite number above 0$"),
+        ({"prevalence_ratio": None}, r"^prevalence_ratio=None: expected a finite number above 0$"),
+        ({"prevalence_ratio": "5"}, r"^prevalence_ratio='5': expected a finite number above 0$"),
+        (
+            {"prevalence_ratio": math.inf, "prevalence": "hall"},
+            r"^prevalence_ratio=inf: expected a finite number above 0$",
+        ),
+        (
+            {"prevalence_ratio": math.nan},
+            r"^prevalence_ratio=nan: expected a finite number above 0$",
+        ),
         (
             {"prevalence_ratio": 2.5, "prevalence": "hall"},
             r"^prevalence_ratio=2.5: expected a whole number of negatives "
@@ -434,6 +445,8 @@ DATA = world(0, n=40, concepts=2)
         ),
         ({"min_positives": 0}, r"^min_positives=0: expected at least 1$"),
         ({"replicates": 0}, r"^replicates=0: expected at least 1$"),
+        ({"replicates": None}, r"^replicates=None: expected at least 1$"),
+        ({"validation": "0.2"}, r"^validation='0.2': expected a share between 0 and 1$"),
         ({"validation": 1.0}, r"^validation=1.0: expected a share between 0 and 1$"),
         (
             {"resampling": Exact()},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -52,18 +54,21 @@ class Choices:
         _one_of("metric", self.metric, get_args(Metric))
         _one_of("prevalence", self.prevalence, get_args(Prevalence))
         _one_of("incomplete", self.incomplete, ("group", "concept"))
-        if not self.prevalence_ratio > 0:
-            raise InputError(f"prevalence_ratio={self.prevalence_ratio}: expected a number above 0")
+        if not (_is_number(self.prevalence_ratio) and self.prevalence_ratio > 0):
+            raise InputError(
+                f"prevalence_ratio={self.prevalence_ratio!r}: expected a finite number above 0"
+            )
         if self.prevalence == "hall" and self.prevalence_ratio != int(self.prevalence_ratio):
             raise InputError(
                 f"prevalence_ratio={self.prevalence_ratio}: expected a whole number of negatives "
                 'to draw for each positive; prevalence="weighted" takes any'
             )
         for name in ("min_positives", "replicates"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)}: expected at least 1")
-        if not 0 < self.validation < 1:
-            raise InputError(f"validation={self.validation}: expected a share between 0 and 1")
+            value = getattr(self, name)
+            if not (_is_number(value) and value >= 1):
+                raise InputError(f"{name}={value!r}: expected at least 1")
+        if not (_is_number(self.validation) and 0 < self.validation < 1):
+            raise InputError(f"validation={self.validation!r}: expected a share between 0 and 1")
 
     @property
     def ranked(self) -> bool:
@@ -211,6 +216,10 @@ def _keys(units: Any, rows: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.uin
     known = codes >= 0
     keys[known] = unit_keys(found.names)[codes[known]]
     return keys
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
