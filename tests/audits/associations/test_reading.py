@@ -280,6 +280,29 @@ def test_a_label_of_the_column_that_is_none_of_the_labels() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "sets", "told"),
+    [
+        (
+            {"metric": "trend", **GROUPED}, {"bad": {"words": ["cruel", "gentle"]}},
+            "^'gentle' is in the set 'good' and in 'bad'",
+        ),
+        (asked("mcas", "science"), {}, r"^measure\[0\] \(mcas\): no model has embeddings or"),
+        (
+            {"metric": "predicted_label_weat", "images": "images", "groups": "region",
+             "labels": "prompts", "attributes": ["men", "women"]},
+            {}, "column 'region': predicted_label_weat compares two groups; the column has 'east'",
+        ),
+    ],
+)  # fmt: skip
+def test_a_plan_refuses_what_the_audit_refuses(
+    question: dict[str, Any], sets: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(DataError, match=told) as planned:
+        audits.plan(audits.parse_config(values(question, sets=sets)))
+    assert str(planned.value) == message(question, sets=sets)
+
+
 def test_a_question_that_no_model_can_answer() -> None:
     told = message(asked("mcas", "science"))
     assert told == (

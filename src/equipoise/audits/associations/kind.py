@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,7 +11,11 @@ from equipoise.audits.associations import loading, planning
 from equipoise.audits.associations.cases import cases_of, tests_between, tests_of
 from equipoise.audits.associations.composites import measure_mcas, measure_xmcas
 from equipoise.audits.associations.encoders import measure_totals
-from equipoise.audits.associations.labels import measure_concentration, measure_label_weat
+from equipoise.audits.associations.labels import (
+    measure_concentration,
+    measure_label_weat,
+    two_groups,
+)
 from equipoise.audits.associations.notes import notes_of
 from equipoise.audits.associations.outside import measure_alignment, measure_correlation
 from equipoise.audits.associations.pieces import Note, Piece, Question, Row
@@ -23,7 +27,7 @@ from equipoise.audits.associations.scores import (
 )
 from equipoise.audits.associations.spaces import Space, spaces_of
 from equipoise.audits.associations.tables import tables_of
-from equipoise.audits.associations.words import measure_gender_difference, measure_trend
+from equipoise.audits.associations.words import measure_gender_difference, measure_trend, words_of
 from equipoise.audits.drawing import resampling_of, tests_by_model
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, told
@@ -61,7 +65,14 @@ def load(config: Config, *, base: Path) -> AssociationData:
 
 
 def plan(config: Config, data: AssociationData) -> Plan:
-    """Say what the audit would do and could find, see `planning.plan`."""
+    """Say what the audit would do and could find, see `planning.plan`.
+
+    Raises
+    ------
+    DataError
+        Where `measure` refuses a question whatever the numbers are.
+    """
+    check_questions(config, spaces_of(data))
     return planning.plan(config, data)
 
 
@@ -71,11 +82,11 @@ def measure(config: Config, data: AssociationData, progress: Progress | None) ->
     Raises
     ------
     DataError
-        When no model can answer a question.
+        When no model can answer a question, a word is both positive and negative, or a metric of
+        two groups has others.
     """
     spaces = spaces_of(data)
-    for index, asked in enumerate(config.measure):
-        check_answerable(index, asked, spaces)
+    check_questions(config, spaces)
     tests = tests_by_model(
         (space.model, tests_of(asked, space)) for asked in config.measure for space in spaces
     )
@@ -94,6 +105,23 @@ def measure(config: Config, data: AssociationData, progress: Progress | None) ->
         tables=tables_of(config, data, spaces, (one for one in pieces if isinstance(one, Row))),
         notes=tuple(dict.fromkeys([*notes_of(config, data, spaces), *notes])),
     )
+
+
+def check_questions(config: Config, spaces: Sequence[Space]) -> None:
+    """Refuse questions that have no answer, before any is measured.
+
+    Raises
+    ------
+    DataError
+        As `measure`.
+    """
+    for index, asked in enumerate(config.measure):
+        check_answerable(index, asked, spaces)
+        for space in (one for one in spaces if cases_of(asked, one)):
+            if asked.metric in ("trend", "gender_difference"):
+                words_of(asked, space)
+            elif asked.metric == "predicted_label_weat":
+                two_groups(asked, space)
 
 
 def check_answerable(index: int, asked: MeasureConfig, spaces: Iterable[Space]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.associations.cases import cases_of
+from equipoise.audits.associations.config_measures import MeasureConfig
 from equipoise.audits.associations.leaning import crossed, extremes
 from equipoise.audits.associations.pieces import (
     Note,
@@ -35,6 +36,7 @@ from equipoise.metrics.associations.members import exact_mean
 _DECIMALS = 12
 
 Objects = npt.NDArray[np.object_]
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ def measure_label_weat(question: Question) -> Iterator[Piece]:
     for space in question.spaces:
         for _ in cases_of(asked, space):
             found = predicted(question, space)
-            first, second = _two_groups(question, found)
+            first, second = two_groups(asked, space)
             assert found.vocabulary is not None  # noqa: S101 - the metric requires labels
             a, b = (space.chosen(name, "text") for name in asked.attributes)
             estimate = predicted_label_weat(
@@ -153,19 +155,26 @@ def predicted(question: Question, space: Space) -> Predicted:
     items = space.data.items[table]
     vocabulary = _vocabulary(question, space) if asked.labels else None
     groups = items.columns[asked.groups or ""]
+    place = _rows(asked, space)
     if asked.label_column is not None:
         labels = items.columns[asked.label_column]
         _check_labels(items.name, asked.label_column, labels, vocabulary)
-        place = np.arange(len(items))
         units = space.units(table, place) if table in space.data.units else None
     else:
         images = space.images(table)
-        place = space.places(table)
         assert vocabulary is not None  # noqa: S101 - one of both is required
         scores = np.round(cosines(space, images, vocabulary), _DECIMALS)
         labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
         units = images.units if images.clustered else None
     return Predicted(labels, groups[place], units, vocabulary, len(items) - len(place))
+
+
+def _rows(asked: MeasureConfig, space: Space) -> Indices:
+    """Return the images that have a label: all by a column, else those with a usable vector."""
+    table = asked.images or ""
+    if asked.label_column is not None:
+        return np.arange(len(space.data.items[table]))
+    return space.places(table)
 
 
 def _vocabulary(question: Question, space: Space) -> Side:
@@ -200,10 +209,17 @@ def _check_labels(file: str, column: str, labels: Objects, vocabulary: Side | No
         )
 
 
-def _two_groups(question: Question, found: Predicted) -> tuple[str, str]:
-    asked = question.asked
-    names = sorted({one for one in found.groups if one is not None})
-    items = question.data.items[asked.images or ""]
+def two_groups(asked: MeasureConfig, space: Space) -> tuple[str, str]:
+    """Return the group whose labels are X, and the other.
+
+    Raises
+    ------
+    DataError
+        When images with a label are not of two groups, or none is of the group named first.
+    """
+    items = space.data.items[asked.images or ""]
+    groups = items.columns[asked.groups or ""][_rows(asked, space)]
+    names = sorted({one for one in groups if one is not None})
     if len(names) != 2:
         raise DataError(
             f"predicted_label_weat compares two groups; the column has {listed(names)}",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.associations.cases import cases_of
+from equipoise.audits.associations.config_measures import MeasureConfig
 from equipoise.audits.associations.leaning import extremes
 from equipoise.audits.associations.outside import related
 from equipoise.audits.associations.pieces import (
@@ -62,19 +63,14 @@ def measure_gender_difference(question: Question) -> Iterator[Piece]:
                 yield from related(question, place, values, "gender_difference", _ends(estimate))
 
 
-def similarities(
-    question: Question, space: Space
-) -> tuple[ImageSimilarities, tuple[list[str], list[str]]]:
-    """Return similarities of images to words, and the positive and negative words.
+def words_of(asked: MeasureConfig, space: Space) -> tuple[Side, Side]:
+    """Return the positive and the negative words that a model knows.
 
     Raises
     ------
     DataError
-        When a word is in both lists.
+        When a word is in both sets.
     """
-    asked = question.asked
-    table = asked.images or ""
-    images = space.images(table)
     up, down = (
         space.usable(space.chosen(name or "", "text")) for name in (asked.positive, asked.negative)
     )
@@ -84,6 +80,23 @@ def similarities(
             expected="each word among the positive or among the negative ones",
             fix="take it out of one of them",
         )
+    return up, down
+
+
+def similarities(
+    question: Question, space: Space
+) -> tuple[ImageSimilarities, tuple[list[str], list[str]]]:
+    """Return similarities of images to words, and the positive and negative words.
+
+    Raises
+    ------
+    DataError
+        When a word is in both sets.
+    """
+    asked = question.asked
+    table = asked.images or ""
+    images = space.images(table)
+    up, down = words_of(asked, space)
     scores = np.concatenate([cosines(space, images, words) for words in (up, down)], axis=1)
     place = space.places(table)
     columns = space.data.items[table].columns
