@@ -1,5 +1,6 @@
 """Targets that are members of the sets of attributes, too: none is compared with itself."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from audits.associations.association_world import asked, pick, rows_of, run, values, words
 from equipoise import audits
 from equipoise import metrics as m
+from equipoise.audits.associations.config import Config
 from equipoise.audits.associations.loading import load
 from equipoise.audits.associations.planning import plan
 from equipoise.core import AuditResult, DataError
@@ -53,7 +55,11 @@ def given(vectors: np.ndarray, *measure: dict[str, Any], **changes: Any) -> dict
         "images": {"table": PEOPLE, "id": "image", "kind": "image"},
         "words": {"table": words(), "id": "word", "kind": "text"},
     }
-    asked_of = {"data": data, "models": {"m": {"embeddings": embedded}}, "sets": CHOSEN}
+    asked_of: dict[str, Any] = {
+        "data": data,
+        "models": {"m": {"embeddings": embedded}},
+        "sets": CHOSEN,
+    }
     return values(*measure, **(asked_of | changes))
 
 
@@ -196,9 +202,26 @@ def test_attributes_that_are_all_targets_are_refused(metric: str) -> None:
 
 def test_a_plan_refuses_attributes_that_are_all_targets() -> None:
     config = audits.parse_config(given(noise(4), EVERY[0], sets=ONLY))
+    assert isinstance(config, Config)
     with pytest.raises(DataError) as error:
-        plan(config, load(config, base=None))
+        plan(config, load(config, base=Path()))
     assert str(error.value).startswith("m: every usable image of the set 'men' is in doctor, too")
+
+
+def test_units_of_a_target_with_other_images_in_the_attributes_are_counted() -> None:
+    # i000 to i003 are of one person, and so on; i000 and i002 alone are images of the target.
+    person = [f"person{k // 4:02d}" for k in range(N)]
+    table = PEOPLE.with_columns(pl.Series("person", person))
+    data = given(noise(5))["data"]
+    data["images"] |= {"table": table, "unit": "person"}
+    few = {**CHOSEN, "doctor": {"images": ["i000", "i002", "i004", "i006"]}}
+    result = audited(noise(5), EVERY[0], sets=few, data=data)
+    assert (
+        "2 of the 2 units of doctor have other images in women, which stay there. Where images of "
+        "one unit are alike, this alone draws doctor to women: person00, person01."
+    ) in notes(result)
+    assert not [note for note in notes(result) if "draws doctor to men" in note]
+    assert not [note for note in notes(audited(noise(5), EVERY[0])) if "units" in note]
 
 
 def test_words_that_are_targets_and_attributes_are_left_out_too() -> None:

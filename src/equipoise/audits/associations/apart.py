@@ -88,6 +88,11 @@ def kinds_apart(asked: MeasureConfig, spaces: Iterable[Space]) -> frozenset[str]
     return frozenset(kind for case in cases for kind in kinds_alike(case))
 
 
+def left_with(asked: MeasureConfig, target: str) -> tuple[str, ...]:
+    """Return the targets that are left out of the attributes where one is a target."""
+    return tuple(asked.target_names) if asked.metric in _AT_ONCE else (target,)
+
+
 def kinds_alike(case: Case) -> tuple[str, ...]:
     """Return the kinds of which a case takes both targets and attributes."""
     return _ALIKE.get(case.modality, ()) if case.targets else ()

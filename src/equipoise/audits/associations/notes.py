@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from equipoise.audits.associations.apart import kinds_apart
+from equipoise.audits.associations.apart import kinds_apart, left_with
 from equipoise.audits.associations.cases import cases_of
 from equipoise.audits.associations.spaces import Indices, Space
 from equipoise.data.coded import Coded
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Below so many members a bootstrap interval is too short.
 FEW = 10
 _LISTED = 10
+_NOBODY = np.empty(0, dtype=np.int64)
 
 _Found = TypeVar("_Found")
 
@@ -124,6 +125,7 @@ def _shared(config: Config, data: AssociationData, spaces: Sequence[Space]) -> I
             for one in (*asked.attributes, *asked.further):
                 yield from _in_both(data, target, one, every - apart)
                 yield from _left(data, asked, target, one, apart)
+                yield from _units(data, asked, target, one, apart)
 
 
 def _in_both(
@@ -151,6 +153,28 @@ def _left(
             f"with itself: they are left out of {name} {which}where {target} is a target: "
             f"{_cut(both)}."
         )
+
+
+def _units(
+    data: AssociationData, asked: MeasureConfig, target: str, name: str, kinds: frozenset[str]
+) -> Iterator[str]:
+    """Count units, such as people, that a target and a set of attributes have other members of."""
+    for kind in sorted(kinds):
+        ours, theirs = set[str](), set[str]()
+        for table, column in data.units.items():
+            if data.kinds[table] != kind:
+                continue
+            every = [data.sets[one].get(table, _NOBODY) for one in left_with(asked, target)]
+            rest = np.setdiff1d(data.sets[name].get(table, _NOBODY), np.concatenate(every))
+            units = data.items[table].columns[column]
+            ours |= {*units[data.sets[target].get(table, _NOBODY)]} - {None}
+            theirs |= {*units[rest]} - {None}
+        if both := sorted(ours & theirs):
+            yield (
+                f"{len(both)} of the {len(ours)} units of {target} have other {kind}s in {name}, "
+                f"which stay there. Where {kind}s of one unit are alike, this alone draws {target} "
+                f"to {name}: {_cut(both)}."
+            )
 
 
 def _both(data: AssociationData, first: str, second: str, kinds: frozenset[str]) -> list[str]:

@@ -52,7 +52,8 @@ def association_score(
     ----------
     targets, a, b : array-like, shape (n, d)
         Embeddings of images or texts, one per row; normalised here. Vectors that are zero or not
-        finite are left out and counted in `.excluded`. With `similarity`, whatever it takes.
+        finite are left out and counted in `.excluded`. With `similarity`, whatever it takes. Give
+        a and b without members of targets: an item's similarity with itself says nothing of a set.
     similarity : callable, optional
         (targets, attributes) to scores, for models that score pairs; `PairScores` holds a matrix,
         and the sets are then indices of its rows and columns. Default: cosine.
