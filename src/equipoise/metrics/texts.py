@@ -31,9 +31,9 @@ from equipoise.stats.threads import each, stretches
 # Views that there is room for at first: a power of 2.
 _ROOM = 1 << 12
 # Slots of the table for each view that there is room for.
-_SLOTS = 8
+_SLOTS = 4
 # Rows, of so many, that tell whether rows share texts, and by how much views may outnumber texts.
-_TRIED, _APART = 64, 1.25
+_TRIED, _APART = 32, 1.25
 # Rows for each view from which on rows share texts without doubt.
 _OFTEN = 1.5
 # Rows for each view from which on this is quicker than reading the text of each row.
