@@ -355,6 +355,105 @@ def test_scores_for_an_images_own_query_alone_do() -> None:
     assert found["max_skew", "chef"].value == alone.value
 
 
+PROMPTS = pl.DataFrame(
+    {
+        "query": [f"{how} {job}" for job in QUERIES for how in ("a", "one")],
+        "job": [job for job in QUERIES for _ in range(2)],
+    }
+)
+BY_JOB = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+ASKED = {"table": PROMPTS, "id": "query", "subject": "job"}
+
+
+def prompted(**columns: np.ndarray) -> pl.DataFrame:
+    """Scores of every image for every prompt."""
+    drawn = np.random.default_rng(4).standard_normal((6, N))
+    return pl.DataFrame({**dict(zip(PROMPTS["query"], drawn, strict=True)), **columns})
+
+
+@pytest.mark.parametrize("subject", ["job", None])
+def test_scores_of_the_queries_of_one_subject_are_averaged(subject: str | None) -> None:
+    scores = prompted()
+    means = pl.DataFrame({job: (scores[f"a {job}"] + scores[f"one {job}"]) / 2 for job in QUERIES})
+    data = {**BY_JOB, "subject": subject}
+    prompt = run(data=data, queries=ASKED, models={"m": {"scores": {"file": scores}}})
+    found = by_metric(prompt)
+    averaged = by_metric(run(data=data, queries=None, models={"m": {"scores": {"file": means}}}))
+    assert {subject for _, subject in found} == {"", *QUERIES, "man", "woman"}
+    assert {key: one.value for key, one in found.items()} == {
+        key: one.value for key, one in averaged.items()
+    }
+    # What is named after subjects is averaged already.
+    same = run(data=data, queries=ASKED, models={"m": {"scores": {"file": means}}})
+    assert {key: one.value for key, one in by_metric(same).items()} == {
+        key: one.value for key, one in averaged.items()
+    }
+
+
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (
+            prompted().drop("a chef"),
+            "m scores (data frame): 1 of 6 queries have no column: 'a chef'. Expected: a column "
+            "for each query of queries (data frame), at most 1.0\u00a0% without. To do: name the "
+            "columns as the queries, such as 'a chef', or as what they ask for.",
+        ),
+        (
+            prompted(width=np.ones(N)),
+            "m scores (data frame): 1 of 7 columns are of no query: 'width'. Expected: a column "
+            "for each query of queries (data frame), at most 1.0\u00a0% without. To do: add the "
+            "queries, or leave the columns out with `columns:`.",
+        ),
+    ],
+)
+def test_queries_and_columns_without_each_other(
+    step: Any, scores: pl.DataFrame, message: str
+) -> None:
+    changes = {"data": BY_JOB, "queries": ASKED, "models": {"m": {"scores": {"file": scores}}}}
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        step(audits.parse_config(values(**changes)))
+
+
+def test_queries_without_a_column_are_counted_up_to_what_may_be_unmatched() -> None:
+    data, scores = {**BY_JOB, "max_unmatched": 0.2}, prompted().drop("a chef")
+    result = run(data=data, queries=ASKED, models={"m": {"scores": {"file": scores}}})
+    assert "m: 1 query without a score, not used." in result.manifest.notes
+    gender = table()["gender"].to_numpy()[: N // 3]
+    alone = max_skew(scores["one chef"].to_numpy()[: N // 3], gender, k=10, resampling=None)
+    assert by_metric(result)["max_skew", "chef"].value == alone.value
+
+
+def test_an_infinite_score_is_told_apart_from_a_missing_one() -> None:
+    scores = prompted().to_numpy().copy()
+    scores[[0, 1], 0] = np.inf, -np.inf
+    scores[2, 0] = np.nan
+    frame = pl.DataFrame(dict(zip(PROMPTS["query"], scores.T, strict=True)))
+    notes = run(data=BY_JOB, queries=ASKED, models={"m": {"scores": {"file": frame}}})
+    assert "m: 1 image without a score, not used." in notes.manifest.notes
+    assert "m: 2 images with an infinite score, not used." in notes.manifest.notes
+
+
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+@pytest.mark.parametrize(
+    ("value", "what"), [(np.nan, "holds NaN or an infinity"), (0.0, "is zero")]
+)
+def test_a_query_whose_embedding_nobody_can_use_is_named(
+    step: Any, value: float, what: str
+) -> None:
+    vectors = prompts()
+    vectors[1] = value
+    models = {"m": {"images": {"file": images()}, "queries": {"file": vectors}}}
+    message = (
+        f"m queries (array), row 2: the embedding of query 'nurse' {what}, and no usable one asks "
+        "for the subject of 40 images: 'nurse'. Expected: finite vectors that are not zero. To "
+        "do: embed the query again."
+    )
+    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        step(audits.parse_config(values(data=BY_JOB, models=models)))
+
+
 def test_images_and_queries_of_different_dimensions() -> None:
     with pytest.raises(DataError, match=r"embeddings of 4 numbers; those of the images have 5"):
         run(models={"m": {"images": {"file": images()}, "queries": {"file": np.ones((3, 4))}}})

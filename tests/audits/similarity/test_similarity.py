@@ -83,6 +83,27 @@ def by_metric(result: AuditResult, version: str = "default") -> dict[tuple[str, 
     return {(f.metric, f.subject): f for f in result.findings if f.version == version}
 
 
+@pytest.mark.parametrize("subject", ["job", None])
+def test_scores_of_the_prompts_of_one_concept_are_averaged(subject: str | None) -> None:
+    queries = [f"{how} {job}" for job in CONCEPTS for how in ("a", "one")]
+    drawn = np.random.default_rng(4).standard_normal((6, N))
+    names = pl.DataFrame({"query": queries, "job": np.repeat(CONCEPTS, 2)})
+    scores = pl.DataFrame(dict(zip(queries, drawn, strict=True)))
+    means = pl.DataFrame(dict(zip(CONCEPTS, (drawn[::2] + drawn[1::2]) / 2, strict=True)))
+    prompted, averaged = (
+        run(
+            data=data(subject=subject),
+            queries={"table": names, "id": "query", "subject": "job"},
+            models={"m": {"scores": {"file": one}}},
+        ).findings
+        for one in (scores, means)
+    )
+    assert {*CONCEPTS} <= {one.subject for one in prompted} <= {"", *CONCEPTS}
+    assert [(f.metric, f.subject, f.value) for f in prompted] == [
+        (f.metric, f.subject, f.value) for f in averaged
+    ]
+
+
 def test_findings_are_the_metrics_of_the_similarities() -> None:
     result = run()
     found = by_metric(result)

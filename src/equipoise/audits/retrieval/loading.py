@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.config_arrays import located
+from equipoise.audits.retrieval.asked import (
+    check_unusable,
+    of_queries,
+    scores_by_subject,
+    vectors_by_subject,
+    with_subject,
+    without_subject,
+)
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
-from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
-from equipoise.data.frames import FRAME
+from equipoise.data import Items, load_items, load_matrix, load_vectors
 from equipoise.data.left_out import LeftOut
-from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import ModelConfig, RankingAudit
+    from equipoise.audits.retrieval.config import ModelConfig, QueriesConfig, RankingAudit
 
 Objects = npt.NDArray[np.object_]
 
@@ -101,7 +106,7 @@ def load(config: RankingAudit, *, base: Path) -> RetrievalData:
     found = {}
     for name, model in config.models.items():
         if model.scores is not None:
-            found[name] = _from_scores(name, model, images, config, base)
+            found[name] = _from_scores(name, model, images, queries, config, base)
         elif queries is not None:
             found[name] = _from_vectors(name, model, images, queries, config, base)
     inputs = {**images.inputs, **({} if queries is None else queries.inputs)}
@@ -127,10 +132,18 @@ class _Read:
 
 def _queries(config: RankingAudit, base: Path) -> Items | None:
     about = config.queries
-    if about is None or all(model.queries is None for model in config.models.values()):
+    if about is None or not any(_asks(one, about, base) for one in config.models.values()):
         return None
     columns = () if about.subject is None else (about.subject,)
     return load_items(about.source(base, columns), what="queries")
+
+
+def _asks(model: ModelConfig, about: QueriesConfig, base: Path) -> bool:
+    """Whether what a model said is read by the table of queries."""
+    if model.scores is None:
+        return True
+    # Scores that a run made are of subjects already.
+    return about.subject is not None and not model.scores.source(base).made
 
 
 def _from_vectors(
@@ -157,55 +170,28 @@ def _from_vectors(
             expected="images and queries in one space",
             fix="embed both with the same model, after its projection",
         )
-    names, vectors = _by_subject(asked, queries, config)
-    used = _with_subject(
-        np.flatnonzero(own.usable), images, names, config, _of_queries(config, queries.name)
-    )
+    names, vectors = vectors_by_subject(asked, queries, config)
+    every = np.flatnonzero(own.usable)
+    check_unusable(asked, queries, images, every, config)
+    used = with_subject(every, images, names, config, of_queries(config, queries.name))
     scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
         "images without an embedding": own.without_vector,
         "images with an embedding of zeros": LeftOut(int(own.zero.sum())),
         "images with an embedding that is not finite": LeftOut(int(own.not_finite.sum())),
         "queries without a usable embedding": LeftOut(int((~asked.usable).sum())),
-        "queries without a subject": LeftOut(_without_subject(queries, config)),
+        "queries without a subject": LeftOut(without_subject(queries, config)),
     }
     scored = Scored(scores, tuple(names), used, left, own.rescaled or asked.rescaled)
     counts = {"images": own.counts, "queries": asked.counts}
     return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 
 
-def _by_subject(
-    vectors: Vectors, queries: Items, config: RankingAudit
-) -> tuple[list[str], npt.NDArray[np.float64]]:
-    """Average the unit vectors of the queries of one subject, in order of first appearance."""
-    usable = np.flatnonzero(vectors.usable)
-    if not len(usable):
-        raise DataError(
-            "no query has a usable embedding",
-            file=vectors.name,
-            expected="finite vectors that are not zero",
-            fix="embed the queries anew",
-        )
-    taken = vectors.take(usable).astype(np.float64)
-    taken /= np.linalg.norm(taken, axis=1, keepdims=True)
-    column = config.queries.subject if config.queries else None
-    if column is None:
-        return queries.ids[usable].tolist(), taken
-    subjects = queries.columns[column][usable]
-    names = list(dict.fromkeys(str(one) for one in subjects if one is not None))
-    means = np.stack([taken[subjects == name].mean(axis=0) for name in names])
-    return names, means
-
-
-def _without_subject(queries: Items, config: RankingAudit) -> int:
-    column = config.queries.subject if config.queries else None
-    return 0 if column is None else int((queries.coded[column].codes < 0).sum())
-
-
 def _from_scores(
     name: str,
     model: ModelConfig,
     images: Items,
+    queries: Items | None,
     config: RankingAudit,
     base: Path,
 ) -> _Read:
@@ -214,14 +200,14 @@ def _from_scores(
         model.scores.source(base), images, what=f"{name} scores",
         max_unmatched=config.data.max_unmatched,
     )  # fmt: skip
-    names = [*matrix.names]
-    scores, every = matrix.take(names), np.arange(len(images))
-    # The names of scores that a run made are those of the queries.
-    made = config.queries is not None and not isinstance(model.scores.file, Path)
-    source = _of_queries(config, _queries_name(config, base)) if made else (matrix.name, None)
-    asked = _with_subject(every, images, names, config, source)
-    own = _own(scores[asked], images, asked, names, config)
-    known = np.isfinite(own).reshape(-1, len(asked)).all(axis=0)
+    asked = scores_by_subject(matrix, queries, config, base)
+    every = np.arange(len(images))
+    used = with_subject(every, images, asked.names, config, asked.source)
+    own = _own(asked.scores[used], images, used, asked.names, config)
+    known, missing = (
+        np.isfinite(own).reshape(-1, len(used)).all(axis=0),
+        np.isnan(own).reshape(-1, len(used)).any(axis=0),
+    )
     if not known.any():
         raise DataError(
             "no image has a score for every query that ranks it",
@@ -229,21 +215,13 @@ def _from_scores(
             expected="finite scores",
             fix="leave out the queries that lack scores with `columns:`",
         )
-    left = {"images without a score": LeftOut.of(int((~known).sum()), made=matrix.made)}
-    scored = Scored(own[..., known], tuple(names), asked[known], left)
+    left = {
+        "images without a score": LeftOut.of(int(missing.sum()), made=matrix.made),
+        "images with an infinite score": LeftOut(int((~known & ~missing).sum())),
+        **asked.left,
+    }
+    scored = Scored(own[..., known], tuple(asked.names), used[known], left)
     return _Read(scored, matrix.inputs, {"scores": matrix.counts})
-
-
-def _of_queries(config: RankingAudit, name: str) -> tuple[str, str | None]:
-    """Return the table of queries and its column that says what each asks for."""
-    about = config.queries
-    return name, None if about is None else about.subject or about.id
-
-
-def _queries_name(config: RankingAudit, base: Path) -> str:
-    assert config.queries is not None  # noqa: S101 - asked before
-    table = located(config.queries.table, base)
-    return str(table) if isinstance(table, Path) else f"queries{FRAME}"
 
 
 def _own(
@@ -259,31 +237,3 @@ def _own(
     subjects = images.columns[config.data.subject][used]
     own = np.array([places[one] for one in subjects], dtype=np.int64)
     return np.asarray(scores[np.arange(len(used)), own], dtype=np.float64)
-
-
-def _with_subject(
-    used: npt.NDArray[np.int64],
-    images: Items,
-    names: list[str],
-    config: RankingAudit,
-    source: tuple[str, str | None],
-) -> npt.NDArray[np.int64]:
-    """Keep images whose subject a query asks for; refuse where most have none."""
-    if config.data.subject is None:
-        return used
-    subjects = images.columns[config.data.subject]
-    asked = {*names}
-    kept = np.array([place for place in used.tolist() if subjects[place] in asked], dtype=np.int64)
-    lost = sorted({str(subjects[p] or "none") for p in used.tolist() if subjects[p] not in asked})
-    if len(used) - len(kept) > config.data.max_unmatched * len(used):
-        raise DataError(
-            f"no query asks for the subject of {len(used) - len(kept)} images: "
-            f"{', '.join(lost[:5])}{', …' if len(lost) > 5 else ''}",
-            file=source[0],
-            column=source[1],
-            expected=f"a query for each value of data.subject, {config.data.subject}; those that "
-            f"there are ask for {listed(names, 5)}",
-            fix="add the queries, or name in queries.subject a column that has the subjects of the "
-            "images",
-        )
-    return kept
