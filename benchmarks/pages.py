@@ -55,11 +55,12 @@ The goals of 20× and 40× refer to what the field runs, debias-vision-lang's lo
 processor. Beside the quicker script of ours they cannot be reached by reading each vector once and
 summing each product once: at the machine's limit the ratio would be what the note gives, for numpy
 sorts with vector units where the processor has them. Beside torch's ranking alone, which returns no
-measure, the goal of 1.5× depends on the machine. On both cores of an EPYC of family 25 at once the
-products alone would give 1.7×, and with the lengths of the vectors, which torch's peer does not
-need, 1.55×; on an Intel Xeon, where torch multiplies faster than numpy, less than the goal. Finding
-the best of each query, scoring them again in float64 and the measures take the rest. On an EPYC of
-family 26, on 2026-11-20, before candidates of all queries were scored together, it was 1.38×.
+measure, the goal of 1.5× depends on the processor and on the kernels that numpy takes for it. The
+products are most of the time: on an EPYC of family 26 with kernels for AVX2 (`OPENBLAS_CORETYPE`
+set to Haswell) they took 116 ms of 164, and the ratio was 1.2×; with those that numpy chooses
+itself, 70 ms. On both cores of an EPYC of family 25, which has no others, the products alone would
+give 1.7×, and with the lengths of the vectors, which torch's peer does not need, 1.55×: it was
+1.25×. On an Intel Xeon, where torch multiplies faster than numpy, it is less than the goal.
 """,
 }
 """What must be known of a workload to read its ratios."""
