@@ -132,6 +132,8 @@ def test_targets_whose_amplification_cannot_be_estimated_are_named(result: Audit
 
 def test_a_scatter_says_r_its_interval_and_p(result: AuditResult) -> None:
     made = section(associations_outside.figures(result))
+    assert isinstance(made.blocks[0], Words)
+    assert made.blocks[0].items[0].endswith("A name without room is in its tooltip.")
     plot = charts(made.blocks)[0]
     assert plot.title.startswith("Association score and salary, m: men against women (II). r = ")
     assert ", p = " in plot.title

@@ -15,8 +15,11 @@ from equipoise.core import AuditResult
 from equipoise.report import charts_names, charts_retrieval
 from equipoise.report.blocks import Chart, Grid
 from equipoise.report.charts_names import spread
+from equipoise.report.sections.findings import evidence
 from equipoise.report.sections.text_to_image import plane
 from report.browser import MANIFEST, seen
+from report.drawn import charts
+from report.synthetic import faces
 
 LONG = "labour statistics that somebody made up"
 
@@ -135,3 +138,25 @@ def test_a_table_with_columns_out_of_sight_says_so(chromium: str, tmp_path: Path
         assert found is not None
         assert bool(found.group(1)) is hidden
         assert ('class="table right"' in page) is not hidden
+
+
+def test_no_name_lies_on_the_numbers_of_an_axis() -> None:
+    told = spread(
+        [
+            {"name": "a name of some length", "x": 0.0, "y": 0.0},
+            {"name": "another of some length", "x": 1.0, "y": 1.0},
+        ],
+        300,
+    )
+    assert all(row["name"] for row in told)
+    assert all(box[0] >= 0 and box[3] <= 300 for box in boxes(told, 1.0))
+    wide = [{"name": "n" * 60, "x": x, "y": x} for x in (0.0, 0.5, 1.0)]
+    assert [row["name"] for row in spread(wide, 300)] == ["", "", ""]
+
+
+def test_a_label_that_an_axis_cuts_is_whole_in_its_tooltip() -> None:
+    section = evidence(faces())
+    assert section is not None
+    rows = [row for chart in charts(section.blocks) for row in chart.data["rows"]]
+    assert rows
+    assert all(row["tip"].startswith(f"{row['label']}, ") for row in rows)

@@ -60,7 +60,7 @@ def spread(
         room = [
             (spot, box)
             for spot in (_PLACES if name else ())
-            if _inside(box := _box(name, across[place], down[place], *spot))
+            if _inside(box := _box(name, across[place], down[place], *spot), height)
             and not any(_meet(box, other) for other in others)
         ]
         if room:
@@ -97,8 +97,9 @@ def _box(name: str, x: float, y: float, align: str, dx: float, dy: float) -> Box
     return left, left + wide, y + dy - _LINE + 2, y + dy + 2
 
 
-def _inside(box: Box) -> bool:
-    return box[0] >= -_MARK and box[1] <= _WIDTH + _MARK
+def _inside(box: Box, height: float) -> bool:
+    """Whether a name lies on no tick of an axis: to the left and below are their numbers."""
+    return box[0] >= 0 and box[1] <= _WIDTH + _MARK and box[3] <= height
 
 
 def _meet(one: Box, other: Box) -> bool:

@@ -112,7 +112,8 @@ def figures(result: AuditResult) -> Section | None:
         return None
     note = (
         "A point a target or region: its figure from outside, and its number. r is Pearson's "
-        "correlation; with few points its interval is wide, and a correlation is no cause."
+        "correlation; with few points its interval is wide, and a correlation is no cause. A name "
+        "without room is in its tooltip."
     )
     return Section(
         "outside",

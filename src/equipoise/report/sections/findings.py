@@ -172,7 +172,7 @@ def _estimate_row(finding: Finding, label: str) -> dict[str, Any]:
         "chance_high": finding.chance_high,
         "line": finding.chance + harmful_side(finding) * finding.threshold,
         "verdict": finding.verdict.value,
-        "tip": f"{finding.verdict.value}: {figures(finding)}",
+        "tip": f"{label}, {finding.verdict.value}: {figures(finding)}",
     }
 
 
@@ -242,7 +242,7 @@ def evidence(result: AuditResult) -> Section | None:
 
 _KEY = (
     "Point: the value, with the verdict as shape and colour. Line: its interval. Grey bar: what "
-    "chance gives. Tick: where the threshold begins."
+    "chance gives. Tick: where the threshold begins. A label that is cut is whole in its tooltip."
 )
 
 
