@@ -12,6 +12,7 @@ import retrieval_plain as plain
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
+from equipoise.metrics.diversity.iss import iss_intra
 from equipoise.metrics.retrieval.measures import (
     bias_at_k,
     max_skew,
@@ -430,3 +431,15 @@ def test_permutation_gives_chance_without_interval() -> None:
     assert found.chance is not None
     assert found.method == "none: use Bootstrap()"
     assert math.isnan(found.interval().low)
+
+
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.masked_array([3.0, 2.0, 1.0, 0.0], mask=[True, False, False, False])
+    groups = np.ma.masked_array(["a", "b", "a", "b"], mask=[True, False, False, False])
+    why = "the array is masked, and what is masked would count; expected an array without a mask"
+    with pytest.raises(InputError, match=f"^scores: {why}"):
+        max_skew(masked, [*"abab"], k=2, resampling=None)
+    with pytest.raises(InputError, match=rf"^groups\['group'\]: {why}"):
+        max_skew(masked.data, groups, k=2, resampling=None)
+    with pytest.raises(InputError, match=f"^embeddings: {why}"):
+        iss_intra(masked.reshape(2, 2), resampling=None)

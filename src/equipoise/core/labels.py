@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
+from equipoise.core.masked import check_unmasked
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]
@@ -142,8 +143,9 @@ def label_array(labels: Any, *, what: str = "labels") -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        When rows have different lengths.
+        When rows have different lengths, or the array is masked.
     """
+    check_unmasked(labels, what=what)
     if not isinstance(labels, list | tuple):
         return np.asarray(labels)
     try:

@@ -533,6 +533,22 @@ def test_the_curves_and_distributions_are_tables() -> None:
     assert set(spread[0]["highest_queries"]) < {*QUERIES}
 
 
+def test_the_report_says_why_a_curve_begins_late(tmp_path: Path) -> None:
+    data = {"images": {"table": table(), "id": "image"}, "groups": [["race", "gender"]]}
+    why = "A curve has gaps where the mean is infinite: a group that is absent from the first K"
+    for measured, told in ((data, True), ({**data, "groups": ["gender"]}, False)):
+        # Of two groups both are among the first from the start where scores tie.
+        scores = np.ones((N, 3)) if not told else np.random.default_rng(2).standard_normal((N, 3))
+        file = pl.DataFrame(dict(zip(QUERIES, scores.T, strict=True)))
+        models = {"m": {"scores": {"file": file}}}
+        report.write(
+            run(data=measured, models=models, ranking={"curves": True}), tmp_path / f"{told}"
+        )
+        page = (tmp_path / f"{told}" / "report.html").read_text(encoding="utf-8")
+        assert "Every K, beside what chance gives" in page
+        assert (why in page) is told
+
+
 def test_bias_at_k_of_two_named_groups() -> None:
     data = {"images": {"table": table(), "id": "image"}, "groups": ["race"]}
     result = run(data=data, ranking={"measures": ["bias_at_k"], "first": "a", "second": "c"})

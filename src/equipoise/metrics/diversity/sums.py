@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.core.masked import check_unmasked
 from equipoise.metrics.chosen_rows import ChosenRows, Table
 from equipoise.metrics.diversity.kernels import add_scaled
 from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
@@ -91,8 +92,9 @@ def embedding_table(embeddings: Any, *, what: str = "embeddings") -> Table:
     Raises
     ------
     InputError
-        When rows differ in length, or the array is empty, not numeric or of another shape.
+        When rows differ in length, or the array is masked, empty, not numeric or of another shape.
     """
+    check_unmasked(embeddings, what=what)
     try:
         array = embeddings if isinstance(embeddings, ChosenRows) else np.asarray(embeddings)
     except ValueError:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
+from equipoise.core.masked import check_unmasked
 from equipoise.metrics.retrieval.cosines import CosineScores
 
 Floats = npt.NDArray[np.float64]
@@ -156,6 +157,7 @@ def pools_of(
 
 
 def _scores(scores: Any) -> Scores:
+    check_unmasked(scores, what="scores")
     try:
         table = np.asarray(scores)
     except ValueError:

@@ -42,6 +42,11 @@ def curves(result: AuditResult) -> Section | None:
         "in 95 of 100 random orders. Among few images shares are uneven by chance, so a curve that "
         "stays within the grey says nothing of the model."
     )
+    if any(math.isinf(row["value"]) for row in found):
+        note += (
+            " A curve has gaps where the mean is infinite: a group that is absent from the first "
+            "K has a skew of −∞, so MinSkew often begins at a larger K."
+        )
     return Section(
         "curves", "Every K, beside what chance gives", (Words((note,), "note"), Grid(tuple(plots)))
     )
