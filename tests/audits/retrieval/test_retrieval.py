@@ -541,10 +541,11 @@ def test_the_report_says_why_a_curve_begins_late(tmp_path: Path) -> None:
         scores = np.ones((N, 3)) if not told else np.random.default_rng(2).standard_normal((N, 3))
         file = pl.DataFrame(dict(zip(QUERIES, scores.T, strict=True)))
         models = {"m": {"scores": {"file": file}}}
-        report.write(
-            run(data=measured, models=models, ranking={"curves": True}), tmp_path / f"{told}"
-        )
-        page = (tmp_path / f"{told}" / "report.html").read_text(encoding="utf-8")
+        result = run(data=measured, models=models, ranking={"curves": True})
+        folder = tmp_path / str(told)
+        folder.mkdir()
+        report.write(result, folder)
+        page = (folder / "report.html").read_text(encoding="utf-8")
         assert "Every K, beside what chance gives" in page
         assert (why in page) is told
 

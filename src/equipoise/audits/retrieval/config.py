@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
@@ -38,7 +37,7 @@ def _desired(value: object) -> str | dict[str, float]:
             f"expected 'pool', 'uniform', or a mapping of every group to its share{near}"
         )
     for name, share in value.items():
-        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise ValueError(f"the share of {name!r} is {share!r}; expected a number from 0 to 1")
     return {str(name): float(share) for name, share in value.items()}
 
