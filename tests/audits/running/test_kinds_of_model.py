@@ -116,7 +116,10 @@ def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(
     ):
         models = {"m": ready.models["m"].model_copy(update={"scores": scores})}
         data = loading.load(ready.model_copy(update={"models": models}), base=world)
-        assert data.models["m"].counts == {"images without a score": 1}
+        assert data.models["m"].counts == {
+            "images without a score": 1,
+            "images with an infinite score": 0,
+        }
         assert [*loading.notes_of(data.models)] == told
 
 
