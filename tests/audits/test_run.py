@@ -181,7 +181,7 @@ def test_one_group_only_is_an_error() -> None:
         group=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("a")).otherwise(pl.lit("b"))
     )
     with pytest.raises(
-        DataError, match=r"groups group: fewer than two groups have 30 rows \(a: 5, b: 55\)"
+        DataError, match=r"groups group: fewer than two groups have 30 or more rows \(a: 5, b: 55\)"
     ):
         run(frame)
 
@@ -254,7 +254,9 @@ def test_a_plan_refuses_what_the_audit_refuses(groups: str) -> None:
     }
     config = audits.parse_config(values)
     for step in (audits.plan, audits.run):
-        with pytest.raises(DataError, match=f"groups {groups}: fewer than two groups have 30 rows"):
+        with pytest.raises(
+            DataError, match=f"groups {groups}: fewer than two groups have 30 or more rows"
+        ):
             step(config)
 
 

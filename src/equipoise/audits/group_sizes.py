@@ -195,7 +195,7 @@ def check_two(groups: Groups, which: str, what: str, *, file: str, others: str =
     """
     if groups.usable.sum() < 2:
         raise DataError(
-            f"{which} have {groups.min_size} {what} ({listed(groups)})",
+            f"{which} have {groups.min_size} or more {what} ({listed(groups)})",
             file=file,
             expected="at least two groups of that size",
             fix=f"choose other {others}, or lower data.min_group_size",

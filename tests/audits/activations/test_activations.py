@@ -66,8 +66,8 @@ def run(**changes: Any) -> AuditResult:
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 def test_a_plan_refuses_the_groups_that_its_audit_refuses(step: Any) -> None:
     message = (
-        r"ours, face: fewer than two groups of gender have 41 images with a region and a map "
-        r"\(man: 40, woman: 40\)\. Expected: at least two groups of that size\. To do: choose "
+        r"ours, face: fewer than two groups of gender have 41 or more images with a region and a "
+        r"map \(man: 40, woman: 40\)\. Expected: at least two groups of that size\. To do: choose "
         r"other groups, or lower data\.min_group_size\.$"
     )
     with pytest.raises(DataError, match=message):
@@ -184,7 +184,7 @@ def test_configurations_are_checked(changes: dict[str, Any], message: str) -> No
         ),
         (
             {"data": {"min_group_size": 41}},
-            r"ours, face: fewer than two groups of gender have 41 images with a region and a map",
+            r"ours, face: fewer than two groups of gender have 41 or more images with a region",
         ),
         (
             {"models": {"ours": {"maps": {"file": maps()[:, :99]}}}},

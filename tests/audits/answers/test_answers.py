@@ -286,7 +286,7 @@ def test_a_row_without_a_question_is_refused() -> None:
 
 
 def test_groups_that_are_too_small_are_refused() -> None:
-    message = "fewer than two groups have 101 rows .*lower data.min_group_size"
+    message = "fewer than two groups have 101 or more rows .*lower data.min_group_size"
     with pytest.raises(DataError, match=message):
         run(JOBS, data={"min_group_size": 101})
     with pytest.raises(DataError, match=message):

@@ -91,7 +91,7 @@ def test_vectors_that_cannot_be_used_are_left_out_and_counted() -> None:
     assert "m, images: 2 vectors hold NaN or an infinity, and are left out of every set (" in notes(
         result
     )
-    assert "m, images: 1 vectors are zero, and are left out of every set (p01)." in notes(result)
+    assert "m, images: 1 vector is zero, and is left out of every set (p01)." in notes(result)
     kept = np.delete(image_vectors(), men[:3], axis=0)
     fewer = values(SCORE)["data"]
     table = images().filter(~pl.col("image").is_in([f"p{k:02d}" for k in men[:3]]))
@@ -151,7 +151,7 @@ def test_items_without_an_embedding_are_counted_up_to_a_share() -> None:
     assert [(one.reason, one.count) for one in found.excluded] == [
         ("doctor: no embedding or score", 1)
     ]
-    assert "m, images: 1 items have no vector, and are left out of every set (doctor00)." in notes(
+    assert "m, images: 1 item has no vector, and is left out of every set (doctor00)." in notes(
         result
     )
 

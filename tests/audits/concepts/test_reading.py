@@ -313,7 +313,7 @@ def test_a_baseline_without_two_groups_is_refused() -> None:
     given = small()
     given["choices"] = {"terms": {"gender": {"A": ["a"], "B": ["nobody"]}}}
     assert refusal(given) == (
-        "images (data frame): groups gender: fewer than two groups have 30 rows (A: "
+        "images (data frame): groups gender: fewer than two groups have 30 or more rows (A: "
         f"{int((world(3, n=400)[2] == 'a').sum())}). Expected: at least two groups of that size. "
         "To do: choose other groups or terms, or lower data.min_group_size."
     )

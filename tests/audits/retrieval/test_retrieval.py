@@ -479,7 +479,7 @@ def test_a_subject_that_no_query_asks_for() -> None:
 def test_one_group_cannot_be_compared(step: Any) -> None:
     men = table().with_columns(gender=pl.lit("man"))
     data = {"images": {"table": men, "id": "image"}, "groups": ["gender"]}
-    with pytest.raises(DataError, match=r"groups gender: fewer than two have 1 images .*man: 120"):
+    with pytest.raises(DataError, match="fewer than two have 1 or more images .*man: 120"):
         step(audits.parse_config(values(data=data)))
 
 

@@ -126,7 +126,7 @@ def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:
     found = plan(values, world).audit.groups
     assert [row["images"] for row in found] == [48, 48, *[16] * 6]
     values["data"] = values["data"] | {"min_group_size": 20}
-    with pytest.raises(DataError, match="groups hue: fewer than two have 20 images that can be"):
+    with pytest.raises(DataError, match="groups hue: fewer than two have 20 or more images that"):
         plan(values, world)
 
 

@@ -97,10 +97,10 @@ CASES: list[tuple[Values, str]] = [
     ),
     (
         predictions(TREE, min_group_size=60),
-        f"{BARE}: {FEW} groups have 60 rows (level: 48, upright: 48). Expected: at least two "
-        "groups of that size. To do: choose other groups, or lower data.min_group_size.",
+        f"{BARE}: {FEW} groups have 60 or more rows (level: 48, upright: 48). Expected: at least "
+        "two groups of that size. To do: choose other groups, or lower data.min_group_size.",
     ),
-    (answers(TREE, min_group_size=60), f"{BARE}: {FEW} groups have 60 rows"),
+    (answers(TREE, min_group_size=60), f"{BARE}: {FEW} groups have 60 or more rows"),
     (
         predictions(TREE | {"rules": [rule(groups={"a": "x", "b": "y"})]}, groups=["shape"]),
         f"{RULED}, column 'shape': every cell is missing. Expected: a value in at least some rows. "
@@ -127,9 +127,12 @@ CASES: list[tuple[Values, str]] = [
     ),
     (
         of(retrieval, TREE, min_group_size=60),
-        f"{BARE}: {FEW} have 60 images that can be ranked (level: 48, upright: 48). Expected: ",
+        f"{BARE}: {FEW} have 60 or more images that can be ranked (level: 48, upright: 48). ",
     ),
-    (similarity(TREE, min_group_size=60), f"{BARE}: {FEW} have 60 images that can be compared"),
+    (
+        similarity(TREE, min_group_size=60),
+        f"{BARE}: {FEW} have 60 or more images that can be compared",
+    ),
     (
         of(retrieval, TREE) | {"queries": {"table": "queries.csv", "id": "id", "text": "text"}},
         "{world}/queries.csv, column 'id': no query asks for the subject of 96 images: hollow "

@@ -352,7 +352,9 @@ def test_small_groups_are_shown_only() -> None:
 
 def test_one_group_cannot_be_compared() -> None:
     men = table().with_columns(gender=pl.lit("man"))
-    with pytest.raises(DataError, match=r"groups gender: fewer than two have 1 images .*man: 180"):
+    with pytest.raises(
+        DataError, match=r"groups gender: fewer than two have 1 or more images .*man: 180"
+    ):
         run(data={"images": {"table": men, "id": "image"}, "groups": ["gender"]})
 
 

@@ -52,7 +52,8 @@ def _embeddings(space: Space) -> Iterator[str]:
         for key, what in _LEFT.items():
             if n := left.get(key, 0):
                 named = ", ".join(map(str, counts.get(f"{key}_examples", ())))
-                yield f"{where}: {n} {what}{f' ({named})' if named else ''}."
+                several = what if n > 1 else _ONE[key]
+                yield f"{where}: {n} {several}{f' ({named})' if named else ''}."
 
 
 _LEFT = {
@@ -60,6 +61,12 @@ _LEFT = {
     "zero": "vectors are zero, and are left out of every set",
     "items_without_row": "items have no vector, and are left out of every set",
     "rows_without_item": "vectors have no item, and are not used",
+}
+_ONE = {
+    "not_finite": "vector holds NaN or an infinity, and is left out of every set",
+    "zero": "vector is zero, and is left out of every set",
+    "items_without_row": "item has no vector, and is left out of every set",
+    "rows_without_item": "vector has no item, and is not used",
 }
 
 
