@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.core.errors import InputError
 from equipoise.metrics import columns, sorted_pairs, text_tally, texts
 from equipoise.metrics.counts import Counts, count
 from equipoise.stats import threads
@@ -108,6 +109,23 @@ def test_more_groups_or_truths_than_the_first_rows_promise() -> None:
 @pytest.mark.usefixtures("small")
 def test_columns_of_different_lengths_are_left_to_the_check() -> None:
     assert text_tally.text_tally(drawn(TRUTHS), drawn(LABELS)[1:], drawn(GROUPS)) is None
+
+
+@pytest.mark.usefixtures("small")
+def test_more_rows_than_32_bits_count_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_tally, "_MOST", ROWS)
+    assert text_tally.text_tally(drawn(TRUTHS), drawn(LABELS), drawn(GROUPS)) is None
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("nothing", ["", None])
+@pytest.mark.parametrize("place", range(3))
+def test_a_column_without_any_text(nothing: str | None, place: int) -> None:
+    rows = [drawn(TRUTHS), drawn(LABELS), drawn(GROUPS)]
+    rows[place] = pl.Series([nothing] * ROWS, dtype=pl.String)
+    assert text_tally.text_tally(*rows) is not None
+    with pytest.raises(InputError, match="no row has a true class, a prediction and a group"):
+        count(*rows)
 
 
 def test_few_rows_and_numbers_are_left_to_others() -> None:

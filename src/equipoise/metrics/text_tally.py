@@ -37,6 +37,8 @@ Indices = npt.NDArray[np.int64]
 
 # Rows whose codes stay in the cache until they are numbered.
 _CHUNK = 1 << 16
+# Rows that 32 bits can count.
+_MOST = 1 << 31
 # Cells that 62 bits tell apart.
 _WIDE = 1 << 62
 # Places that there are for truths and groups: those of the first rows, a part of them and some.
@@ -72,11 +74,12 @@ class TextTally:
 def text_tally(*labels: Any) -> TextTally | None:
     """Count the rows of three columns by their texts.
 
-    None where labels are no string views, few, or of different lengths, or rows share too few of
-    their texts for this to be quicker than encoding the columns one by one.
+    None where labels are no string views, few or more than 32 bits count, or of different lengths,
+    or rows share too few of their texts for this to be quicker than encoding column by column.
     """
     columns = [one for one in map(views, labels) if one is not None]
-    if len(columns) < len(labels) or len({len(one) for one in columns}) > 1:
+    rows = {len(one) for one in columns}
+    if len(columns) < len(labels) or len(rows) > 1 or max(rows) >= _MOST:
         return None
     begun = [one for one in each(Views.tried, columns) if one is not None]
     if len(begun) < len(columns):
