@@ -395,3 +395,15 @@ def test_the_example_tells_the_planted_model_from_the_other() -> None:
     }
     for metric in ("max_skew", "ndkl"):
         assert excess["biased", metric] > excess["null", metric] + 0.2
+
+
+def test_what_is_said_where_no_two_groups_are_opposed() -> None:
+    def told(groups: list[str]) -> list[str]:
+        data = {"images": {"table": table(), "id": "image"}, "groups": groups}
+        return [note for note in run(data=data).manifest.notes if "Bias@K" in note]
+
+    assert told(["race"]) == [
+        "Bias@K compares two groups, and there are more of race: it is not measured where "
+        "ranking.first and ranking.second name none."
+    ]
+    assert not told(["gender"])

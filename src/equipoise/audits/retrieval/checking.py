@@ -59,7 +59,14 @@ def not_applied(every: Sequence[Design], config: RankingAudit) -> Iterator[str]:
             "out, and NDKL is infinite as soon as one of its images is among the first."
         )
     others = [one for one in every if one.opposed is None]
-    if others and len(others) < len(every) and "bias_at_k" in config.ranking.measures:
+    if not others or "bias_at_k" not in config.ranking.measures:
+        return
+    if len(others) == len(every):
+        yield (
+            f"Bias@K compares two groups, and there are more of {_listed(others)}: it is not "
+            "measured where ranking.first and ranking.second name none."
+        )
+    else:
         yield (
             f"ranking.first and ranking.second are no groups of {_listed(others)}, which has more "
             "than two: no Bias@K there."
