@@ -1,5 +1,6 @@
 """Design choices on data whose truth is known: explained, real, and switching disparities."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from audits.concepts.worlds import frame, run, small, tables, values
 from concept_worlds import world
-from equipoise.core import AuditResult, Family, Verdict
+from equipoise import audits
+from equipoise.core import AuditResult, DataError, Family, Verdict
 from equipoise.report import render
 from equipoise.report.blocks import Facts
 from equipoise.report.sections.concepts import versions
@@ -188,3 +190,27 @@ def test_two_models_whose_order_switches() -> None:
     }
     page = render(result)
     assert "the larger disparity is that of first in the baseline, and that of second under" in page
+
+
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_a_version_without_a_row_is_refused(step: Callable[[Any], Any]) -> None:
+    data = tables(*world(3, n=400), box=[0.2] * 390 + [None] * 10)
+    versions = {"small": {"where": {"box": {"max": 1}}}, "large": {"where": {"box": {"min": 9}}}}
+    with pytest.raises(DataError) as raised:
+        step(audits.parse_config(values(data, versions=versions), source="c"))
+    assert str(raised.value) == (
+        "images (data frame): groups gender, version 'large': no row is left (box out of the range "
+        "asked for: 400). Expected: rows that take part in every version. To do: change what the "
+        "version changes (rows whose box is at least 9), or remove it."
+    )
+
+
+@pytest.mark.parametrize("step", [audits.plan, audits.run])
+def test_a_hit_rate_above_the_number_of_concepts_is_refused(step: Callable[[Any], Any]) -> None:
+    with pytest.raises(DataError) as raised:
+        step(audits.parse_config(small(hit_rate=5), source="c"))
+    assert str(raised.value) == (
+        "scores of m (data frame): hit_rate 5 is above the number of concepts measured for "
+        "models.m, 4. Expected: a hit_rate of 1 to 4. To do: lower hit_rate, or remove it."
+    )
+    step(audits.parse_config(small(hit_rate=4), source="c"))

@@ -82,15 +82,30 @@ def designs(config: Config, data: ConceptData) -> list[Design]:
     Raises
     ------
     DataError
-        When fewer than two groups of a baseline can be compared.
+        When fewer than two groups of a baseline can be compared, or a version has no row.
     """
     every = [*_every(config, data)]
+    file = data.rows.items.name
     for design in every:
-        if not design.version.changed:
+        if design.version.changed:
+            _check_rows(design, file)
+        else:
             which = f"groups {design.name}: fewer than two groups"
-            file = data.rows.items.name
             check_two(design.groups, which, "rows", file=file, others="groups or terms")
     return every
+
+
+def _check_rows(design: Design, file: str) -> None:
+    """Refuse a version in which no row takes part."""
+    if (design.groups.codes >= 0).any():
+        return
+    why = ", ".join(f"{reason}: {count}" for reason, count in design.excluded.items())
+    raise DataError(
+        f"groups {design.name}, version {design.version.name!r}: no row is left ({why})",
+        file=file,
+        expected="rows that take part in every version",
+        fix=f"change what the version changes ({design.version.description}), or remove it",
+    )
 
 
 def _every(config: Config, data: ConceptData) -> Iterator[Design]:

@@ -32,7 +32,7 @@ def plan(config: Config, data: ConceptData) -> Plan:
     Raises
     ------
     DataError
-        When the baseline has nothing to compare.
+        When the baseline has nothing to compare, or a version has no row.
     """
     return planning.plan(config, data, designs(config, data))
 
@@ -43,7 +43,7 @@ def measure(config: Config, data: ConceptData, progress: Progress | None) -> Mea
     Raises
     ------
     DataError
-        When the baseline has nothing to compare.
+        When the baseline has nothing to compare, or a version has no row.
     """
     every = designs(config, data)
     runs = measure_designs(config, data, every, progress)

@@ -83,7 +83,8 @@ def load(config: Config, *, base: Path) -> ConceptData:
     ------
     DataError
         When a table cannot be read or joined, a score is missing or infinite, a label is not 0
-        or 1, or a concept has no column; it names the file, column and row.
+        or 1, a concept has no column, or a model has fewer concepts than `hit_rate`; it names the
+        file, column and row.
     """
     rows = read_rows(config, base)
     matrices = {
@@ -144,6 +145,14 @@ def _scored(config: Config, name: str, matrix: Matrix, labels: Labelled) -> Scor
             f"{listed(matrix.names, _LISTED)}",
             fix=f"say under models.{name}.map which of these stand for them, or leave them out of "
             "'concepts'",
+        )
+    if config.hit_rate is not None and config.hit_rate > len(scored):
+        raise DataError(
+            f"hit_rate {config.hit_rate} is above the number of concepts measured for models."
+            f"{name}, {len(scored)}",
+            file=matrix.name,
+            expected=f"a hit_rate of 1 to {len(scored)}",
+            fix="lower hit_rate, or remove it",
         )
     _check_finite(matrix, _used(model, scored), model.id or str(config.data.images.id))
     return Scored(model, matrix, scored)
