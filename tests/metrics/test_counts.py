@@ -361,3 +361,12 @@ def test_groups_of_a_selection_keep_their_levels() -> None:
     assert counts.groups.names == ("x, u", "x, v", "y, u", "y, v")
     assert counts.groups.counts.tolist() == [1, 1, 0, 0]
     assert counts.groups.min_size == 2
+
+
+@pytest.mark.parametrize("values", [[0, 1, 3, 0], [True, False, True, True], [0.0, 1.0, 2.0, 0.0]])
+@pytest.mark.parametrize("what", ["y_true", "y_pred", "groups"])
+def test_masked_columns_are_refused(what: str, values: list[Any]) -> None:
+    masked = np.ma.masked_array(values * 5, mask=[0, 0, 1, 0] * 5)
+    given = {name: np.array([0, 1] * 10) for name in ("y_true", "y_pred", "groups")}
+    with pytest.raises(InputError, match=rf"^{what}.*: the array is masked, and what is masked"):
+        count(**(given | {what: masked}))

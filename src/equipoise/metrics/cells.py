@@ -14,6 +14,7 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
+from equipoise.core.masked import check_unmasked
 from equipoise.metrics.columns import Column, Texts, columns, listed
 from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
 from equipoise.metrics.text_tally import text_tally
@@ -52,6 +53,8 @@ class Cells:
     @classmethod
     def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
         """Count rows; see `equipoise.metrics.counts.count`."""
+        for labels, what in ((y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups")):
+            check_unmasked(labels, what=what)
         given, found = _Columns.counted(y_true, y_pred, groups)
         places = given.group_places(found)
         no_truth = given.truth.missing(found.first)

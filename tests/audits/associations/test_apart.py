@@ -172,6 +172,28 @@ def test_shared_members_are_named_in_a_note() -> None:
     ) in told
 
 
+def test_few_members_that_are_left_are_told_of() -> None:
+    doctors, nurses = ([f"i{k:03d}" for k in where(job=job)] for job in PAIR)
+    sets = {
+        **CHOSEN,
+        "men": {"images": [*doctors[:30], "i190"]},
+        "women": {"images": [*nurses[:30], "i191", "i193"]},
+    }
+    told = notes(audited(noise(3), asked("weat", *PAIR, **IN_IMAGES), sets=sets))
+    assert (
+        "Only 1 image is left in men where doctor and nurse are targets: no interval resamples it."
+    ) in told
+    assert (
+        "Only 2 images are left in women where doctor and nurse are targets: intervals are too "
+        "short."
+    ) in told
+    told = notes(audited(noise(3), asked("association_score", "doctor", **IN_IMAGES), sets=sets))
+    assert [note for note in told if note.startswith("Only")] == [
+        "Only 1 image is left in men where doctor is a target: no interval resamples it."
+    ]
+    assert not [note for note in notes(audited(noise(3), *EVERY[:1])) if note.startswith("Only")]
+
+
 def test_members_of_both_sets_stay_where_images_meet_texts_alone() -> None:
     result = audited(noise(3), asked("association_score", "doctor", modalities=["ITA"]))
     assert not [note for note in notes(result) if "left out of men" in note]

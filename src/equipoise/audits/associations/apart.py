@@ -78,7 +78,8 @@ def check_apart(asked: MeasureConfig, space: Space) -> None:
         for kind in kinds_alike(case):
             for name in (*asked.attributes, *asked.further):
                 for targets in groups:
-                    if _only_targets(space, name, kind, targets):
+                    usable, apart = usable_apart(space, name, kind, targets)
+                    if usable and not apart:
                         raise _alone(space.model, kind, name, targets)
 
 
@@ -98,15 +99,15 @@ def kinds_alike(case: Case) -> tuple[str, ...]:
     return _ALIKE.get(case.modality, ()) if case.targets else ()
 
 
-def _only_targets(space: Space, name: str, kind: str, targets: Sequence[str]) -> bool:
-    """Whether members of a set can be used, and all of these are targets."""
+def usable_apart(space: Space, name: str, kind: str, targets: Sequence[str]) -> tuple[int, int]:
+    """Return how many members of a set can be used, and how many of these are no targets."""
     usable = apart = 0
     for table in space.tables(name, kind):
         members = np.intersect1d(space.data.sets[name][table], space.places(table))
         others = [space.data.sets[one][table] for one in targets if table in space.data.sets[one]]
         usable += len(members)
         apart += int((~np.isin(members, np.concatenate([[], *others]))).sum())
-    return usable > 0 and not apart
+    return usable, apart
 
 
 def _alone(model: str, kind: str, name: str, targets: Sequence[str]) -> DataError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from equipoise.audits.associations.apart import kinds_apart, left_with
+from equipoise.audits.associations.apart import kinds_apart, left_with, usable_apart
 from equipoise.audits.associations.cases import cases_of
 from equipoise.audits.associations.spaces import Indices, Space
 from equipoise.data.coded import Coded
@@ -132,6 +132,7 @@ def _shared(config: Config, data: AssociationData, spaces: Sequence[Space]) -> I
             for one in (*asked.attributes, *asked.further):
                 yield from _in_both(data, target, one, every - apart)
                 yield from _left(data, asked, target, one, apart)
+                yield from _rest(asked, target, one, apart, spaces)
                 yield from _units(data, asked, target, one, apart)
 
 
@@ -160,6 +161,25 @@ def _left(
             f"with itself: they are left out of {name} {which}where {target} is a target: "
             f"{_cut(both)}."
         )
+
+
+def _rest(
+    asked: MeasureConfig, target: str, name: str, kinds: frozenset[str], spaces: Sequence[Space]
+) -> Iterator[str]:
+    """Say of how few members a set of attributes is without the targets."""
+    if asked.metric == "sc_weat":
+        return
+    targets = left_with(asked, target)
+    for kind in sorted(kinds):
+        found = {one.model: usable_apart(one, name, kind, targets) for one in spaces}
+        for (usable, rest), where in _models(found).items():
+            if 0 < rest < min(usable, FEW):
+                many = f"1 {kind} is" if rest == 1 else f"{rest} {kind}s are"
+                what = "no interval resamples it" if rest == 1 else "intervals are too short"
+                yield (
+                    f"Only {many} left in {name}{where} where {' and '.join(targets)} "
+                    f"{'is a target' if len(targets) == 1 else 'are targets'}: {what}."
+                )
 
 
 def _units(
