@@ -475,6 +475,53 @@ def test_a_subject_that_no_query_asks_for() -> None:
         )
 
 
+def unasked_notes(data: dict[str, Any], queries: dict[str, Any], model: Any) -> list[str]:
+    data = {**data, "max_unmatched": 0.5}
+    notes = run(data=data, queries=queries, models={"m": model}).manifest.notes
+    return [one for one in notes if "asks for" in one]
+
+
+def test_images_whose_subject_no_usable_query_asks_for_are_counted() -> None:
+    told = ["m: 40 images whose subject no usable query asks for ('pilot'), not used."]
+    bad, everyone = prompts(), {"table": asked(), "id": "query"}
+    bad[2] = np.nan
+    few = {"table": asked().head(2), "id": "query"}
+    vectors = {"images": {"file": images()}, "queries": {"file": prompts()}}
+    one_bad = {**vectors, "queries": {"file": bad}}
+    assert unasked_notes(BY_JOB, everyone, one_bad) == told
+    assert unasked_notes(BY_JOB, few, {**vectors, "queries": {"file": bad[:2]}}) == told
+    scores = prompted().drop("a pilot", "one pilot")
+    assert unasked_notes(BY_JOB, ASKED, {"scores": {"file": scores}}) == told
+    assert unasked_notes(BY_JOB, everyone, vectors) == []
+    assert unasked_notes({**BY_JOB, "subject": None}, everyone, one_bad) == []
+    # The plan counts them with what else cannot be ranked.
+    data = {**BY_JOB, "max_unmatched": 0.5}
+    planned = audits.plan(audits.parse_config(values(data=data, models={"m": one_bad})))
+    assert planned.models[0]["images whose subject no usable query asks for"] == 40
+
+
+def test_subjects_that_no_usable_query_asks_for_are_cut_short_and_each_image_told_once() -> None:
+    place = np.arange(N)
+    jobs = pl.Series("job", [f"j{k}" if k < 7 else "chef" for k in range(N)]).set(
+        pl.Series(place == 10), None
+    )
+    own = images()
+    own[0] = 0.0
+    model = {"images": {"file": own}, "queries": {"file": prompts()}}
+    data = {**BY_JOB, "images": {"table": table().with_columns(jobs), "id": "image"}}
+    queries = {"table": asked(), "id": "query"}
+    assert unasked_notes(data, queries, model) == [
+        "m: 6 images whose subject no usable query asks for ('j1', 'j2', 'j3', 'j4', 'j5' and 1 "
+        "more), not used."
+    ]
+    jobs = pl.Series("job", ["j0", *["chef"] * (N - 1)])
+    data = {**BY_JOB, "images": {"table": table().with_columns(jobs), "id": "image"}}
+    model = {"images": {"file": images()}, "queries": {"file": prompts()}}
+    assert unasked_notes(data, queries, model) == [
+        "m: 1 image whose subject no usable query asks for ('j0'), not used."
+    ]
+
+
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 def test_one_group_cannot_be_compared(step: Any) -> None:
     men = table().with_columns(gender=pl.lit("man"))

@@ -328,6 +328,18 @@ def test_images_that_cannot_be_compared_are_counted() -> None:
     assert {(one.reason, one.count) for one in excluded} == {("items without a group", 1)}
 
 
+def test_images_whose_concept_no_usable_query_asks_for_are_counted() -> None:
+    bad = prompts()
+    bad[2] = np.nan
+    about = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
+    data = {**about, "max_unmatched": 0.5}
+    told = "m: 60 images whose subject no usable query asks for ('pilot'), not used."
+    for vectors, expected in ((bad, [told]), (prompts(), [])):
+        models = {"m": {"images": {"file": images()}, "queries": {"file": vectors}}}
+        notes = run(data=data, models=models).manifest.notes
+        assert [one for one in notes if "asks for" in one] == expected
+
+
 def test_equal_scores_are_below_the_threshold() -> None:
     flat = pl.DataFrame({name: np.ones(N) for name in CONCEPTS})
     found = by_metric(run(models={"m": {"scores": {"file": flat}, "scale": 10.0}}, queries=None))

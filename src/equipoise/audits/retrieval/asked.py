@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,3 +224,14 @@ def with_subject(
             "images",
         )
     return kept
+
+
+def unasked(
+    used: npt.NDArray[np.int64], images: Items, names: Sequence[str], config: RankingAudit
+) -> Counter[str]:
+    """Count the images of each subject that no query asks for; those without one are of none."""
+    if config.data.subject is None:
+        return Counter()
+    asked = {None, *names}
+    subjects = images.columns[config.data.subject][used].tolist()
+    return Counter(one for one in subjects if one not in asked)

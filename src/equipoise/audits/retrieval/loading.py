@@ -14,6 +14,7 @@ from equipoise.audits.retrieval.asked import (
     check_unusable,
     of_queries,
     scores_by_subject,
+    unasked,
     vectors_by_subject,
     with_subject,
     without_subject,
@@ -22,6 +23,7 @@ from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, load_items, load_matrix, load_vectors
 from equipoise.data.left_out import LeftOut
+from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Scored:
         Places of the images that can be ranked in the table.
     left : mapping of str to LeftOut
         Images and queries that cannot, by reason.
+    unasked : tuple of str
+        Subjects of images that no usable query asks for.
     rescaled : bool
         Whether embeddings that a user brought are not all of length 1, which a note tells.
     """
@@ -51,6 +55,7 @@ class Scored:
     queries: tuple[str, ...]
     used: npt.NDArray[np.int64]
     left: Mapping[str, LeftOut]
+    unasked: tuple[str, ...]
     rescaled: bool = False
 
     @property
@@ -78,6 +83,10 @@ class RetrievalData:
 
 
 _ONE = {"images": "image", "queries": "query"}
+_UNASKED = "images whose subject no usable query asks for"
+
+# Subjects that a note names.
+_SHOWN = 5
 
 
 def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
@@ -88,6 +97,7 @@ def notes_of(models: Mapping[str, Scored]) -> Iterator[str]:
         for what, left in one.left.items():
             if count := left.untold:
                 noun, _, rest = what.partition(" ")
+                rest += f" ({listed(one.unasked, _SHOWN)})" if what == _UNASKED else ""
                 yield f"{name}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
 
 
@@ -174,15 +184,18 @@ def _from_vectors(
     every = np.flatnonzero(own.usable)
     check_unusable(asked, queries, images, every, config)
     used = with_subject(every, images, names, config, of_queries(config, queries.name))
+    lost = unasked(every, images, names, config)
     scores = cosine_scores(rows_of(own, used), vectors, names=names)
     left = {
         "images without an embedding": own.without_vector,
         "images with an embedding of zeros": LeftOut(int(own.zero.sum())),
         "images with an embedding that is not finite": LeftOut(int(own.not_finite.sum())),
+        _UNASKED: LeftOut(lost.total()),
         "queries without a usable embedding": LeftOut(int((~asked.usable).sum())),
         "queries without a subject": LeftOut(without_subject(queries, config)),
     }
-    scored = Scored(scores, tuple(names), used, left, own.rescaled or asked.rescaled)
+    rescaled = own.rescaled or asked.rescaled
+    scored = Scored(scores, tuple(names), used, left, tuple(lost), rescaled)
     counts = {"images": own.counts, "queries": asked.counts}
     return _Read(scored, {**own.inputs, **asked.inputs}, counts)
 
@@ -203,6 +216,7 @@ def _from_scores(
     asked = scores_by_subject(matrix, queries, config, base)
     every = np.arange(len(images))
     used = with_subject(every, images, asked.names, config, asked.source)
+    lost = unasked(every, images, asked.names, config)
     own = _own(asked.scores[used], images, used, asked.names, config)
     known, missing = (
         np.isfinite(own).reshape(-1, len(used)).all(axis=0),
@@ -218,9 +232,10 @@ def _from_scores(
     left = {
         "images without a score": LeftOut.of(int(missing.sum()), made=matrix.made),
         "images with an infinite score": LeftOut(int((~known & ~missing).sum())),
+        _UNASKED: LeftOut(lost.total()),
         **asked.left,
     }
-    scored = Scored(own[..., known], tuple(asked.names), used[known], left)
+    scored = Scored(own[..., known], tuple(asked.names), used[known], left, tuple(lost))
     return _Read(scored, matrix.inputs, {"scores": matrix.counts})
 
 
