@@ -119,6 +119,7 @@ def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(
         assert data.models["m"].counts == {
             "images without a score": 1,
             "images with an infinite score": 0,
+            "images whose subject no usable query asks for": 0,
         }
         assert [*loading.notes_of(data.models)] == told
 
