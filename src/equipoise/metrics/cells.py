@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
 from equipoise.core.masked import check_unmasked
-from equipoise.metrics.columns import Column, Texts, columns, listed
+from equipoise.metrics.columns import Column, Texts, columns, in_arrow, listed
 from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
 from equipoise.metrics.text_tally import text_tally
 
@@ -106,6 +106,8 @@ class _Columns:
     @classmethod
     def counted(cls, y_true: Any, y_pred: Any, groups: Any) -> tuple[_Columns, Tally]:
         """Take columns and count their rows."""
+        # Once: of pandas' objects this makes a column of text.
+        y_true, y_pred, groups = (in_arrow(labels) for labels in (y_true, y_pred, groups))
         texts = text_tally(y_true, y_pred, groups)
         if texts is not None:
             made = cls(texts.first, texts.second, texts.third, in_order=texts.classes)

@@ -98,7 +98,7 @@ class Column:
         InputError
             As `equipoise.core.labels.encode`.
         """
-        labels = _in_arrow(labels)
+        labels = in_arrow(labels)
         found = cls.spread(labels, guess=guess)
         return cls.alone(labels, what=what, guess=guess) if found is None else found
 
@@ -203,7 +203,7 @@ def columns(*named: tuple[Any, str]) -> list[Column]:
     InputError
         As `Column.of`.
     """
-    given = [(_in_arrow(labels), what) for labels, what in named]
+    given = [(in_arrow(labels), what) for labels, what in named]
     found = [Column.spread(labels, guess=True) for labels, _ in given]
     left = [one for one, column in zip(given, found, strict=True) if column is None]
     others = iter(each(lambda one: Column.alone(one[0], what=one[1], guess=True), left))
@@ -212,12 +212,12 @@ def columns(*named: tuple[Any, str]) -> list[Column]:
 
 def views(labels: Any) -> pa.ChunkedArray | None:
     """Return text that lies in Arrow's memory as views, of many rows; None for others."""
-    column = _in_arrow(labels)
+    column = in_arrow(labels)
     text = isinstance(column, pa.ChunkedArray) and pa.types.is_string_view(column.type)
     return column if text and len(column) >= _MANY else None
 
 
-def _in_arrow(labels: Any) -> Any:
+def in_arrow(labels: Any) -> Any:
     """Return text that is in Arrow's memory as a column there, and other labels as given."""
     # Asking an array for a protocol takes long.
     if isinstance(labels, np.ndarray | Encoded):

@@ -29,7 +29,7 @@ from equipoise.metrics.sorted_pairs import (
     written,
 )
 from equipoise.metrics.tally import Tally
-from equipoise.metrics.texts import Views
+from equipoise.metrics.texts import Views, texts_of
 from equipoise.metrics.texts_compiled import number
 from equipoise.stats.threads import each, stretches
 
@@ -104,13 +104,15 @@ def _counted(reading: _Reading, keys: Sequence[Keys]) -> TextTally:
     every, places = distinct(found), len(classes) + 1
     of_pairs = firsts[every % size] * places + seconds[every // size]
     order = np.argsort(of_pairs)
-    new = np.diff(of_pairs[order], prepend=-1) > 0
+    ordered = of_pairs[order]
+    new = np.diff(ordered, prepend=-1) > 0
+    place = np.cumsum(new) - 1
     # A pair that is met again has a row of its own until all are counted: threads share no row.
     rows, many = np.empty_like(order), int(new.sum())
-    rows[order] = np.where(new, np.cumsum(new) - 1, many + np.cumsum(~new) - 1)
+    rows[order] = np.where(new, place, many + np.cumsum(~new) - 1)
     names = reading.texts(2)
     table = poured(keys, every, rows, groups, len(names) + 1)
-    _add_rows(table[:many], np.cumsum(new)[~new] - 1, table[many:])
+    _add_rows(table[:many], place[~new], table[many:])
     names, table = _distinct(names, table[:many])
     first, second = (
         Column(UnwrittenCodes(column, classes), -1, places, classes)
@@ -118,7 +120,7 @@ def _counted(reading: _Reading, keys: Sequence[Keys]) -> TextTally:
     )
     of_groups = UnwrittenCodes(reading.columns[2], names)
     third = Column(of_groups, -1, len(names) + 1, names, ordered=False)
-    pairs = of_pairs[order][new]
+    pairs = ordered[new]
     tally = Tally(pairs // places, pairs % places, table)
     return TextTally(tally, first, second, third, classes)
 
@@ -222,5 +224,4 @@ class _Reading:
         for thread, (many, start) in enumerate(zip(new, starts.tolist(), strict=True)):
             place[:many, thread] = np.arange(start, start + many)
         where = np.append(np.arange(begun.many), place)
-        texts = pa.concat_arrays([begun.texts(), *(one.texts(begun.many) for one in known)])
-        return texts.take(pa.array(where, mask=where < 0))
+        return texts_of(begun, known).take(pa.array(where, mask=where < 0))

@@ -101,10 +101,15 @@ def together(begun: Views, known: Sequence[Views]) -> tuple[pa.LargeStringArray,
     numbers : list of ndarray of int32
         For each of the views the number of the text that each code stands for.
     """
-    every = [begun.texts(), *(one.texts(begun.many) for one in known)]
-    coded = pa.concat_arrays(every).dictionary_encode()
-    first, *later = np.split(coded.indices.to_numpy(), np.cumsum([len(one) for one in every])[:-1])
+    coded = texts_of(begun, known).dictionary_encode()
+    ends = np.cumsum([begun.many, *(one.many - begun.many for one in known)])[:-1]
+    first, *later = np.split(coded.indices.to_numpy(), ends)
     return coded.dictionary, [np.append(first, own) for own in later]
+
+
+def texts_of(begun: Views, known: Sequence[Views]) -> pa.LargeStringArray:
+    """Return the texts of some views, then those that each of others has beyond them."""
+    return pa.concat_arrays([begun.texts(), *(one.texts(begun.many) for one in known)])
 
 
 @dataclass(frozen=True, eq=False)
