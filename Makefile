@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.installed ## audit the shipped planted models and print where the report is
-	@$(BIN)/equipoise demo
+	@$(BIN)/equipoise demo --overwrite
 
 test: .venv/.installed-test ## lint, format, types, import contract, tests; stops at the first that fails
 	$(BIN)/ruff check .

@@ -121,7 +121,8 @@ def test_a_folder_of_other_files_is_refused(command: Command, project: Path) -> 
     (project / "photos").mkdir()
     (project / "photos" / "mine.jpg").touch()
     assert command("audit", "c.yaml", "--out", "photos", "--overwrite")[2] == (
-        "error: photos: holds files that are no run of equipoise. To do: choose another --out\n"
+        "error: photos: holds files, and no files.json that says that equipoise wrote them. "
+        "To do: choose another --out, or move the files away\n"
     )
 
 

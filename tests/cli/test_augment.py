@@ -73,7 +73,9 @@ def test_drawn_faces_in_words(
     assert out.startswith("accuracy on the test images, by training images:\nnetwork")
     assert "note: The faces are drawn." in out
     assert Path("runs/augment/report.html").is_file()
-    assert command("augment", "--images", "40", "--networks", "cnn", "--repeats", "1")[0] == 0
+    again = ("augment", "--images", "40", "--networks", "cnn", "--repeats", "1")
+    assert command(*again)[2].startswith("error: runs/augment: holds another run.")
+    assert command(*again, "--overwrite")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def _write_little(result: AuditResult, folder: Path) -> None:
         (folder / name).touch()
 
 
-def test_demo_replaces_its_own_run_only(
+def test_demo_replaces_a_run_only_with_overwrite(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(**_: object) -> tuple[AuditResult, Any]:
@@ -248,16 +248,21 @@ def test_demo_replaces_its_own_run_only(
 
     monkeypatch.setattr(audits, "demo", shown)
     monkeypatch.setattr("equipoise.report.write", _write_little)
-    for _ in range(2):
-        code, out, _ = command("demo")
+    for more in ((), ("--overwrite",)):
+        code, out, _ = command("demo", *more)
         assert code == 0
         assert "without_green_heart  heart  green heart        0.810  [0.790, 0.830]" in out
         assert "report: runs/demo/report.html" in out
-    assert json.loads(command("demo", "--json")[1])["run"] == "runs/demo"
-    assert command("demo", "--out", "mine")[0] == 0
-    code, _, err = command("demo", "--out", "mine")
+    assert json.loads(command("demo", "--overwrite", "--json")[1])["run"] == "runs/demo"
+    code, _, err = command("demo")
     assert code == 2
-    assert err.startswith("error: mine: holds another run.")
+    assert err.startswith("error: runs/demo: holds another run.")
+    notes = project / "runs" / "demo" / "notes.md"
+    notes.write_text("mine")
+    code, _, err = command("demo", "--overwrite")
+    assert code == 2
+    assert "'notes.md'" in err
+    assert notes.read_text() == "mine"
 
 
 def test_demo_of_scenes_writes_a_run_for_each_audit(
@@ -297,11 +302,13 @@ def test_demo_of_scenes_writes_a_run_for_each_audit(
     for kind in kinds:
         assert f"report: runs/demo-scenes/{kind}/report.html" in out
         assert (project / "runs" / "demo-scenes" / kind / "manifest.json").exists()
-    told = json.loads(command("demo", "--world", "scenes", "--json")[1])
+    told = json.loads(command("demo", "--world", "scenes", "--overwrite", "--json")[1])
     assert told["associations"]["run"] == "runs/demo-scenes/associations"
     assert len(told["planted"]) == 4
     assert told["over_subjects"][0]["p_value"] == 0.78
-    assert command("demo", "--world", "scenes", "--out", "runs/demo-scenes")[0] == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(audits, "demo_scenes", lambda **_: pytest.fail("measured"))
+        assert command("demo", "--world", "scenes")[0] == 2
     code, _, err = command("demo", "--world", "stars")
     assert code == 2
     assert "'stars' is not one of 'colours', 'scenes'" in err
@@ -321,7 +328,7 @@ def test_demo_of_mitigation_takes_models_and_a_seed(
     monkeypatch.setattr("equipoise.report.write", _write_little)
     mitigation = ("demo", "--world", "mitigation")
     assert command(*mitigation)[0] == 0
-    assert command(*mitigation, "--models", "mine", "--seed", "3")[0] == 0
+    assert command(*mitigation, "--models", "mine", "--seed", "3", "--overwrite")[0] == 0
     assert asked == [{"seed": 0}, {"models": Path("mine"), "seed": 3}]
     for option in ("--models", "--seed"):
         code, _, err = command("demo", "--world", "scenes", option, "1")

@@ -1,9 +1,12 @@
 """A run directory is whole or not there; what lies in the way is never harmed."""
 
 import errno
+import hashlib
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,7 +52,7 @@ def test_a_run_appears_when_the_block_ends(tmp_path: Path) -> None:
         fill(folder)
         assert not out.exists()
     assert is_run(out)
-    assert left(out) == ["findings.parquet", "manifest.json", "tables"]
+    assert left(out) == ["files.json", "findings.parquet", "manifest.json", "tables"]
     assert left(tmp_path / "runs") == ["one"]
 
 
@@ -117,7 +120,8 @@ def test_what_is_no_run_is_never_touched(tmp_path: Path, overwrite: bool) -> Non
     out.mkdir()
     (out / "mine.jpg").write_text("mine")
     assert refusal(out, overwrite=overwrite) == (
-        f"{out}: holds files that are no run of equipoise. To do: choose another --out"
+        f"{out}: holds files, and no files.json that says that equipoise wrote them. "
+        "To do: choose another --out, or move the files away"
     )
     assert (out / "mine.jpg").read_text() == "mine"
     file = tmp_path / "file"
@@ -129,6 +133,83 @@ def test_what_is_no_run_is_never_touched(tmp_path: Path, overwrite: bool) -> Non
         f"{file / 'run'}: a part of the path is a file. To do: choose another --out"
     )
     assert left(tmp_path) == ["file", "photos"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("notes.md", lambda path: path.write_text("mine")),
+        ("tables/more.parquet", lambda path: path.write_text("mine")),
+        ("manifest.json", lambda path: path.write_text("edited")),
+        ("photos", lambda path: (path / "deep").mkdir(parents=True)),
+        ("link", lambda path: path.symlink_to(path.parent.parent / "elsewhere")),
+        ("tables/link", lambda path: path.symlink_to("classes.parquet")),
+    ],
+)
+def test_files_that_equipoise_did_not_write_are_never_removed(
+    tmp_path: Path, name: str, change: Callable[[Path], object]
+) -> None:
+    out, elsewhere = tmp_path / "one", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.jpg").write_text("mine")
+    make(out)
+    change(out / name)
+    before = sorted(out.rglob("*"))
+    assert f": {name!r}. To do: " in refusal(out, overwrite=True)
+    assert sorted(out.rglob("*")) == before
+    assert (elsewhere / "mine.jpg").read_text() == "mine"
+
+
+def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "one"
+    make(out, "first")
+
+    def overtaken() -> None:
+        with new_run(out, overwrite=True) as folder:
+            fill(folder, "second")
+            (out / "notes.md").write_text("mine")
+
+    with pytest.raises(RunError, match=r"notes\.md"):
+        overtaken()
+    assert (out / "notes.md").read_text() == "mine"
+    assert (out / "manifest.json").read_text() == "first"
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [None, "[]", '{"files": {}}', '{"written_by": "equipoise"}', "{", "\udcff"],
+)
+def test_a_folder_that_only_looks_like_a_run_is_never_removed(
+    tmp_path: Path, listing: str | None
+) -> None:
+    out = tmp_path / "mine"
+    out.mkdir()
+    fill(out)
+    if listing is not None:
+        (out / "files.json").write_text(listing, errors="surrogateescape")
+    assert "no files.json" in refusal(out, overwrite=True)
+    assert (out / "manifest.json").exists()
+
+
+def test_the_list_of_files_leads_nowhere_else(tmp_path: Path) -> None:
+    out, mine = tmp_path / "one", tmp_path / "mine.txt"
+    mine.write_text("mine")
+    make(out)
+    content = json.loads((out / "files.json").read_text())
+    digest = hashlib.sha256(b"mine").hexdigest()
+    content["files"] |= {"../mine.txt": digest, str(mine): digest, "..": digest}
+    (out / "files.json").write_text(json.dumps(content))
+    make(out, "second", overwrite=True)
+    assert mine.read_text() == "mine"
+
+
+def test_a_hidden_folder_of_other_files_stays(tmp_path: Path) -> None:
+    backup = tmp_path / ".one.20240101.old"
+    backup.mkdir()
+    (backup / "mine.txt").write_text("mine")
+    make(tmp_path / "one")
+    make(tmp_path / "one", "second", overwrite=True)
+    assert (backup / "mine.txt").read_text() == "mine"
 
 
 def test_the_working_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +226,7 @@ def test_a_run_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     def overtaken() -> None:
         with new_run(out) as folder:
             fill(folder, "late")
-            out.mkdir()
-            fill(out, "early")
+            make(out, "early")
 
     with pytest.raises(RunError, match=r"one: holds another run\."):
         overtaken()
@@ -300,7 +380,7 @@ def late_refusal(out: Path) -> str:
 def test_a_run_that_was_replaced_is_removed(tmp_path: Path) -> None:
     out = tmp_path / "one"
     make(out, "new")
-    (tmp_path / ".one.0123abcd.old").mkdir()
-    fill(tmp_path / ".one.0123abcd.old", "old")
+    make(tmp_path / "two", "old")
+    (tmp_path / "two").rename(tmp_path / ".one.0123abcd.old")
     make(out, "newer", overwrite=True)
     assert left(tmp_path) == ["one"]

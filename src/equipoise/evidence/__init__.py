@@ -13,7 +13,7 @@ from equipoise.evidence.picture_tables import pictures_on_disk
 from equipoise.evidence.pictures import Pictures, pictures_in_folder, pictures_of_table
 from equipoise.evidence.predictions import read_predictions, write_predictions
 from equipoise.evidence.prompts import Prompts, class_vectors, prompts
-from equipoise.evidence.rundir import is_run, new_run
+from equipoise.evidence.rundir import check_place, is_run, new_run
 from equipoise.evidence.texts import Texts, embed_classes, embed_texts
 from equipoise.evidence.waiting import Pending, pending
 from equipoise.evidence.zero_shot import ZeroShot, activation_of, concept_scores, zero_shot
@@ -29,6 +29,7 @@ __all__ = [
     "Texts",
     "ZeroShot",
     "activation_of",
+    "check_place",
     "class_vectors",
     "concept_scores",
     "decode",

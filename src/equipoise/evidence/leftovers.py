@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from equipoise.evidence.ownership import foreign_files, read_list
+
 
 @contextmanager
 def made(folder: Path) -> Iterator[None]:
@@ -76,8 +78,11 @@ def sweep(target: Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
             os.close(descriptor)
     for old in target.parent.glob(f"{name}.old"):
+        if read_list(old) is None:
+            continue
         if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            if not foreign_files(old):
+                shutil.rmtree(old, ignore_errors=True)
         elif not old.with_suffix(".partial").exists():
             old.rename(target)
 

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from equipoise.core.errors import RunError
+from equipoise.data.problems import listed
 from equipoise.evidence.leftovers import made, sweep
+from equipoise.evidence.ownership import foreign_files, read_list, write_list
 
 _TROUBLE = {
     errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",
@@ -31,8 +33,19 @@ _TROUBLE = {
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory holds a run of equipoise."""
-    return (path / "manifest.json").is_file() and (path / "findings.parquet").is_file()
+    """Whether a directory lists the files that equipoise wrote into it."""
+    return read_list(path) is not None
+
+
+def check_place(out: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a place where `new_run` could not write, before anything is measured.
+
+    Raises
+    ------
+    RunError
+        When `out` is taken, or no usable path; says what to do.
+    """
+    _refuse(_resolved(Path(out)), out, overwrite)
 
 
 @contextmanager
@@ -48,7 +61,8 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     out : str or Path
         Where the run is to lie; missing parents are made. An empty directory may be there.
     overwrite : bool
-        Replace a run that lies there. Anything else is never touched.
+        Replace a run that lies there, if it has no files but those that equipoise wrote, as it
+        wrote them. Anything else is never touched.
 
     Raises
     ------
@@ -65,6 +79,7 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
             sweep(target)
             with made(partial):
                 yield partial
+                write_list(partial)
                 _flush(partial)
                 _refuse(target, out, overwrite)
                 _replace(partial, target)
@@ -138,11 +153,20 @@ def _occupied(target: Path, overwrite: bool) -> str:
         return "a file has this name. To do: choose another --out"
     if target in (Path.cwd(), *Path.cwd().parents):
         return "this is the folder you work in. To do: choose a folder inside it with --out"
-    if is_run(target):
-        taken = "holds another run. To do: choose another --out or pass --overwrite"
-        return "" if overwrite else taken
-    if any(target.iterdir()):
-        return "holds files that are no run of equipoise. To do: choose another --out"
+    if not any(target.iterdir()):
+        return ""
+    if not is_run(target):
+        return (
+            "holds files, and no files.json that says that equipoise wrote them. "
+            "To do: choose another --out, or move the files away"
+        )
+    if not overwrite:
+        return "holds another run. To do: choose another --out or pass --overwrite"
+    if foreign := foreign_files(target):
+        return (
+            f"holds files that equipoise did not write, or that have changed since: "
+            f"{listed(foreign)}. To do: choose another --out, or move them away"
+        )
     return ""
 
 

@@ -69,7 +69,7 @@ def command(
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
     target = out or Path("runs", "augment")
-    with new_run(target, overwrite=overwrite or (out is None and config is None)) as folder:
+    with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
             if config is None:
                 kept = target.with_name(f"{target.name}-trained")

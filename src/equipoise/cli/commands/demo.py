@@ -18,6 +18,7 @@ _DEFAULT = {
     "scenes": Path("runs", "demo-scenes"),
     "mitigation": Path("runs", "demo-mitigation"),
 }
+_SCENES = ("retrieval", "associations", "similarity")
 
 
 @click.command("demo")
@@ -59,20 +60,19 @@ def command(
 ) -> None:
     """Audit small models whose bias was planted.
 
-    Shows what each metric found beside what was planted. Needs no data and no network. The run in
-    the default place is replaced each time.
+    Shows what each metric found beside what was planted. Needs no data and no network.
     """
     if world != "mitigation" and not (models is None and seed is None):
         given = "--seed" if models is None else "--models"
         raise click.UsageError(f"{given} is an option of --world mitigation, not of {world}")
-    run, replaced = out or _DEFAULT[world], overwrite or out is None
+    run = out or _DEFAULT[world]
     if world == "scenes":
-        _scenes(run, overwrite=replaced, as_json=as_json)
+        _scenes(run, overwrite=overwrite, as_json=as_json)
     elif world == "mitigation":
         chosen = {} if models is None else {"models": models}
-        _mitigation(run, {**chosen, "seed": seed or 0}, overwrite=replaced, as_json=as_json)
+        _mitigation(run, {**chosen, "seed": seed or 0}, overwrite=overwrite, as_json=as_json)
     else:
-        _colours(run, overwrite=replaced, as_json=as_json)
+        _colours(run, overwrite=overwrite, as_json=as_json)
 
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
@@ -108,8 +108,10 @@ def _mitigation(run: Path, options: Mapping[str, Any], *, overwrite: bool, as_js
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits, report
     from equipoise.cli.summary import facts, show_end
-    from equipoise.evidence import new_run
+    from equipoise.evidence import check_place, new_run
 
+    for kind in _SCENES:
+        check_place(run / kind, overwrite=overwrite)
     with Steps() as progress:
         results = audits.demo_scenes(progress=progress)
     for kind, result in results.items():

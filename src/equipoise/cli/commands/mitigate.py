@@ -43,9 +43,15 @@ def command(config: Path, plan: bool, as_json: bool) -> None:
 def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
     from equipoise import report
     from equipoise.cli.mitigating import result_of
+    from equipoise.core.errors import RunError
     from equipoise.evidence import new_run
     from equipoise.mitigate import loading, running
 
+    run = base / config.output / loading.REPORT
+    if run.exists():
+        raise RunError(
+            f"{run}: exists already; nothing is written over. To do: choose another `output`"
+        )
     began = perf_counter()
     with Steps() as progress:
         loaded = loading.load(config, base=base)
@@ -59,7 +65,6 @@ def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
         seed=config.seed,
         seconds=perf_counter() - began,
     )
-    run = base / config.output / loading.REPORT
     with new_run(run) as folder:
         report.write(result, folder)
     return result, run
