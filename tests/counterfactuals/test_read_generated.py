@@ -190,6 +190,23 @@ def test_other_forms(form: str, tmp_path: Path) -> None:
     assert np.array_equal(decode(found.pictures.read(0)), swatch("one.png", 0))
 
 
+def test_the_first_line_may_lack_a_key(tmp_path: Path) -> None:
+    write_images(tmp_path, ["0.png"])
+    given = tmp_path / "t.jsonl"
+    given.write_text('{"prompt": "a", "state": "refused"}\n{"prompt": "b", "path": "0.png"}\n')
+    made = read_generated(given)
+    assert len(made.pictures) == 1
+
+
+@pytest.mark.parametrize("line", ["[1, 2]", "1", '{"prompt": "a", "prompt": "b"}', ""])
+def test_lines_that_cannot_be_read(line: str, tmp_path: Path) -> None:
+    given = tmp_path / "t.jsonl"
+    given.write_text(f"{line}\n")
+    with pytest.raises(DataError) as caught:
+        read_generated(given)
+    assert caught.value.file == str(given)
+
+
 def test_images_inside_a_table(tmp_path: Path) -> None:
     images = [{"bytes": png(swatch("a", place)), "path": None} for place in range(2)]
     columns = {"prompt": ["a", "b", "c"], "state": ["image", "refused", "image"]}

@@ -97,6 +97,7 @@ FILES = [
     Case("binary column", file="p.parquet", predictions=parquet(id=["1"], p=[b"a"])),
     Case("malformed JSON line", file="p.jsonl", predictions=b'{"id":1,"p":"a"}\n{"id":2,\n'),
     Case("JSON array", file="p.jsonl", predictions=b"[1,2]\n"),
+    Case("JSON key twice", file="p.jsonl", predictions=b'{"id":1,"p":"a","p":"b"}\n'),
     Case("JSON key of no line", file="p.jsonl", predictions=b'{"id":1,"q":"a"}\n'),
     Case(
         "nested JSON value", file="p.jsonl", predictions=b'{"id":1,"p":"a"}\n\n{"id":2,"p":["a"]}\n'

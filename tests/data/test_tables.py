@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import io
+import json
 import os
 import re
 from decimal import Decimal
@@ -110,6 +111,56 @@ def test_json_keys_that_are_null_everywhere_exist(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": null}\n')
     assert cells(read_table(path, texts=("a",))) == [None]
+
+
+NUMBERS = (
+    "1e-7",
+    "-0.0",
+    "1e300",
+    "0.1",
+    "1.5",
+    "12345678901234567890",
+    "9007199254740993",
+    "3e15",
+)
+
+
+@pytest.mark.parametrize("other", ["1", "[1]", '"[x]"', '"\\u0000"', "{}"])
+def test_json_numbers_keep_one_rule_whatever_else_is_there(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "t.jsonl"
+    rows = (f'{{"a": {number}, "b": {other}}}\n' for number in NUMBERS)
+    path.write_text("".join(rows) + '{"a": "x"}\n{"a": NaN}\n')
+    plain = ["1e-7", "0", "1e+300", "0.1", "1.5", "12345678901234567890", "9007199254740993"]
+    assert cells(read_table(path, texts=("a",))) == [*plain, "3000000000000000", "x", None]
+
+
+def test_json_floats_are_the_text_that_parquet_has(tmp_path: Path) -> None:
+    values = [1e-7, -0.0, 1e300, 0.1, 2.0**53, 1e15, 5e-324, float("inf")]
+    pl.DataFrame({"a": values}).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps({'a': one})}\n" for one in values))
+    both = [cells(read_table(tmp_path / f"t.{end}", texts=("a",))) for end in ("parquet", "jsonl")]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"a": "1", "a": "2"}', '{"a": 1, "\\u0061": 1}', '{"b": {"a": [], "a": 0}, "c": 1}']
+)
+def test_a_json_key_twice_in_an_object_is_an_error(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{{"c": 1}}\n\n{line}\n')
+    with pytest.raises(DataError) as caught:
+        read_table(path, texts=("c",))
+    error = caught.value
+    assert (error.file, error.row, error.column) == (str(path), 2, "a")
+
+
+@pytest.mark.parametrize("line", ["[1]", "1", "{} {}", '{"a": "\t"}', '{"a": 01}', "{'a': 1}"])
+def test_a_line_that_is_no_json_object_is_an_error(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(f'{{"a": 1}}\n{line}\n')
+    with pytest.raises(DataError) as caught:
+        read_table(path, texts=("a",))
+    assert (caught.value.file, caught.value.row) == (str(path), 2)
 
 
 FRAMES = {

@@ -24,7 +24,7 @@ def as_text(column: pa.ChunkedArray, file: str, name: str) -> pl.Series:
     """
     plain = _plain(column, file, name, "text, numbers, booleans or dates")
     if plain.dtype.is_float():
-        return _float_text(plain)
+        return float_texts(plain)
     return plain.cast(pl.String)
 
 
@@ -101,7 +101,8 @@ def wrong_type(kind: pa.DataType, file: str, name: str, expected: str) -> DataEr
     )
 
 
-def _float_text(values: pl.Series) -> pl.Series:
+def float_texts(values: pl.Series) -> pl.Series:
+    """Return floats as text, by the one rule of all formats; NaN is missing."""
     known = values.fill_nan(None).to_frame("value")
     number = pl.col("value")
     whole = (number == number.floor()) & (number.abs() < EXACT_INTEGERS)
@@ -111,6 +112,13 @@ def _float_text(values: pl.Series) -> pl.Series:
         .otherwise(number.cast(pl.String))
     )
     return known.select(text.alias(values.name)).to_series()
+
+
+def float_text(value: float) -> str:
+    """Return a finite float as text, by the same rule."""
+    if value.is_integer() and abs(value) < EXACT_INTEGERS:
+        return str(int(value))
+    return str(float_texts(pl.Series([value]))[0])
 
 
 def numbers_from_text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from equipoise.data.formats.rows import read_rows
 from equipoise.data.formats.utf8 import utf8_text
 from equipoise.data.image_parts import Step, pairs
 from equipoise.data.image_set import ImageSet
+from equipoise.data.json_text import RepeatedKeyError, parse_json
 from equipoise.data.mapping_yaml import parse_mapping_yaml
 from equipoise.data.problems import show
 
@@ -204,32 +204,17 @@ def _from_table(path: Path, columns: tuple[str, str]) -> frozenset[tuple[str, st
 
 
 def _parse_json(text: str, file: str) -> Any:
-    def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(members)
-        if len(found) < len(members):
-            keys = [key for key, _ in members]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise _twice(twice, file)
-        return found
-
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except RepeatedKeyError as error:
+        raise error.located(file) from None
+    except ValueError as error:
         raise DataError(
             f"this is not JSON ({error})",
             file=file,
             expected='an object such as {"phones": ["cellphone", "telephone"]}',
             fix="correct the file",
         ) from None
-
-
-def _twice(label: str, file: str) -> DataError:
-    return DataError(
-        f"the label {show(label)} is there twice",
-        file=file,
-        expected="every label once",
-        fix="give it one list of classes",
-    )
 
 
 def _from_mapping(found: Any, file: str) -> frozenset[tuple[str, str]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +9,12 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.data.cells import float_texts
+from equipoise.data.json_text import RepeatedKeyError, parse_json
 from equipoise.data.problems import check_columns, is_whole, show
 from equipoise.data.text_file import to_utf8
+
+_BLANK = " \t\r\v\f"
 
 
 def read_json_lines(
@@ -24,62 +25,71 @@ def read_json_lines(
     Raises
     ------
     DataError
-        When a line is no JSON object, a value is a list or an object, or no line has the key.
+        When a line is no JSON object or has a key twice, a value is a list or an object, or no
+        line has the key.
     """
-    utf8 = to_utf8(content, file, encoding).removeprefix(b"\xef\xbb\xbf")
-    frame = _fast(utf8, wanted)
-    if frame is None:
-        frame = _slow(utf8, wanted, file)
-    empty = [column for column in wanted if frame[column].null_count() == frame.height]
-    if empty:
-        check_columns([*_keys(utf8, file)], empty, file)
-    return {column: pa.chunked_array([frame[column].to_arrow()]) for column in wanted}
-
-
-def _fast(utf8: bytes, wanted: tuple[str, ...]) -> pl.DataFrame | None:
-    """Parse with polars; None where a line is malformed or a value may be nested."""
-    try:
-        frame = pl.read_ndjson(io.BytesIO(utf8), schema=dict.fromkeys(wanted, pl.String))
-    except pl.exceptions.PolarsError:
-        return None
-    nested = frame.select(pl.any_horizontal(pl.all().str.contains(r"^[\[{]|\x00").any())).item()
-    return None if nested else frame
-
-
-def _slow(utf8: bytes, wanted: tuple[str, ...], file: str) -> pl.DataFrame:
-    """Parse line by line, which is slow and knows the line of every problem."""
-    columns: dict[str, list[str | None]] = {column: [] for column in wanted}
-    for row, record in _records(utf8, file):
+    columns: dict[str, list[Any]] = {column: [] for column in wanted}
+    keys: dict[str, None] = {}
+    for record in _records(content, file, encoding):
+        if not record.keys() <= keys.keys():
+            keys |= dict.fromkeys(record)
         for column, cells in columns.items():
-            cells.append(_text(record.get(column), file, column, row))
-    return pl.DataFrame(columns, schema=dict.fromkeys(wanted, pl.String))
+            cells.append(record.get(column))
+    if any(columns.values()):
+        check_columns([*keys], wanted, file)
+    return {
+        column: pa.chunked_array([_texts(cells, file, column).to_arrow()])
+        for column, cells in columns.items()
+    }
 
 
-def _records(utf8: bytes, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = (line for line in utf8.split(b"\n") if line.strip())
+def keys_of_json_lines(content: bytes, file: str, encoding: str = "utf-8") -> list[str]:
+    """Return every key of a JSON lines file, in the order of their first lines.
+
+    Raises
+    ------
+    DataError
+        When a line is no JSON object or has a key twice.
+    """
+    return [*dict.fromkeys(key for record in _records(content, file, encoding) for key in record)]
+
+
+def _records(content: bytes, file: str, encoding: str) -> Iterator[dict[str, Any]]:
+    text = to_utf8(content, file, encoding).decode("utf-8-sig")
+    lines = (line for line in text.split("\n") if line.strip(_BLANK))
     for row, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = parse_json(line)
+        except RepeatedKeyError as error:
+            raise error.located(file, row) from None
+        except ValueError:
             record = None
         if not isinstance(record, dict):
             raise DataError(
-                f"the line is no JSON object: {show(line.decode('utf-8'))}",
+                f"the line is no JSON object: {show(line)}",
                 file=file,
                 row=row,
                 expected='one object a line, such as {"id": "1", "prediction": "cat"}',
                 fix="correct the line",
             )
-        yield row, record
+        yield record
 
 
-def _text(value: object, file: str, column: str, row: int) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
+def _texts(cells: list[Any], file: str, column: str) -> pl.Series:
+    """Turn values into text where they lie, floats by the rule of all formats."""
+    floats = [row for row, cell in enumerate(cells) if type(cell) is float]
+    written = float_texts(pl.Series([cells[row] for row in floats], dtype=pl.Float64))
+    for row, text in zip(floats, written, strict=True):
+        cells[row] = text
+    for row, cell in enumerate(cells):
+        if not (cell is None or (type(cell) is str and cell.isascii())):
+            cells[row] = _text(cell, file, column, row + 1)
+    return pl.Series(column, cells, dtype=pl.String)
+
+
+def _text(value: object, file: str, column: str, row: int) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
     text = str(value)
     if isinstance(value, dict | list) or not is_whole(text):
         raise DataError(
@@ -91,7 +101,3 @@ def _text(value: object, file: str, column: str, row: int) -> str | None:
             fix="name another key, or store one plain value per key",
         )
     return text
-
-
-def _keys(utf8: bytes, file: str) -> dict[str, None]:
-    return {key: None for _, record in _records(utf8, file) for key in record}

@@ -156,6 +156,7 @@ CASES: dict[str, Bad] = {
     "JSON: nested too deep": captions_text('{"images": ' + "[" * 100_000),
     "JSON: a number too long": captions_text('{"images": [{"id": 1' + "0" * 5000 + "}]}"),
     "JSON: a list twice": captions_text('{"images": [{"id": 1}], "images": []}'),
+    "JSON: a key twice in a record": captions_text(WHOLE.replace('": 25,', '": 25, "id": 26,')),
     "COCO: no annotations": captions("annotations", to=...),
     "COCO: empty annotations": captions("annotations", to=[]),
     "COCO: empty images": captions("images", to=[]),

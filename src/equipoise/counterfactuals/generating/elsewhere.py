@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from equipoise.core.errors import DataError
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.parts import COLUMNS
+from equipoise.data.json_lines import keys_of_json_lines
 from equipoise.data.tables import read_table
 from equipoise.evidence import Pictures, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import Files
@@ -103,9 +103,9 @@ def columns_of(source: str | pa.Table) -> tuple[list[str], str | None]:
             schema = pq.read_schema(path)
             held = [one.name for one in schema if _holds_images(one.type)]
             return [name for name in schema.names if name not in held], next(iter(held), None)
+        if path.suffix.lower() in (".jsonl", ".ndjson"):
+            return keys_of_json_lines(path.read_bytes(), source), None
         with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix in (".jsonl", ".ndjson"):
-                return [*json.loads(file.readline())], None
             return next(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")), None
     except FileNotFoundError:
         raise DataError("there is no such file or folder", file=source) from None

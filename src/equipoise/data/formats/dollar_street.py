@@ -9,7 +9,6 @@ of its ImageNet subset have `imagenet_synonyms` and `imagenet_sysnet_id` too.
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from equipoise.data.formats.rows import Rows, read_rows
 from equipoise.data.gathered import Gathered, Marks, image_set
 from equipoise.data.image_parts import Step
 from equipoise.data.image_set import ImageSet
+from equipoise.data.json_text import parse_json
 from equipoise.data.problems import show
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}
@@ -194,7 +194,7 @@ def _labels(rows: Rows, column: str, row: int) -> list[str]:
 
 def _parsed(cell: str) -> object:
     try:
-        return json.loads(cell)
+        return parse_json(cell)
     except ValueError:
         # pandas writes lists as Python does; only literals are read, nothing is run.
         return ast.literal_eval(cell.strip())

@@ -24,6 +24,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.gathered import Gathered, image_set
 from equipoise.data.image_set import ID, ImageSet
 from equipoise.data.join import check_ids
+from equipoise.data.json_text import parse_json
 from equipoise.data.parquet_file import open_parquet
 from equipoise.data.problems import check_columns
 
@@ -74,7 +75,7 @@ def data_files(path: Path) -> list[Path]:
 def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
     """Return a list that a JSON file of save_to_disk has."""
     try:
-        found = json.loads(read_regular(file))[key]
+        found = parse_json(read_regular(file).decode("utf-8"))[key]
         if isinstance(found, list) and all(isinstance(one, kind) for one in found):
             return found
     except (OSError, ValueError, KeyError, TypeError):

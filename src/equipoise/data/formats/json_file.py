@@ -14,11 +14,11 @@ from equipoise.core import DataError
 from equipoise.data.files import read_whole
 from equipoise.data.formats.records import Record, as_record, told
 from equipoise.data.formats.utf8 import utf8_text
+from equipoise.data.json_text import RepeatedKeyError, parse_json_at
 from equipoise.data.problems import counted, listed
 
 FORMATS = ".json"
 _SPACE = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
 _OUTERMOST = "the outermost object"
 
 
@@ -65,16 +65,11 @@ def records_of_lists(source: JsonText, keys: tuple[str, ...]) -> Iterator[tuple[
     cursor = _Cursor(source)
     if cursor.next != "{":
         cursor.not_that(f"an object with the keys {listed(keys)}")
-    seen: list[str] = []
+    seen: dict[str, None] = {}
     for key in cursor.members():
-        if key in keys and key in seen:
-            raise DataError(
-                f"the key {key!r} is there twice",
-                file=source.name,
-                expected="every key once",
-                fix="merge the two lists",
-            )
-        seen.append(key)
+        if key in seen:
+            raise RepeatedKeyError(key).located(source.name)
+        seen[key] = None
         if key in keys and cursor.next == "[":
             yield from ((key, one) for one in cursor.elements(key))
         elif key in keys:
@@ -82,7 +77,7 @@ def records_of_lists(source: JsonText, keys: tuple[str, ...]) -> Iterator[tuple[
         else:
             cursor.value(key)
     cursor.check_end()
-    whole = Record(source.name, _OUTERMOST, dict.fromkeys(seen))
+    whole = Record(source.name, _OUTERMOST, seen)
     for key in keys:
         whole.need(key, "a list of objects")
 
@@ -121,11 +116,13 @@ class _Cursor:
     def value(self, place: str) -> Any:
         """Take one value."""
         try:
-            value, self._at = _DECODER.raw_decode(self._text, self._at)
+            value, self._at = parse_json_at(self._text, self._at)
+        except RepeatedKeyError as error:
+            raise error.located(f"{self._source.name}, {place}") from None
         except json.JSONDecodeError as error:
             cut = error.msg.startswith("Unterminated")
             self._broken(len(self._text) if cut else error.pos, place, error.msg)
-        except (ValueError, RecursionError):
+        except ValueError:
             self._broken(self._at, place, "a number or a nesting is too long")
         self._skip()
         return value

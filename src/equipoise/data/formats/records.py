@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from equipoise.core import DataError
+from equipoise.data.cells import float_text
 from equipoise.data.problems import is_whole, listed, show
 
 _LARGEST = 10**300
@@ -53,7 +54,7 @@ class Record:
 
     def _id(self, key: str, value: object) -> str:
         if isinstance(value, float) and value.is_integer():
-            return str(int(value))
+            return float_text(value)
         is_id = (isinstance(value, int) and not isinstance(value, bool)) or (
             isinstance(value, str) and bool(value.strip()) and is_whole(value)
         )
@@ -80,8 +81,7 @@ class Record:
 
     def number_text(self, key: str) -> str:
         """Return a finite number as the text that a table has."""
-        value = self.number(key)
-        return str(int(value)) if value.is_integer() else str(value)
+        return float_text(self.number(key))
 
     def numbers(self, key: str, length: int) -> tuple[float, ...]:
         """Return a list of so many finite numbers."""
