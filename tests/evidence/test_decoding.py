@@ -131,12 +131,144 @@ def test_colours_of_16_bits_keep_the_upper_8() -> None:
     np.testing.assert_array_equal(decode(png(16, 2, rows)), rows >> 8)
 
 
-def test_numbers_without_a_known_white_are_refused() -> None:
-    with pytest.raises(ImageError, match=r"^its pixels \(F\) .* white; save it with 8 or 16"):
-        decode(written(Image.fromarray(np.zeros((2, 2), np.float32)), "TIFF"))
-    wide = Image.fromarray(np.array([[0, 70_000]], np.int32))
-    with pytest.raises(ImageError, match=r"^its pixels have more than 16 .* white; save it wi"):
-        decode(written(wide, "TIFF"))
+def tiff(photometric: int, values: np.ndarray[Any, Any], bits: int = 0, **more: list[int]) -> bytes:
+    """A TIFF of one row, shape (width, samples), in kinds that Pillow cannot write."""
+    width, samples = values.shape
+    kind = {"u": 1, "i": 2, "f": 3}[values.dtype.kind]
+    raw = values.tobytes() if bits != 12 else bytes([0xFF, 0xF0, 0x00, 0x80, 0x0F, 0xFF])
+    depth = bits or 8 * values.dtype.itemsize
+    tags = {256: [width], 257: [1], 258: [depth] * samples, 259: [1], 262: [photometric], 273: [0]}
+    tags |= {277: [samples], 278: [1], 279: [len(raw)], 339: [kind] * samples}
+    tags |= {int(tag.removeprefix("tag")): held for tag, held in more.items()}
+    after = 8 + 2 + 12 * len(tags) + 4
+    entries, long = b"", b""
+    for tag, held in sorted(tags.items()):
+        body = struct.pack(f"<{len(held)}H", *held)
+        if len(body) > 4:
+            long += body
+            body = struct.pack("<I", after + len(long) - len(body))
+        entries += struct.pack("<HHI", tag, 3, len(held)) + body.ljust(4, b"\0")
+    start = struct.pack("<HHI", 273, 3, 1) + struct.pack("<I", after + len(long))
+    entries = entries.replace(struct.pack("<HHII", 273, 3, 1, 0), start)
+    return b"II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries + bytes(4) + long + raw
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([[0], [128], [255]], "<u4"),
+        np.array([[0], [128], [255]], "<i4"),
+        np.array([[0], [70_000], [2**31 - 1]], "<u4"),
+        np.array([[-5], [128], [32_767]], "<i2"),
+        np.array([[0], [0.5], [1]], "<f4"),
+    ],
+)
+def test_numbers_without_a_known_white_are_refused(values: Any) -> None:
+    with pytest.raises(ImageError, match=r"^its pixels \([IF]\) .* white; save it with 8 or 16"):
+        decode(tiff(1, values))
+
+
+ROW16 = np.array([[0, 51, 255]], np.uint16)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png(16, 0, ROW16),
+        png(16, 2, np.stack([ROW16] * 3, axis=-1)),
+        png(16, 6, np.stack([ROW16] * 3 + [np.full_like(ROW16, 255)], axis=-1)),
+        written(Image.fromarray(ROW16), "TIFF"),
+        written(Image.fromarray(ROW16), "PPM"),
+        tiff(0, ROW16.T.astype("<u2")),
+    ],
+)
+def test_values_of_8_bits_in_16_are_refused_rather_than_shown_as_black(data: bytes) -> None:
+    with pytest.raises(ImageError, match="^all its values of 16 bits are below 256.* 8 bits"):
+        decode(data)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_grey_of_16_bits_is_turned_as_its_camera_was(kind: str) -> None:
+    values = np.array([[0, 512, 65_535]], np.uint16)
+    shown = decode(written(Image.fromarray(values), kind, exif=exif(6)))
+    np.testing.assert_array_equal(shown[..., 0], [[0], [2], [255]])
+
+
+def test_a_dark_crop_of_16_bits_is_decoded() -> None:
+    values = np.array([[0, 255, 65_535]], np.uint16)
+    shown = decode(written(Image.fromarray(values), "PNG"), crop=np.array([0, 0, 2, 1]))
+    np.testing.assert_array_equal(shown[..., 0], [[0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        # White is 0, of 8 and of 16 bits.
+        (tiff(0, np.array([[0], [1], [255]], "u1")), [255, 254, 0]),
+        (tiff(0, np.array([[0], [256], [65_535]], "<u2")), [255, 254, 0]),
+        (tiff(1, np.zeros((4, 1), "u1"), bits=12), [255, 0, 128, 255]),
+        # The last sample is transparency: over pixels as they are, and multiplied into them.
+        (tiff(1, np.array([[50, 255], [7, 0]], "u1"), tag338=[2]), [50, 255]),
+        (tiff(1, np.array([[50, 255], [0, 0]], "u1"), tag338=[1]), [50, 255]),
+        (b"P5\n3 1\n1023\n" + np.array([0, 512, 1023], ">u2").tobytes(), [0, 128, 255]),
+    ],
+)
+def test_grey_of_each_depth(data: bytes, shown: list[int]) -> None:
+    np.testing.assert_array_equal(decode(data), np.repeat(shown, 3).reshape(1, -1, 3))
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (tiff(5, np.array([[0, 0, 0, 255], [0, 255, 255, 0]], "u1")), [[0, 0, 0], [255, 0, 0]]),
+        (tiff(5, np.array([[0, 0, 0, 65_535]], "<u2")), [[0, 0, 0]]),
+        (tiff(6, np.array([[255, 128, 128], [0, 128, 128]], "u1")), [[255] * 3, [0] * 3]),
+        (tiff(8, np.array([[255, 0, 0], [0, 0, 0]], "u1")), [[255] * 3, [0] * 3]),
+        (tiff(2, np.array([[9, 9, 9, 255], [0, 0, 0, 0]], "u1"), tag338=[1]), [[9] * 3, [255] * 3]),
+        (
+            tiff(3, np.array([[1, 255], [1, 0]], "u1"), tag338=[2], tag320=[0, 65_535] * 384),
+            [[255] * 3, [255] * 3],
+        ),
+    ],
+)
+def test_colours_of_each_kind(data: bytes, shown: list[list[int]]) -> None:
+    # A library of colour profiles turns Lab into RGB, and is off by one.
+    np.testing.assert_allclose(decode(data)[0], np.array(shown, float), atol=1)
+
+
+def with_key(data: bytes, *key: int) -> bytes:
+    body = b"tRNS" + struct.pack(f">{len(key)}H", *key)
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    return data[:33] + chunk + data[33:]
+
+
+def test_a_transparent_colour_of_16_bits_shows_the_background() -> None:
+    levels = np.array([[0, 256, 65_535]], np.uint16)
+    grey = with_key(png(16, 0, levels), 256)
+    colours = with_key(png(16, 2, np.stack([levels] * 3, axis=-1)), 256, 256, 256)
+    for data in (grey, colours):
+        shown = decode(data, Decoding(background=(9, 9, 9)))
+        np.testing.assert_array_equal(shown[..., 0], [[0, 9, 255]])
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+@pytest.mark.parametrize("side", [2, 40])
+def test_a_png_with_a_flipped_bit_is_refused_or_has_its_pixels(side: int, frames: int) -> None:
+    chance = np.random.default_rng(side)
+    pictures = [
+        Image.fromarray(chance.integers(0, 256, (side, side, 3), dtype=np.uint8))
+        for _ in range(frames)
+    ]
+    data = written(pictures[0], "PNG", save_all=frames > 1, append_images=pictures[1:])
+    whole, refused = decode(data), 0
+    for place in chance.choice(len(data) * 8, min(len(data) * 8, 600), replace=False):
+        flipped = bytearray(data)
+        flipped[place // 8] ^= 1 << (place % 8)
+        try:
+            np.testing.assert_array_equal(decode(bytes(flipped)), whole)
+        except ImageError:
+            refused += 1
+    assert refused > 500
 
 
 def without_adobe(data: bytes) -> bytes:
@@ -279,7 +411,7 @@ def test_settings_out_of_range_are_refused(wrong: Any) -> None:
 
 def test_the_facts_hold_every_setting() -> None:
     assert Decoding(5, 7.0, (1, 2, 3)).facts == {
-        "version": 1,
+        "version": 2,
         "max_pixels": 5,
         "max_ratio": 7.0,
         "background": [1, 2, 3],

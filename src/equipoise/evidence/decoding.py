@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import DataError, InputError, MissingExtraError
+from equipoise.evidence.bit_depth import BitDepthError, in_8_bits
 from equipoise.evidence.jpeg import JpegError, strict_levels
 from equipoise.evidence.pillow_errors import first_line, of_bomb
 
@@ -54,8 +55,8 @@ class Decoding:
     background : tuple of int
         What shows through where a picture is transparent: red, green and blue from 0 to 255.
     version : int
-        Of the rules: EXIF's orientation is applied; transparency lies over the background; of 16
-        bits the upper 8 count; grey and palettes become colours; CMYK becomes RGB without a
+        Of the rules: EXIF's orientation is applied; transparency lies over the background; of 12
+        or 16 bits the upper 8 count; grey and palettes become colours; CMYK becomes RGB without a
         profile, and is inverted where Adobe's marker says so; the first frame of several; colour
         profiles are not applied.
     """
@@ -63,7 +64,7 @@ class Decoding:
     max_pixels: int = 89_478_485
     max_ratio: float = 100.0
     background: tuple[int, int, int] = (255, 255, 255)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         """Check the numbers.
@@ -148,11 +149,12 @@ def pixels(data: bytes, decoding: Decoding, crop: NDArray[np.int64] | None = Non
         levels = _jpeg(data, picture, decoding, crop) if picture.format in _JPEGS else None
         if levels is not None:
             return levels
-        picture.load()
-        picture = _cut(_upright(picture), crop, decoding)
+        picture = _cut(_loaded(pillow, picture), crop, decoding)
         return np.array(_rgb(pillow, picture, decoding), dtype=np.uint8)
     except (ImageError, MissingExtraError):
         raise
+    except BitDepthError as error:
+        raise ImageError(str(error)) from None
     except JpegError as error:
         raise ImageError(f"it is damaged: {error}") from None
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
@@ -183,6 +185,10 @@ def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Pillow:
         raise ImageError(
             f"it has {width} × {height} pixels, more than {decoding.max_pixels:,} in all"
         )
+    if picture.format == "PNG":
+        # Pillow compares the checksums of pixels only when it is told to, and then reads no pixel.
+        picture.verify()
+        picture = pillow.open(io.BytesIO(data), formats=["PNG"])
     return picture
 
 
@@ -222,15 +228,14 @@ def _orientation(picture: Pillow) -> int:
     return orientation if isinstance(orientation, int) and orientation in _TURNS else 1
 
 
-def _upright(picture: Pillow) -> Pillow:
+def _loaded(pillow: Any, picture: Pillow) -> Pillow:
+    """Return a picture with its pixels: upright, and of 8 bits a colour."""
+    shown: Pillow = in_8_bits(pillow, picture)
     turn = _TURNS.get(_orientation(picture))
-    if turn is None:
-        return picture
-    from PIL.Image import Transpose
-
-    turned = picture.transpose(Transpose(turn))
-    turned.format = picture.format
-    return turned
+    if turn is not None:
+        shown = shown.transpose(pillow.Transpose(turn))
+    shown.format = picture.format
+    return shown
 
 
 def _cut(picture: Pillow, crop: NDArray[np.int64] | None, decoding: Decoding) -> Pillow:
@@ -268,28 +273,15 @@ def _box(
 
 
 def _rgb(pillow: Any, picture: Pillow, decoding: Decoding) -> Any:
-    if picture.mode == "F" or picture.mode.startswith("I;12"):
-        raise ImageError(
-            f"its pixels ({picture.mode}) have no known white; save it with 8 or 16 bits a colour"
-        )
-    if picture.mode.startswith("I"):
-        return _upper_bits(pillow, picture)
     if picture.mode == "CMYK" and picture.format == "JPEG" and "adobe" not in picture.info:
         # Pillow takes every CMYK JPEG for one of Adobe's, which are inverted.
         from PIL import ImageChops
 
         picture = ImageChops.invert(picture)
+    if picture.mode == "La":  # Pillow turns it into no other mode
+        picture = picture.convert("LA")
     if picture.has_transparency_data:
         colour = (*decoding.background, 255)
         below = pillow.new("RGBA", picture.size, colour)
         return pillow.alpha_composite(below, picture.convert("RGBA")).convert("RGB")
     return picture.convert("RGB")
-
-
-def _upper_bits(pillow: Any, picture: Pillow) -> Any:
-    values = np.asarray(picture).astype(np.int64)
-    if values.min() < 0 or values.max() > 65_535:
-        raise ImageError(
-            "its pixels have more than 16 bits, with no known white; save it with 8 or 16"
-        )
-    return pillow.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
