@@ -175,7 +175,7 @@ def test_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     embed_texts(WORDS[:4], Encoder(), tmp_path, part=4)
-    monkeypatch.setattr(module.pq, "write_table", full)
+    monkeypatch.setattr(module, "table_bytes", full)
     with pytest.raises(RunError, match=r"the disk is full\. To do: free space and run again"):
         embed_texts(WORDS, Encoder(), tmp_path, part=4)
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1

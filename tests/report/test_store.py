@@ -98,6 +98,22 @@ def test_truncated_findings(run: Path) -> None:
         read(run)
 
 
+@pytest.mark.parametrize("name", ["findings.parquet", "tables/group_sizes.parquet"])
+def test_a_flipped_bit_of_a_table_is_noticed(name: str, run: Path) -> None:
+    whole = (run / name).read_bytes()
+    chunk = pq.read_metadata(run / name).row_group(0).column(0)
+    end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
+    (run / name).write_bytes(whole[: end - 2] + bytes([whole[end - 2] ^ 1]) + whole[end - 1 :])
+    with pytest.raises(RunError, match=name):
+        read(run)
+
+
+def test_tables_without_checksums_are_read(run: Path) -> None:
+    for path in run.rglob("*.parquet"):
+        pq.write_table(pq.read_table(path), path)
+    assert repr(read(run).findings) == repr(faces().findings)
+
+
 def test_missing_findings(run: Path) -> None:
     (run / "findings.parquet").unlink()
     with pytest.raises(RunError, match=r"findings\.parquet: missing from the run"):

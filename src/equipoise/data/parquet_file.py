@@ -58,7 +58,11 @@ def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterat
             # Pieces of a column are read as they are asked for; a map would count as memory held.
             metadata = _without_types(source) if stored_types else None
             yield pq.ParquetFile(
-                source, metadata=metadata, buffer_size=_BYTES_AT_ONCE, pre_buffer=False
+                source,
+                metadata=metadata,
+                buffer_size=_BYTES_AT_ONCE,
+                pre_buffer=False,
+                page_checksum_verification=True,
             )
     except (pa.ArrowException, OSError):
         raise DataError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 from collections import Counter
@@ -14,10 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from equipoise import __version__
 from equipoise.core.errors import DataError, EquipoiseError, ModelError, RunError
+from equipoise.core.parquet import table_bytes
 from equipoise.evidence.asking import Request
 from equipoise.evidence.decoding import quiet
 from equipoise.evidence.engine import Engine, Telling, engine_of
@@ -190,9 +188,7 @@ def _by_stage(failures: Sequence[Failure]) -> dict[str, int]:
 
 
 def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
-    file = io.BytesIO()
-    pq.write_table(failure_table(failures), file)
-    write(folder / "failures.parquet", file.getvalue())
+    write(folder / "failures.parquet", table_bytes(failure_table(failures)))
 
 
 def _input(parts: Sequence[Path], rows: int) -> dict[str, Any]:

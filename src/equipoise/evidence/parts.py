@@ -7,8 +7,8 @@ right file, and nothing else is a ledger.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import RunError
+from equipoise.core.parquet import read_table, table_bytes
 from equipoise.evidence.asking import COLUMNS, Asked
 from equipoise.evidence.pictures import Pictures
 
@@ -101,14 +102,11 @@ def part_bytes(
     column = COLUMNS[asked.table]
     table = pa.table({"image_id": pa.array(ids, pa.string()), column: asked.arrow(values)})
     told = json.dumps([asdict(failure) for failure in failures])
-    file = io.BytesIO()
-    pq.write_table(
+    return table_bytes(
         table.replace_schema_metadata({_FAILURES: told.encode()}),
-        file,
         compression="zstd" if asked.table == "answers" else "none",
         use_dictionary=False,
     )
-    return file.getvalue()
 
 
 def failures_of(path: Path) -> list[Failure]:
@@ -126,12 +124,20 @@ def failures_of(path: Path) -> list[Failure]:
 
 
 def is_sound(path: Path, images: int) -> bool:
-    """Whether a part is whole: its rows and its failures are as many as its images."""
+    """Whether a part is whole: its checksums hold, and every image has a row or a failure."""
     try:
-        rows = pq.read_metadata(path).num_rows
-        return bool(rows + len(failures_of(path)) == images)
+        whole = bool(read_table(path).num_rows + len(failures_of(path)) == images)
     except (OSError, ValueError, TypeError, pa.ArrowException):
-        return False
+        whole = False
+    if not whole:
+        warn_of_damage(path)
+    return whole
+
+
+def warn_of_damage(path: Path) -> None:
+    """Log that a part is damaged and is computed again."""
+    # Where logging is not set up, a warning reaches standard error.
+    logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
 
 
 def read_rows(paths: Sequence[Path]) -> pa.Table:
@@ -149,7 +155,7 @@ def read_rows(paths: Sequence[Path]) -> pa.Table:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return pq.read_table(path)
+        return read_table(path)
     except (OSError, pa.ArrowException):
         raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
 

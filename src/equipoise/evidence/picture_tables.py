@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
+from equipoise.core.parquet import read_table
 from equipoise.core.regular import open_regular, read_regular
 from equipoise.data.formats.huggingface import data_files
 from equipoise.evidence.pictures import Pictures, sorted_by_id
@@ -63,7 +64,7 @@ class Rows:
         file = self.files[number]
         try:
             value = _stretch(file, group, self.column)[row - self.starts[at]].as_py()
-        except (pa.ArrowException, IndexError) as error:
+        except (OSError, pa.ArrowException, IndexError) as error:
             raise OSError(f"row {row} of {file.path} cannot be read: {error}") from error
         return _bytes(value, Path(file.path).parent)
 
@@ -172,7 +173,8 @@ def _stretch(file: TableFile, group: int, column: str) -> Any:
     """Return a column of rows that are read together; the last two stay in memory."""
     if file.mapped:
         return _mapped(file)[column]
-    return pq.ParquetFile(file.path).read_row_group(group, columns=[column])[column]
+    table = pq.ParquetFile(file.path, page_checksum_verification=True)
+    return table.read_row_group(group, columns=[column])[column]
 
 
 def _ids(files: Sequence[TableFile], column: str | None, name: str) -> list[str]:
@@ -185,7 +187,7 @@ def _ids(files: Sequence[TableFile], column: str | None, name: str) -> list[str]
             raise DataError(
                 f"there is no such column; there are {', '.join(names)}", file=name, column=column
             )
-        held = _mapped(file) if file.mapped else pq.read_table(file.path, columns=[column])
+        held = _mapped(file) if file.mapped else read_table(Path(file.path), [column])
         ids += ["" if value is None else str(value) for value in held[column].to_pylist()]
     return ids
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from equipoise.core.errors import RunError
+from equipoise.core.parquet import read_table, write_table
 
 if TYPE_CHECKING:
     from equipoise.data import ModelPredictions, PredictionData, Predictions
@@ -147,7 +147,7 @@ def _shares(probabilities: npt.NDArray[np.float64], ranks: int) -> pa.Array:
 
 def _write(path: Path, table: pa.Table, about: Mapping[str, Any]) -> None:
     facts = json.dumps(about, ensure_ascii=False, default=str)
-    pq.write_table(table.replace_schema_metadata({_KEY: facts.encode()}), path)
+    write_table(table.replace_schema_metadata({_KEY: facts.encode()}), path)
 
 
 def read_predictions(run: str | Path) -> PredictionData:
@@ -193,7 +193,7 @@ def _read_data(folder: Path) -> PredictionData:
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     try:
-        table = pq.read_table(path)
+        table = read_table(path)
     except FileNotFoundError:
         raise RunError(f"{path}: missing from the run. To do: run the audit again") from None
     except (OSError, pa.ArrowException) as error:

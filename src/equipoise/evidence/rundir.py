@@ -28,6 +28,7 @@ _TROUBLE = {
     errno.ENAMETOOLONG: "the name is too long. To do: choose a shorter --out",
     errno.EEXIST: "a part of the path is a file. To do: choose another --out",
     errno.ENOTDIR: "a part of the path is a file. To do: choose another --out",
+    errno.ENOSYS: "this file system cannot rename folders. To do: choose another --out",
     errno.EIO: "the disk reports an error. To do: choose another --out",
 }
 

@@ -6,8 +6,9 @@ import errno
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ _TROUBLE = {
     errno.EEXIST: "a part of the path is a file. To do: choose another store",
     errno.ENOTDIR: "a part of the path is a file. To do: choose another store",
 }
+# What calls raise that a file system does not have.
+_LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _TEMPORARY = ".partial"
 
@@ -44,25 +47,64 @@ def locked(folder: Path) -> Iterator[None]:
     MissingExtraError
         When filelock is not installed.
     """
+    with translated(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        held = _acquired(folder)
+    with held:
+        for left in folder.glob(f"*{_TEMPORARY}"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+def _acquired(folder: Path) -> AbstractContextManager[object]:
+    """Return the lock of a folder, which ends with its block."""
     try:
         from filelock import FileLock, Timeout
     except ImportError as error:
         raise MissingExtraError("filelock", "images") from error
 
-    lock = FileLock(folder / "lock")
-    with translated(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            held = lock.acquire(blocking=False)
-        except Timeout:
-            raise RunError(
-                f"{folder}: another process is writing it. To do: wait until it is done, "
-                "or choose another store"
-            ) from None
-    with held:
-        for left in folder.glob(f"*{_TEMPORARY}"):
-            left.unlink(missing_ok=True)
-        yield
+    path = folder / "lock"
+    try:
+        with warnings.catch_warnings():
+            # Without locks filelock warns and makes a file instead, which a killed run leaves.
+            warnings.simplefilter("error")
+            return FileLock(path).acquire(blocking=False)
+    except Timeout:
+        raise RunError(
+            f"{folder}: another process is writing it. To do: wait until it is done, "
+            "or choose another store"
+        ) from None
+    except (NotImplementedError, UserWarning) as error:
+        raise _lacking(folder) from error
+    except OSError as error:
+        if error.errno in _LACKING and path.exists():
+            raise _lacking(folder) from error
+        raise
+
+
+def _lacking(folder: Path) -> RunError:
+    return RunError(
+        f"{folder}: this file system cannot lock or cannot rename files; a store needs both. "
+        "To do: choose a store on a local disk"
+    )
+
+
+def rename(partial: Path, path: Path) -> None:
+    """Give a file that is whole its name.
+
+    Raises
+    ------
+    RunError
+        When the file system cannot rename files.
+    OSError
+        When it cannot be done for another reason.
+    """
+    try:
+        partial.replace(path)
+    except OSError as error:
+        if error.errno in _LACKING:
+            raise _lacking(path.parent) from error
+        raise
 
 
 @contextmanager
@@ -123,7 +165,7 @@ def write(path: Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            partial.replace(path)
+            rename(partial, path)
         except BaseException:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)

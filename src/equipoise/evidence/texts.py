@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from equipoise.core.errors import InputError, ModelError
+from equipoise.core.parquet import read_table, table_bytes
 from equipoise.evidence.asking import RunOptions
+from equipoise.evidence.parts import warn_of_damage
 from equipoise.evidence.prompts import Prompts, class_vectors
-from equipoise.evidence.store import translated
+from equipoise.evidence.store import rename, translated
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
@@ -189,8 +190,11 @@ def _file(folder: Path, key: str, texts: list[str]) -> Path:
 def _read(path: Path, texts: list[str]) -> Vectors | None:
     """Return the vectors of a part, None where it is not there or not whole."""
     try:
-        table = pq.read_table(path)
+        table = read_table(path)
+    except FileNotFoundError:
+        return None
     except (OSError, pa.ArrowException):
+        warn_of_damage(path)
         return None
     if table.column_names != ["text", "embedding"] or table["text"].to_pylist() != texts:
         return None
@@ -207,10 +211,10 @@ def _write(path: Path, texts: list[str], vectors: Vectors) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
-                pq.write_table(table, file)
+                file.write(table_bytes(table))
                 file.flush()
                 os.fsync(file.fileno())
-            partial.replace(path)
+            rename(partial, path)
         finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)

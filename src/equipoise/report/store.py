@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from equipoise.core import AuditResult, Finding, Manifest, RunError
+from equipoise.core import AuditResult, Finding, Manifest, RunError, parquet
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION
 
@@ -118,7 +117,7 @@ def _read_manifest(folder: Path) -> Manifest:
 
 def _read_table(path: Path) -> pa.Table:
     try:
-        return pq.read_table(path)
+        return parquet.read_table(path)
     except FileNotFoundError as error:
         raise RunError(f"{path}: missing from the run. To do: run the audit again.") from error
     except (OSError, pa.ArrowException) as error:
@@ -141,7 +140,7 @@ def _written(path: Path) -> Iterator[Path]:
 
 def _write_table(path: Path, table: pa.Table) -> None:
     with _written(path):
-        pq.write_table(table, path)
+        parquet.write_table(table, path)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -198,6 +198,23 @@ def test_maps_lie_in_one_folder_whether_the_default_size_of_a_part_is_given_or_n
     assert len([*asked.glob("activations/*/")]) == 2
 
 
+def test_damaged_maps_are_made_again(
+    pictures: Path,
+    reader: Callable[[str], Any],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    models = {"glyph": {"model": reader("glyph")}}
+    first = run(pictures, models, tmp_path, part=24)
+    path = sorted(tmp_path.glob("activations/*/part-*"))[1]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
+    again = run(pictures, models, tmp_path, part=24)
+    assert [record.args for record in caplog.records if record.name == "equipoise"] == [(path,)]
+    assert again.findings == first.findings
+    assert path.read_bytes() == whole
+
+
 def test_images_that_cannot_be_read_are_counted(
     pictures: Path, reader: Callable[[str], Any], tmp_path: Path
 ) -> None:

@@ -1,6 +1,9 @@
 """From pictures and a model to a report, in one configuration and through the real command."""
 
+import errno
+import itertools
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from audits.running.worlds import CHOSEN, KINDS, retrieval, written
+from audits.running.worlds import CHOSEN, KINDS, diversity, retrieval, written
 from equipoise import audits, report
 from equipoise.audits.running import remembered
 from equipoise.cli.app import app, run
@@ -206,6 +209,43 @@ def test_more_failures_than_allowed_stop_the_run_and_leave_no_report(
     assert not Path(out).exists()
     more = written(world, retrieval() | {"extraction": {"max_failures": 0.1}})
     assert run(["audit", str(more), "--out", out]) == 0
+
+
+def test_a_full_disk_is_one_error_and_the_same_command_goes_on(
+    world: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = written(world, diversity() | {"extraction": {"part": 16}})
+    real, calls = os.fsync, itertools.count()
+
+    def full(descriptor: int) -> None:
+        if next(calls) > 9:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    def outcome(name: str) -> int:
+        return run(["audit", str(config), "--out", str(tmp_path / name)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert outcome("a") == 2
+    errors = capsys.readouterr().err
+    assert errors.count("the disk is full. To do: free space and run again") == 1
+    assert "Traceback" not in errors
+    assert not (tmp_path / "a").exists()
+    kept = [*world.glob("evidence/embeddings/*/part-*")]
+    assert 0 < len(kept) < 6
+    assert outcome("a") == 0
+    evidence = {path.name: path.read_bytes() for path in world.glob("evidence/embeddings/*/*")}
+    shutil.rmtree(world / "evidence")
+    assert outcome("b") == 0
+    assert evidence == {
+        path.name: path.read_bytes() for path in world.glob("evidence/embeddings/*/*")
+    }
+    findings = [(tmp_path / name / "findings.parquet").read_bytes() for name in "ab"]
+    assert findings[0] == findings[1]
 
 
 def test_two_names_of_one_model_are_computed_once(audit: Audit, world: Path) -> None:

@@ -193,7 +193,7 @@ def _pictures(given: ModelConfig, base: Path) -> dict[str, bytes]:
     if isinstance(table, Path):
         try:
             with open_regular(table) as file:
-                table = pq.read_table(file)
+                table = pq.read_table(file, page_checksum_verification=True)
         except (OSError, pa.ArrowException) as error:
             raise DataError(
                 "it cannot be read", file=str(given.overlays), expected="a Parquet file"

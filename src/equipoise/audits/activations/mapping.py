@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError, InputError, ModelError
+from equipoise.core.parquet import read_table, table_bytes
 from equipoise.evidence.decoding import Decoding, ImageError, decode
-from equipoise.evidence.parts import digest_of, part_name
+from equipoise.evidence.parts import digest_of, part_name, warn_of_damage
 from equipoise.evidence.store import ids_digest, locked, write
 
 if TYPE_CHECKING:
@@ -139,15 +138,17 @@ def _part(
     contents = [hashlib.sha256(one).hexdigest() if isinstance(one, bytes) else "" for one in data]
     named = [f"{content} {target}" for content, target in zip(contents, targets, strict=True)]
     path = folder / part_name(number, digest_of(key, pictures, named))
-    if path.is_file():
-        return pq.read_table(path, schema=ROWS)
+    try:
+        return read_table(path, schema=ROWS)
+    except FileNotFoundError:
+        pass
+    except (OSError, pa.ArrowException):
+        warn_of_damage(path)
     rows = [*_made(asked, pictures, data, targets)]
     table = pa.Table.from_pylist(rows, ROWS)
     # What a model failed on is tried again: the cause may be gone, such as a full memory.
     if all(row["stage"] != "model" for row in rows):
-        file = io.BytesIO()
-        pq.write_table(table, file)
-        write(path, file.getvalue())
+        write(path, table_bytes(table))
     return table
 
 

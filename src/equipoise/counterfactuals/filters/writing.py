@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from equipoise.core import RunError
+from equipoise.core.parquet import write_table
 from equipoise.counterfactuals.filters.filtered import Filtered
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures
@@ -84,7 +84,7 @@ def _write(filtered: Filtered, pictures: Pictures, rows: Any, work: Path) -> Non
     left = {"state", "reason", *named}
     more = {name: one[rows] for name, one in candidates.columns.items() if name not in left}
     table = pa.table({name: pa.array(one.tolist()) for name, one in {**named, **more}.items()})
-    pq.write_table(table, work / TABLE)
+    write_table(table, work / TABLE)
 
 
 def as_png(data: bytes) -> bytes:

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import RunError
+from equipoise.core.parquet import read_table, table_bytes
 from equipoise.counterfactuals.generating.drawing import Piece
+from equipoise.evidence.parts import warn_of_damage
 
 if TYPE_CHECKING:
     from equipoise.models.images import Image
@@ -58,14 +60,9 @@ def part_bytes(piece: Piece, found: Sequence[Any]) -> bytes:
     """
     asked = [row for candidate in piece.candidates for row in candidate.rows()]
     rows = [row | _told(row["image_id"], one) for row, one in zip(asked, found, strict=True)]
-    file = io.BytesIO()
-    pq.write_table(
-        pa.Table.from_pylist(rows, schema=_SCHEMA),
-        file,
-        compression="none",
-        row_group_size=_TOGETHER,
+    return table_bytes(
+        pa.Table.from_pylist(rows, schema=_SCHEMA), compression="none", row_group_size=_TOGETHER
     )
-    return file.getvalue()
 
 
 def _told(name: str, found: Image | str | None) -> dict[str, Any]:
@@ -89,12 +86,15 @@ def png(image: Image) -> bytes:
     return file.getvalue()
 
 
-def is_sound(path: Path, images: int) -> bool:
-    """Whether a part is whole."""
+def is_sound(path: Path, images: int, *, verified: bool) -> bool:
+    """Whether a part is whole: every image has a row and, where verified, its checksums hold."""
     try:
-        return bool(pq.read_metadata(path).num_rows == images)
+        rows = read_table(path).num_rows if verified else pq.read_metadata(path).num_rows
     except (OSError, pa.ArrowException):
-        return False
+        rows = -1
+    if verified and rows != images:
+        warn_of_damage(path)
+    return bool(rows == images)
 
 
 def read_part(path: Path) -> pa.Table:
@@ -106,7 +106,7 @@ def read_part(path: Path) -> pa.Table:
         When it is damaged.
     """
     try:
-        return pq.read_table(path, columns=COLUMNS.names)
+        return read_table(path, COLUMNS.names)
     except (OSError, ValueError, pa.ArrowException):
         raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
 

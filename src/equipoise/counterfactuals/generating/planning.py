@@ -94,7 +94,7 @@ def _planned(asked: Asked, draws: Any, model: str, store: Path, settings: Settin
         facts = key_facts(asked, draws, known.get("model"), settings.sampling, settings.part)
         rate = read_rate(folder).per_image
         if facts == known:
-            ledger = Ledger(folder, key_of(facts), asked, draws, settings.part)
+            ledger = Ledger(folder, key_of(facts), asked, draws, settings.part, verified=False)
             present = asked.images - sum(len(piece) for piece in ledger.split()[1])
             best = max(best, (present, folder), key=lambda one: one[0])
             per_image = rate if rate is not None else per_image

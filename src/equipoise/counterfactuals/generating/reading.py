@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
+from equipoise.core.parquet import read_table
 from equipoise.counterfactuals.generating.elsewhere import made_elsewhere
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.parts import read_part
@@ -73,7 +74,12 @@ def _kept_before(folder: Path) -> Generated:
         raise DataError(
             f"{missing[0]} is missing", file=str(folder), fix="run the generation again"
         )
-    table = pq.read_table(folder / TABLE)
+    try:
+        table = read_table(folder / TABLE)
+    except (OSError, pa.ArrowException):
+        raise DataError(
+            "it is damaged", file=str(folder / TABLE), fix="run the generation again"
+        ) from None
     info = manifest.get("model", {})
     return Generated(folder, table, pictures_of(folder, paths), info, input_of(folder, paths), 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from equipoise import __version__
 from equipoise.core.errors import ModelError
+from equipoise.core.parquet import table_bytes
 from equipoise.counterfactuals.generating.drawing import Draws, Piece
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.generation import Settings, check_control
@@ -82,9 +81,7 @@ def _versions() -> dict[str, str]:
 
 
 def _write_table(folder: Path, table: pa.Table) -> None:
-    file = io.BytesIO()
-    pq.write_table(table, file, compression="zstd")
-    write(folder / TABLE, file.getvalue())
+    write(folder / TABLE, table_bytes(table, compression="zstd"))
 
 
 def _loaded(model: Any, settings: Settings) -> list[Any]:

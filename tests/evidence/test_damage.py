@@ -1,0 +1,180 @@
+"""Flipped bits in stored evidence: the file is named, and computed again or refused."""
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core.errors import DataError, RunError
+from equipoise.counterfactuals import generate_prompts, read_generated
+from equipoise.evidence import extract_answers, extract_embeddings, pictures_in_folder
+from equipoise.evidence.texts import embed_texts
+from equipoise.evidence.waiting import pending
+from generator_models import Swatches, prompts
+from picture_models import Means, write_pictures
+
+
+class Answering(Means):
+    def answer(self, images: list[object], question: str) -> list[str]:
+        return [f"{question} {place}" for place in range(len(images))]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    write_pictures(folder, 40)
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+def damage(path: Path, column: str) -> bytes:
+    """Flip a bit of the values of a column; return the bytes before."""
+    whole = path.read_bytes()
+    group = pq.read_metadata(path).row_group(0)
+    chunk = next(
+        group.column(number)
+        for number in range(group.num_columns)
+        if group.column(number).path_in_schema.split(".")[0] == column
+    )
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    damaged = bytearray(whole)
+    damaged[start + chunk.total_compressed_size - 2] ^= 4
+    path.write_bytes(damaged)
+    return whole
+
+
+def named(caught: pytest.LogCaptureFixture) -> list[str]:
+    return [str(record.args[0]) for record in caught.records if record.name == "equipoise"]
+
+
+def without_checksums(path: Path) -> None:
+    """Write a part as it was written before there were checksums."""
+    table = pq.read_table(path)
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def test_a_damaged_part_is_named_and_computed_again(
+    photos: Path, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=2)
+    damaged = first.parts[3:13]
+    whole = [damage(path, "embedding") for path in damaged]
+    with caplog.at_level(logging.WARNING):
+        again = extract_embeddings(pictures, Means(), store, part=2)
+    assert sorted(named(caplog)) == sorted(map(str, damaged))
+    assert again.computed == 20
+    assert [path.read_bytes() for path in damaged] == whole
+    assert again.inputs == first.inputs
+
+
+def test_damaged_failures_are_noticed(photos: Path, store: Path) -> None:
+    (photos / "00001.png").write_bytes(b"no picture")
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=20)
+    whole = first.parts[0].read_bytes()
+    first.parts[0].write_bytes(whole.replace(b"00001.png", b"00003.png"))
+    again = extract_embeddings(pictures, Means(), store, part=20)
+    assert again.failures["image_id"].to_pylist() == ["00001.png"]
+    assert first.parts[0].read_bytes() == whole
+
+
+def test_answers_are_computed_again(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_answers(pictures, "who", Answering(), store)
+    whole = damage(first.parts[1], "answer")
+    assert extract_answers(pictures, "who", Answering(), store).computed == 8
+    assert first.parts[1].read_bytes() == whole
+
+
+def test_a_damaged_part_without_its_images_is_refused(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=8)
+    damage(first.parts[0], "embedding")
+    for place in range(8):
+        (photos / f"{place:05d}.png").unlink()
+    with pytest.raises(DataError) as caught:
+        extract_embeddings(pictures, Means(), store, part=8)
+    assert caught.value.file == pictures.name
+
+
+def test_a_part_damaged_after_the_run_is_refused(photos: Path, store: Path) -> None:
+    found = extract_embeddings(pictures_in_folder(photos), Means(), store)
+    damage(found.parts[0], "embedding")
+    with pytest.raises(RunError, match=str(found.parts[0])):
+        _ = found.table
+
+
+def test_a_store_without_checksums_is_read(photos: Path, store: Path) -> None:
+    pictures = pictures_in_folder(photos)
+    first = extract_embeddings(pictures, Means(), store, part=8)
+    for part in first.parts:
+        without_checksums(part)
+    again = extract_embeddings(pictures, Means(), store, part=8)
+    assert again.computed == 0
+    assert again.table.equals(first.table)
+    assert pending(pictures, Means().info.name, "embeddings", store, part=8).to_do == 0
+
+
+def test_vectors_of_texts_are_computed_again(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Encoder(Means):
+        def embed_texts(self, texts: list[str]) -> np.ndarray:
+            return np.array([[len(text), ord(text[0]), 1] for text in texts], np.float32)
+
+    words = [f"{letter} word" for letter in "abcdefgh"]
+    first = embed_texts(words, Encoder(), store)
+    (path,) = store.rglob("*.parquet")
+    damage(path, "embedding")
+    with caplog.at_level(logging.WARNING):
+        again = embed_texts(words, Encoder(), store)
+    assert named(caplog) == [str(path)]
+    assert again.computed == 8
+    assert np.array_equal(again.vectors, first.vectors)
+
+
+@pytest.mark.parametrize("column", ["image", "prompt", "seed"])
+def test_made_images_are_made_again(
+    column: str, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+    path = sorted(first.folder.glob("part-*"))[1]
+    images, whole = pq.read_metadata(path).num_rows, damage(path, column)
+    with caplog.at_level(logging.WARNING):
+        again = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+    assert named(caplog) == [str(path)]
+    assert again.computed == images
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_image_is_not_read(store: Path) -> None:
+    made = generate_prompts(prompts(), Swatches(), store, images=3, part=100)
+    (path,) = made.folder.glob("part-*")
+    damage(path, "image")
+    found = read_generated(made.folder)
+    with pytest.raises(OSError, match=str(path)):
+        found.pictures.read(0)
+
+
+def test_a_damaged_table_of_images_is_named(store: Path) -> None:
+    made = generate_prompts(prompts(), Swatches(), store, images=3)
+    damage(made.folder / "images.parquet", "seed")
+    with pytest.raises(DataError) as caught:
+        read_generated(made.folder)
+    assert caught.value.file == str(made.folder / "images.parquet")
+
+
+def test_images_without_checksums_are_not_made_again(store: Path) -> None:
+    first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+    for path in first.folder.glob("*.parquet"):
+        table: pa.Table = pq.read_table(path)
+        pq.write_table(table, path, compression="none", row_group_size=8)
+    again = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+    assert again.computed == 0
+    assert again.table.equals(first.table)

@@ -1,0 +1,144 @@
+"""Disks that are full, that cannot lock or rename; two runs at the same time."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from equipoise.core.errors import RunError
+from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence.texts import embed_texts
+from killed_work import FORKS, extract
+from picture_models import Means, write_pictures
+
+MODEL = "python:picture_models:slow_means"
+LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    write_pictures(folder, 40)
+    return folder
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a file system can only be mounted by root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def files(store: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(store)): path.read_bytes()
+        for path in store.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(
+    photos: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    pictures = pictures_in_folder(photos)
+    whole = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
+    (small_disk / "other").write_bytes(bytes(32_000))
+    store = small_disk / "store"
+    with pytest.raises(RunError) as caught:
+        extract_embeddings(pictures, Means(), store, part=2)
+    assert caught.value.__cause__.errno == errno.ENOSPC
+    kept = {*store.rglob("part-*")}
+    assert 0 < len(kept) < len(whole.parts)
+    assert not [*store.rglob("*.partial")]
+    (small_disk / "other").unlink()
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
+    again = extract_embeddings(pictures, Means(), store, part=2)
+    assert again.computed == 40 - 2 * len(kept)
+    assert files(store) == files(tmp_path / "whole")
+
+
+def run_twice(photos: Path, store: Path) -> list[int]:
+    """Run two extractions into a store at the same time, in processes of their own."""
+    both = [
+        FORKS.Process(target=extract, args=(nothing, photos, store, MODEL, 4)) for _ in range(2)
+    ]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    return sorted(one.exitcode for one in both)
+
+
+def nothing(_: int) -> None:
+    pass
+
+
+def test_two_extractions_at_the_same_time_leave_the_right_bytes(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = pictures_in_folder(photos)
+    whole = extract_embeddings(pictures, MODEL, tmp_path / "whole", part=4)
+    monkeypatch.setenv("PICTURE_SECONDS", "0.02")
+    store = tmp_path / "store"
+    codes = run_twice(photos, store)
+    # The later waits for nobody: it finds all there, or is refused.
+    assert codes in ([0, 0], [0, 1])
+    assert files(store) == files(tmp_path / "whole")
+    again = extract_embeddings(pictures, MODEL, store, part=4)
+    assert (again.computed, again.inputs) == (0, whole.inputs)
+
+
+def test_texts_of_two_runs_at_the_same_time_are_whole(tmp_path: Path) -> None:
+    words = [f"word {number}" for number in range(200)]
+    first = embed_texts(words, Means(), tmp_path / "whole", part=5)
+
+    def embed() -> None:
+        embed_texts(words, Means(), tmp_path / "s", part=5)
+
+    threads = [threading.Thread(target=embed) for _ in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert files(tmp_path / "s") == files(tmp_path / "whole")
+    assert embed_texts(words, Means(), tmp_path / "s", part=5).computed == 0
+    assert first.computed == 200
+
+
+@pytest.mark.parametrize("number", LACKING)
+def test_a_disk_without_locks_says_what_is_needed(
+    number: int, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    with pytest.raises(RunError, match="cannot lock or cannot rename files"):
+        extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
+    assert not [*tmp_path.rglob("part-*")]
+
+
+@pytest.mark.parametrize("number", LACKING)
+def test_a_disk_without_renames_says_what_is_needed(
+    number: int, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "replace", without)
+    with pytest.raises(RunError, match="cannot lock or cannot rename files"):
+        extract_embeddings(pictures_in_folder(photos), Means(), tmp_path / "store")
+    with pytest.raises(RunError, match="cannot lock or cannot rename files"):
+        embed_texts(["a"], Means(), tmp_path / "store")
+    assert {path.name for path in (tmp_path / "store").rglob("*") if path.is_file()} == {"lock"}
