@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from audits.configs import EXAMPLE, outcome, values, with_data
 from equipoise.audits.config import load_config, parse_config
-from equipoise.audits.config_sections import THRESHOLDS
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config_metrics import EffectSizeOptions
+from equipoise.metrics.spec import SPECS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -74,7 +74,7 @@ def test_metrics_are_on_unless_switched_off() -> None:
 def test_a_threshold_replaces_its_default_only() -> None:
     testing = parse_config(values(testing={"thresholds": {"accuracy_gap": 0.1}})).testing
     assert testing.threshold("accuracy_gap") == 0.1
-    assert testing.threshold("cramers_v") == THRESHOLDS["cramers_v"]
+    assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
     assert testing.threshold("skewsize") is None
 
 
@@ -128,7 +128,7 @@ def test_no_yaml_like_text_raises_anything_else(text: str) -> None:
 
 def test_a_metric_without_a_default_may_be_given_a_threshold() -> None:
     testing = parse_config(values(testing={"thresholds": {"skewsize": 0.5}})).testing
-    assert "skewsize" not in THRESHOLDS
+    assert SPECS["skewsize"].threshold is None
     assert testing.threshold("skewsize") == 0.5
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from equipoise.core import InputError
-from equipoise.metrics import CARDS
+from equipoise.metrics import SPECS
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
@@ -166,6 +166,6 @@ def test_what_cannot_be_measured_is_told(given: dict[str, Any], message: str) ->
         rejection_gap(**{"rejected": [1, 0], "groups": ["a", "b"], **given})
 
 
-def test_cards_say_from_when_on_a_gap_counts() -> None:
-    assert CARDS["rejection_gap"].threshold == 0.05
-    assert CARDS["rejected_share"].threshold is None
+def test_specs_say_from_when_on_a_gap_counts() -> None:
+    assert SPECS["rejection_gap"].threshold == 0.05
+    assert SPECS["rejected_share"].threshold is None

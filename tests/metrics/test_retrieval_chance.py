@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import retrieval_plain as plain
 from equipoise.core.errors import InputError
-from equipoise.metrics.cards import CARDS
 from equipoise.metrics.retrieval import null
 from equipoise.metrics.retrieval.chance import expected_max_skew, max_skew_distribution
 from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
 from equipoise.metrics.retrieval.measures import max_skew, min_skew, ndkl, retrieval_mad, skew_at_k
 from equipoise.metrics.retrieval.null import LabelExchange
+from equipoise.metrics.spec import SPECS
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from equipoise.stats.streams import stream
 from goldens import Golden, cases
@@ -210,7 +210,7 @@ def test_ndkl_at_random_is_as_large_as_the_paper_prints() -> None:
 
 def test_the_card_tells_what_chance_alone_gives() -> None:
     printed = PRINTED["mean_max_skew_pretrained"]["race-gender"]["CLIP"]
-    chance = CARDS["max_skew"].chance
+    chance = SPECS["max_skew"].chance
     assert f"{expected_max_skew([50] * 12, 12):.3f}" in chance
     assert str(printed) in chance
     assert "0.74" in chance

@@ -20,13 +20,13 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics.accuracy import Accuracy
-from equipoise.metrics.cards import CARDS
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.rates import Rates
+from equipoise.metrics.spec import SPECS
 from equipoise.stats.multiplicity import benjamini_hochberg
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
@@ -44,8 +44,8 @@ FINE = Permutation(999, resolution=0.1)
 
 NO_THRESHOLDS = {
     name: 0.0
-    for name, card in CARDS.items()
-    if card.family == "predictions" and card.threshold is not None
+    for name, spec in SPECS.items()
+    if spec.kinds[0] == "predictions" and spec.threshold is not None
 }
 
 

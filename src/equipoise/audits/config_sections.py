@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -13,14 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from equipoise.audits.config_fields import Group, Label, Section
 from equipoise.audits.config_problems import nearest
 from equipoise.audits.running.config import ExtractionConfig
-from equipoise.metrics.cards import CARDS
-
-THRESHOLDS: Mapping[str, float] = MappingProxyType(
-    {name: card.threshold for name, card in CARDS.items() if card.threshold is not None}
-)
-"""Practical thresholds on the excess over chance, by the metric of the finding, as its card has
-them."""
-
+from equipoise.metrics.spec import SPECS
 
 _MAX_NAME = 200
 
@@ -28,7 +20,7 @@ _MAX_NAME = 200
 def known_metrics(info: ValidationInfo) -> list[str]:
     """Return the metrics of the audit that is being configured; of every audit where none is."""
     audit = (info.context or {}).get("audit")
-    return [name for name, card in CARDS.items() if audit in (None, card.family, *card.also)]
+    return [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
 
 
 def check_metric(name: object, info: ValidationInfo) -> None:
@@ -43,7 +35,7 @@ def check_metric(name: object, info: ValidationInfo) -> None:
     if name in known:
         return
     allowed = f"Allowed: {', '.join(known)}"
-    if isinstance(name, str) and name in CARDS:
+    if isinstance(name, str) and name in SPECS:
         audit = str((info.context or {}).get("audit")).replace("_", " ")
         raise ValueError(f"{name!r} is not measured by audits of {audit}. {allowed}")
     raise ValueError(f"no metric is called {name!r}. {allowed}{nearest(name, known)}")
@@ -140,9 +132,8 @@ class TestingConfig(Section):
 
     def threshold(self, metric: str) -> float | None:
         """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
-        known = metric in self.thresholds or metric in THRESHOLDS
-        name = metric if known else metric.removesuffix("_gap")
-        return self.thresholds.get(name, THRESHOLDS.get(name))
+        name = metric if metric in SPECS else metric.removesuffix("_gap")
+        return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
 
 
 class AuditConfig(Section):

@@ -20,7 +20,6 @@ from equipoise.metrics.associations.summary import score_summary
 from equipoise.metrics.associations.weat import sc_weat, weat
 from equipoise.metrics.associations.words import gender_difference, trend
 from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
-from equipoise.metrics.cards import CARDS, Card
 from equipoise.metrics.comparisons import rate_comparisons
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.concepts.disparity import (
@@ -70,15 +69,16 @@ from equipoise.metrics.shares.gap import share_gap
 from equipoise.metrics.similarity.favourites import favourite_gap
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.skewsize import mev_sweep, skewsize
+from equipoise.metrics.spec import SPECS, MetricSpec, register
 
 __all__ = [
-    "CARDS",
-    "Card",
+    "SPECS",
     "Choices",
     "Confusion",
     "CosineScores",
     "Counts",
     "ImageSimilarities",
+    "MetricSpec",
     "PairScores",
     "accuracy",
     "accuracy_difference",
@@ -143,6 +143,7 @@ __all__ = [
     "rate_comparisons",
     "rates",
     "recall_at_k",
+    "register",
     "rejection_gap",
     "retrieval_curves",
     "retrieval_mad",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
     simultaneous_minimum,
@@ -266,3 +268,63 @@ def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, against: Against
         n=round(total.sum()),
         by_group=group_values(counts.groups, right, total, draws.level, boot=boot),
     )
+
+
+_record = partial(
+    MetricSpec,
+    kinds=("predictions", "answers"),
+    reference=REFERENCE,
+    unit="points",
+    group_label="accuracy",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    null=(
+        "groups are exchangeable over all rows; within each true class too, unless groups "
+        "determine it"
+    ),
+)
+register(
+    _record(
+        name="accuracy",
+        title="Accuracy",
+        unit="share",
+        rate=True,
+        harm="lower",
+        interval=WILSON,
+        definition=(
+            "Share of rows whose prediction is the true class; for a class, of its one-vs-rest "
+            "decisions."
+        ),
+        direction="Lower: more rows are predicted wrongly.",
+        chance="none for accuracy itself; its gap between groups has one",
+    )
+)
+register(
+    _record(
+        name="worst_group_accuracy",
+        title="Worst-group accuracy",
+        kinds=("predictions",),
+        unit="share",
+        harm="lower",
+        definition="Lowest accuracy of the groups that have enough rows.",
+        direction="Lower: the worst group is predicted wrongly more often.",
+        chance="below accuracy, more so for small groups",
+        interval=(
+            "simultaneous Wilson over groups; percentile bootstrap over units of repeated rows"
+        ),
+    )
+)
+register(
+    _record(
+        name="accuracy_gap",
+        title="Accuracy gap",
+        symbol="GAP",
+        definition="Accuracy minus worst-group accuracy.",
+        direction="Higher: the worst group falls further behind.",
+        chance="above 0, more so for small groups",
+        interval=(
+            "simultaneous Newcombe of each group against the rest; percentile bootstrap over units "
+            "of repeated rows"
+        ),
+    )
+)

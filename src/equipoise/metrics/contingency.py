@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from equipoise.metrics.class_effects import Classes
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import BANDS, COHEN, EFFECT_PARAMETERS, MetricSpec, register
 from equipoise.stats.draws import TableSampler
 from equipoise.stats.resampling import Resampling
 
@@ -213,3 +215,97 @@ def _chi_square(classes: Classes) -> dict[str, Any]:
     # Of tables with these margins; without continuity correction.
     chance = n / (n - 1.0) * df if df and n > 1 else math.nan
     return {"chi2": chi2, "df": int(df), "chance_chi2": None if math.isnan(chance) else chance}
+
+
+_table = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    group_label="share of wrong predictions",
+    groups_harm="higher",
+    threshold=0.1,
+    threshold_reason=COHEN,
+    bands=BANDS,
+    parameters=EFFECT_PARAMETERS,
+    direction="Higher: groups of one class get different labels.",
+    chance="above 0, more so for few rows and many labels",
+    interval=(
+        "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
+    ),
+    null="groups are exchangeable within each true class; of a table, over all rows",
+)
+_corrected = partial(
+    _table,
+    reference="Bergsma 2013",
+    chance="near 0",
+    interval="that of the statistic without correction",
+)
+register(
+    _table(
+        name="cramers_v",
+        title="Cramér's V",
+        symbol="V",
+        kinds=("predictions", "answers"),
+        definition=(
+            "sqrt(χ² / (n · (min(groups, labels) − 1))) of a table of groups by labels, without "
+            "empty rows and columns."
+        ),
+        reference="Cramér 1946, chapter 21; Albuquerque et al. 2024, eq. 3",
+        errata=(
+            "The listing of Albuquerque et al. applies Yates' correction to 2×2 tables; eq. 3 does "
+            "not. yates=True reproduces the listing."
+        ),
+    )
+)
+register(
+    _corrected(
+        name="cramers_v_corrected",
+        title="Cramér's V, corrected for bias",
+        symbol="Ṽ",
+        definition=(
+            "V after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
+            "both sizes are reduced."
+        ),
+    )
+)
+register(
+    _table(
+        name="phi",
+        title="Phi",
+        symbol="φ",
+        range="[0, sqrt(min(groups, labels) − 1)]",
+        definition="sqrt(χ² / n) of a table of groups by labels.",
+        reference="Cramér 1946, chapter 21",
+    )
+)
+register(
+    _corrected(
+        name="phi_corrected",
+        title="Phi, corrected for bias",
+        range="[0, sqrt(min(groups, labels) − 1)]",
+        definition=(
+            "Phi after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0."
+        ),
+    )
+)
+register(
+    _table(
+        name="tschuprows_t",
+        title="Tschuprow's T",
+        symbol="T",
+        range="[0, 1], 1 in square tables only",
+        definition=(
+            "sqrt(χ² / (n · sqrt((groups − 1)(labels − 1)))) of a table of groups by labels."
+        ),
+        reference="Tschuprow 1939",
+    )
+)
+register(
+    _corrected(
+        name="tschuprows_t_corrected",
+        title="Tschuprow's T, corrected for bias",
+        definition=(
+            "T after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
+            "both sizes are reduced."
+        ),
+    )
+)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +18,12 @@ from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import BANDS, COHEN, EFFECT_PARAMETERS, Band, MetricSpec, register
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
-Band = Literal["negligible", "small", "medium", "large"]
 
 REFERENCE = "Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21"
-
-# Where each band of effect sizes begins.
-BANDS: Mapping[Band, float] = {"negligible": 0.0, "small": 0.1, "medium": 0.3, "large": 0.5}
 
 
 def effect_sizes(  # noqa: PLR0913 - the public signature
@@ -147,3 +145,42 @@ def band_counts(values: Sequence[float] | Floats) -> dict[Band, int]:
     array = np.asarray(values, dtype=np.float64)
     places = np.searchsorted(list(BANDS.values())[1:], array[~np.isnan(array)], side="right")
     return dict(zip(BANDS, np.bincount(places, minlength=len(BANDS)).tolist(), strict=True))
+
+
+_effect = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    group_label="share of wrong predictions",
+    groups_harm="higher",
+    threshold=0.1,
+    threshold_reason=COHEN,
+    bands=BANDS,
+    parameters=EFFECT_PARAMETERS,
+    reference=REFERENCE,
+    direction="Higher: groups of one class get different labels.",
+    chance="above 0, more so for few rows and many labels",
+)
+register(
+    _effect(
+        name="effect_sizes",
+        title="Effect sizes",
+        definition=(
+            "Cramér's V (or another statistic) of group by predicted label per true class. The "
+            "value is the mean over classes that can be estimated."
+        ),
+        interval="noncentral χ² per class; inversion of the expected mean",
+        null=(
+            "groups are exchangeable within each true class; by formulation, within each predicted "
+            "label or over all rows"
+        ),
+    )
+)
+register(
+    _effect(
+        name="effect_size_mean",
+        title="Mean effect size",
+        definition="Mean of the effect sizes over classes that can be estimated.",
+        interval="inversion of the expected mean, over equal and uneven effects",
+        null="that of the effect sizes",
+    )
+)

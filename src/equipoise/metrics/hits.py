@@ -25,6 +25,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import compared_rows, gaps, too_few
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register
 from equipoise.stats.intervals import ClosedForm, simultaneous_gap, wilson
 from equipoise.stats.resampling import Resampling
 
@@ -237,3 +238,25 @@ def _parts(counts: Counts, draws: Draws, ends: Ends, gap_ends: Ends) -> tuple[Pa
         reason=too_few(draws.observed[1], "rows enough"),
     )
     return rate, gap
+
+
+register(
+    MetricSpec(
+        name="hit_rate",
+        title="Hit rate at k",
+        kinds=("predictions", "concepts"),
+        unit="share",
+        rate=True,
+        harm="lower",
+        group_label="hit rate",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        definition="Share of images with a true class among the k best predictions.",
+        direction="Lower: fewer images are hit.",
+        interval=WILSON,
+        chance="none for the rate itself; its gap between groups has one",
+        null="groups are exchangeable over all rows",
+        parameters={"k": "predictions that count: 5"},
+        reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
+    )
+)

@@ -36,6 +36,7 @@ from equipoise.metrics.gaps import (
     without_rows,
 )
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import ClosedForm, percentile, simultaneous_gap
 from equipoise.stats.resampling import Resampling
 
@@ -235,3 +236,35 @@ def _conditions(counts: Counts) -> tuple[Family, Family]:
 
 def _first(tables: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     return tables[0][0], tables[1][0]
+
+
+register(
+    MetricSpec(
+        name="equalized_odds",
+        title="Equalized odds difference",
+        symbol="EO",
+        kinds=("predictions",),
+        definition=(
+            "Difference between groups in the share of rows predicted as a class, among rows of "
+            "the class and among all others; the larger of both. Summary: the largest over classes."
+        ),
+        unit="points",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction=(
+            "Higher: at the same truth, one group receives the label more often than another."
+        ),
+        chance="above 0",
+        interval=PAIRWISE,
+        null="groups are exchangeable within each true class",
+        parameters={"aggregate": "max, or mean over both conditions"},
+        reference=(
+            "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
+        ),
+        errata=(
+            "Eq. 6 as printed takes max minus min over groups and conditions together, which is "
+            "near 1 for every good classifier. Its Table 1 is reproduced by the mean over "
+            "conditions."
+        ),
+    )
+)

@@ -13,6 +13,7 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.paired import Paired, Swaps, pair, replicates_of_pair, swaps
+from equipoise.metrics.spec import POINTS, MetricSpec, register
 from equipoise.stats.chance import PValue, band, p_value
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -219,3 +220,24 @@ def _run_parts(paired: Paired, level: float) -> list[Part]:
     differences = paired.by_run[0] - paired.by_run[1]
     low, high = Folded(differences, student=True)(level)
     return [Part("mean_over_runs", "", abs(float(differences.mean())), low, high, n=paired.runs)]
+
+
+register(
+    MetricSpec(
+        name="accuracy_difference",
+        title="Accuracy difference",
+        kinds=("predictions",),
+        unit="points",
+        definition=(
+            "Absolute difference of the accuracies of two models on one test set, one trained on "
+            "balanced and one on imbalanced data; also in per cent of the first."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: imbalanced training data cost more accuracy.",
+        chance="above 0",
+        interval="paired percentile bootstrap over test images",
+        null="the two predictions of an image are exchangeable",
+        reference="Mandal 2024, chapter 7 (Accuracy Difference); McNemar 1947 (exact test)",
+    )
+)

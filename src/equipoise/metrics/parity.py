@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from equipoise.metrics.gaps import (
     simultaneous_largest_gap,
 )
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import ClosedForm
 from equipoise.stats.resampling import Resampling
 
@@ -140,3 +142,102 @@ def _family(counts: Counts, metric: str) -> Family:
     successes, totals = SELECTION_RATE.counts(Confusion.of(counts, counts.observed))
     start = 1 + len(counts.classes) if replicates_shares(counts, 1) else None
     return Family(metric, SELECTION_RATE.base, successes[0], totals[0], 1, start)
+
+
+register(
+    MetricSpec(
+        name="demographic_parity",
+        title="Demographic parity difference",
+        symbol="DP",
+        kinds=("predictions",),
+        definition=(
+            "Largest minus smallest share of rows predicted as a class, over groups. Summary: the "
+            "largest over classes."
+        ),
+        unit="points",
+        group_label="share of predictions",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: one group receives the label more often than another.",
+        chance="above 0",
+        interval=PAIRWISE,
+        null="groups are exchangeable over all rows",
+        reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
+        errata=(
+            "Table 1 of Albuquerque et al. exchanges its first two class columns in the rows of "
+            "classes 0 and 1: the removed class's difference must be the sum of the others'."
+        ),
+    )
+)
+
+_unanswered = partial(
+    MetricSpec,
+    kinds=("answers",),
+    unit="points",
+    rate=True,
+    threshold=0.05,
+    threshold_reason=POINTS,
+    direction="Higher: the group gets no answer more often.",
+    chance="above 0 for the gap between groups",
+    interval=PAIRWISE,
+    null="groups are exchangeable over all rows",
+    reference="equipoise: rows without an answer are in no other metric",
+)
+register(
+    _unanswered(
+        name="unanswered_rate",
+        title="Unanswered rate",
+        kinds=("predictions", "answers"),
+        group_label="share without an answer",
+        definition="Share of rows without a usable prediction: missing, unknown or refused.",
+    )
+)
+register(
+    _unanswered(
+        name="unknown_rate",
+        title="Unknown rate",
+        group_label="unknown rate",
+        definition="Share of rows on which the model says that it does not know.",
+    )
+)
+register(
+    _unanswered(
+        name="refused_rate",
+        title="Refused rate",
+        group_label="refused rate",
+        definition="Share of rows on which the model refuses to answer.",
+    )
+)
+register(
+    _unanswered(
+        name="empty_rate",
+        title="Empty rate",
+        group_label="empty rate",
+        definition="Share of rows with an empty answer, or with none because the model failed.",
+    )
+)
+register(
+    MetricSpec(
+        name="answer_gap",
+        title="Answer gap",
+        kinds=("answers",),
+        unit="points",
+        groups_harm="higher",
+        group_label="share of answers",
+        definition=(
+            "Largest minus smallest share of the answered rows of a group that get an answer, "
+            "after normalisation. Summary: the largest over answers."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: one group gets the answer more often than another.",
+        chance="above 0, more so for many answers",
+        interval=PAIRWISE,
+        null="groups are exchangeable over all answered rows",
+        parameters={
+            "least": "rarer answers are pooled: 10",
+            "most": "answers compared by themselves: 50",
+        },
+        reference="Calders et al. 2009, of answers in place of classes",
+    )
+)

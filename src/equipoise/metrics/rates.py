@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from equipoise.metrics.gaps import (
     spread_level,
 )
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
 from equipoise.stats.intervals import ClosedForm
 from equipoise.stats.resampling import Resampling
 
@@ -199,3 +201,124 @@ class Rates:
             places = self._places(counts, index)
             found.append(Family(rate.name, rate.base, successes[0], totals[0], *places))
         return found
+
+
+_rate = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    unit="points",
+    rate=True,
+    harm="lower",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    chance="above 0 for the gap between groups",
+    interval=PAIRWISE,
+    null="groups are exchangeable within each true class",
+    reference="Hardt, Price & Srebro 2016 (rates given the truth); Chouldechova 2017 (predictive)",
+)
+register(
+    _rate(
+        name="rates",
+        title="All confusion rates",
+        rate=False,
+        harm="higher",
+        threshold=None,
+        threshold_reason="",
+        definition=(
+            "Largest gap between groups over classes and rates. The parts are the gap of each rate "
+            "of each class."
+        ),
+        direction="Higher: groups differ more in some rate.",
+        chance="none for the summary; each part has its own",
+        null="each part has its own",
+    )
+)
+register(
+    _rate(
+        name="true_positive_rate",
+        kinds=("predictions", "concepts"),
+        title="True positive rate",
+        symbol="TPR",
+        group_label="true positive rate",
+        definition="Share of rows of a class that are predicted as it.",
+        direction="Lower: more members of the class are missed.",
+    )
+)
+register(
+    _rate(
+        name="false_positive_rate",
+        kinds=("predictions", "concepts"),
+        title="False positive rate",
+        symbol="FPR",
+        harm="higher",
+        group_label="false positive rate",
+        definition="Share of rows of other classes that are predicted as the class.",
+        direction="Higher: the label is given wrongly more often.",
+    )
+)
+register(
+    _rate(
+        name="true_negative_rate",
+        title="True negative rate",
+        symbol="TNR",
+        group_label="true negative rate",
+        definition="1 minus the false positive rate.",
+        direction="Lower: the label is given wrongly more often.",
+    )
+)
+register(
+    _rate(
+        name="false_negative_rate",
+        title="False negative rate",
+        symbol="FNR",
+        harm="higher",
+        group_label="false negative rate",
+        definition="1 minus the true positive rate.",
+        direction="Higher: more members of the class are missed.",
+    )
+)
+register(
+    _rate(
+        name="precision",
+        kinds=("predictions", "concepts"),
+        title="Precision",
+        symbol="PPV",
+        group_label="precision",
+        definition="Share of rows predicted as a class that are of it.",
+        direction="Lower: the label is wrong more often.",
+        null="groups are exchangeable within each predicted label",
+    )
+)
+register(
+    _rate(
+        name="negative_predictive_value",
+        title="Negative predictive value",
+        symbol="NPV",
+        group_label="negative predictive value",
+        definition="Share of rows not predicted as a class that are not of it.",
+        direction="Lower: the absence of the label is wrong more often.",
+        null="groups are exchangeable within each predicted label",
+    )
+)
+register(
+    _rate(
+        name="selection_rate",
+        title="Selection rate",
+        group_label="selection rate",
+        definition="Share of rows predicted as a class.",
+        direction=(
+            "Lower: the group receives the label less often; whether that harms depends on the "
+            "label."
+        ),
+        null="groups are exchangeable over all rows",
+    )
+)
+register(
+    _rate(
+        name="average_odds",
+        title="Average odds",
+        definition="Mean of true and false positive rate of a class.",
+        direction="Lower: at the same truth, the group receives the label less often.",
+        interval="pairwise hybrid score, simultaneous over groups",
+    )
+)

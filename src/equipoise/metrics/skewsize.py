@@ -18,6 +18,7 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes, band_counts
 from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import EFFECT_PARAMETERS, MetricSpec, register
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Resampling
 
@@ -251,3 +252,27 @@ def _at(counts: Counts, effects: EffectSizes) -> dict[str, float]:
         "columns_dropped": round(classes.labels_dropped.sum()),
         "rows_dropped": round(classes.rows_dropped.sum()),
     }
+
+
+register(
+    MetricSpec(
+        name="skewsize",
+        title="SkewSize",
+        kinds=("predictions",),
+        range="any real number",
+        harm="lower",
+        definition=(
+            "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
+            "level: read it beside their mean."
+        ),
+        direction="Lower: many classes have large effects. Descriptive.",
+        chance="none: descriptive; the value for exchangeable groups is among the parameters",
+        interval="resampling spread: bootstrap percentiles, no confidence interval",
+        parameters=EFFECT_PARAMETERS,
+        reference="Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables",
+        errata=(
+            "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
+            "the published values are g1."
+        ),
+    )
+)

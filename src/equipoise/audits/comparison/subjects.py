@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from equipoise.audits.findings import Draft, conclude
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.result import AuditResult
-from equipoise.metrics.cards import CARDS
+from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import mean_t
 from equipoise.stats.sign_flips import sign_flips
 
@@ -123,15 +122,10 @@ def _interval(apart: Floats, level: float, metric: str) -> tuple[float, float]:
     return max(float(low), -most), min(float(high), most)
 
 
-_NUMBER = r"([-−]?\d+(?:\.\d+)?)"
-_BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
-
-
 def _farthest(metric: str) -> float:
-    """Return how far from 0 a metric can be, by its card; infinity where that is not said."""
-    found = _BOUNDS.fullmatch(CARDS[metric].range) if metric in CARDS else None
-    ends = [abs(float(end.replace("−", "-"))) for end in found.groups()] if found else []
-    return max(ends, default=math.inf)
+    """Return how far from 0 a metric can be, by its range; infinity where that has no limit."""
+    bounds = SPECS[metric].bounds if metric in SPECS else None
+    return max(map(abs, bounds)) if bounds else math.inf
 
 
 def _parameters(one: Pairing) -> str:

@@ -15,8 +15,9 @@ from equipoise.audits.group_sizes import sizes_of
 from equipoise.audits.predictions.designs import Design, groups_of
 from equipoise.audits.predictions.measuring import MeasuredDesign
 from equipoise.core.parts import Part
-from equipoise.metrics.effect_sizes import BANDS, bands
+from equipoise.metrics.effect_sizes import bands
 from equipoise.metrics.skewsize import mev_sweep
+from equipoise.metrics.spec import BANDS
 from equipoise.stats.intervals import fisher_z
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from equipoise.metrics.activation.regions import Regions
 from equipoise.metrics.activation.share import REFERENCE
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.similarity.gap import similarity_gap
+from equipoise.metrics.spec import POINTS, MetricSpec, register
 from equipoise.stats.resampling import Exact, Resampling
 
 
@@ -104,3 +105,23 @@ def _part(gap: Estimate, values: Any, groups: Groups, *, beyond_area: bool) -> P
         by_group=tuple(by_group),
         shows="share of the map beyond the area's" if beyond_area else "share of the map",
     )
+
+
+register(
+    MetricSpec(
+        name="activation_share_gap",
+        title="Gap in the share of the map",
+        kinds=("activations",),
+        range="[0, 1], beyond the area [0, 2]",
+        unit="points",
+        definition="Largest difference between groups in the mean share of a map inside a region.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the model looks at the region more in some groups than in others.",
+        chance="above 0, more so for small groups",
+        interval="bootstrap over images or units, simultaneous over pairs of groups",
+        null="groups are exchangeable over all images, or between units that have one group",
+        parameters={"beyond_area": "subtract the region's area: False"},
+        reference=f"{REFERENCE}; Hothorn, Bretz & Westfall 2008 (simultaneous intervals)",
+    )
+)

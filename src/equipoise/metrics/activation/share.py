@@ -17,6 +17,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.activation.regions import Regions
 from equipoise.metrics.building import against_chance, part, replicates_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.streams import stream, unit_keys
@@ -241,3 +242,40 @@ def _parts(measured: Shares, draws: Draws) -> Iterator[Part]:
             reason="" if n else "no image with a region and a map",
         )
         yield Part("region_area", name, area, n=n, reason="" if n else "no image with a region")
+
+
+register(
+    MetricSpec(
+        name="activation_share",
+        title="Share of the map in a region",
+        kinds=("activations",),
+        unit="share",
+        harm="either",
+        definition=(
+            "Share of a class activation map inside a box, cells on its edge in part; mean over "
+            "images."
+        ),
+        direction="Either: whether a model should look at the region is for you to say.",
+        chance="the share with maps exchanged between images",
+        interval="percentile bootstrap over images or units",
+        null="maps are exchangeable between images",
+        parameters={"boxes": "the region", "method": "how activations are weighted: gradcam"},
+        reference=REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="region_area",
+        title="Area of a region",
+        kinds=("activations",),
+        unit="share",
+        harm=None,
+        definition=(
+            "Share of the image that a box covers, mean over images: the share of a map that "
+            "prefers nothing."
+        ),
+        direction="Neither: a property of the data.",
+        chance="none: it describes the data",
+        reference=REFERENCE,
+    )
+)

@@ -24,6 +24,7 @@ from equipoise.metrics.associations.exchanged import Exchanged
 from equipoise.metrics.associations.partitions import MOST_PARTITIONS, exchange, permutations
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
 
@@ -255,3 +256,23 @@ def _method(boot: Floats | None, resampling: Resampling | None) -> str:
     if boot is None:
         return "none: use Bootstrap() and two subjects or more"
     return f"percentile bootstrap over subjects, {len(boot)} replicates"
+
+
+register(
+    MetricSpec(
+        name="alignment",
+        title="Alignment with a hypothesis",
+        kinds=("associations", "similarity"),
+        range="that of the preference; [-1, 1] for ranks",
+        definition=(
+            "Mean preference in the direction that a hypothesis declares for each subject, or "
+            "their rank correlation."
+        ),
+        direction="Higher: preferences follow the hypothesis.",
+        chance="near 0",
+        interval="percentile bootstrap over subjects",
+        null="the hypothesis is exchangeable over subjects",
+        parameters={"statistic": "mean or rank"},
+        reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
+    )
+)

@@ -15,6 +15,7 @@ from equipoise.metrics.associations.building import number
 from equipoise.metrics.associations.components import COMPONENTS
 from equipoise.metrics.associations.mcas import Components
 from equipoise.metrics.building import Percentile
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 
 Floats = npt.NDArray[np.float64]
 
@@ -166,3 +167,47 @@ def _sizes(given: Estimate | Mapping[str, float]) -> Mapping[str, int]:
 
 def _method(given: Estimate | Mapping[str, float]) -> str:
     return given.method if isinstance(given, Estimate) else "none: components given as numbers"
+
+
+register(
+    MetricSpec(
+        name="diffusion_bias",
+        title="Diffusion bias",
+        symbol="δ",
+        kinds=("associations", "text_to_image"),
+        range="[0, 2] for cosines",
+        definition=(
+            "| |II| − |TT| |: difference in size of the association in generated images and in "
+            "texts."
+        ),
+        direction="Higher: images add to the association of the texts, or lose it.",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        chance="above 0",
+        interval="percentile bootstrap over images",
+        null=(
+            "groups are exchangeable, so neither images nor texts hold an association; audits "
+            "report no p-value"
+        ),
+        reference=_REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="bias_amplification",
+        title="Bias amplification",
+        symbol="α",
+        kinds=("associations", "text_to_image"),
+        range="[0, infinity)",
+        definition=(
+            "|(ITP + ITA) / (2 TT)|: association across modalities relative to that of the texts."
+        ),
+        direction="Higher: above 1 the association is amplified.",
+        chance="none: TT is near 0 under the null and the quotient explodes",
+        interval=(
+            "percentile bootstrap over images; not estimable when the 95 % interval of TT contains "
+            "0"
+        ),
+        reference=_REFERENCE,
+    )
+)

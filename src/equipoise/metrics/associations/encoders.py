@@ -32,6 +32,7 @@ from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact, Resampling
 from equipoise.stats.streams import stream
@@ -294,3 +295,33 @@ def _pair(
         found = _compare(away, weights, text, abs(value), resampling)
         p = math.nan if found.p_value is None else found.p_value
     return Part("difference", subject, value, low, high, p_value=p, n=len(a.names))
+
+
+register(
+    MetricSpec(
+        name="total_absolute_association",
+        title="Total absolute association",
+        kinds=("associations",),
+        range="[0, 2 x targets] for cosines",
+        definition="Sum over targets of the absolute association score.",
+        direction="Higher: targets are associated more with either group.",
+        chance="above 0, more so for small sets and many targets",
+        interval="percentile bootstrap, biased upwards near 0",
+        null="members of a and b are exchangeable, alike for all targets",
+        reference=_REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="encoder_difference",
+        title="Difference between encoders",
+        kinds=("associations",),
+        range="[0, infinity)",
+        definition="Largest minus smallest total absolute association over encoders.",
+        direction="Higher: encoders differ more.",
+        chance="above 0",
+        interval="paired percentile bootstrap for pairs; none for the largest",
+        null="encoders are exchangeable within each target",
+        reference=_REFERENCE,
+    )
+)

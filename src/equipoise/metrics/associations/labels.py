@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from equipoise.metrics.associations.predicted import (
 from equipoise.metrics.associations.space import Similarity, associations, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact, Resampling
 
@@ -298,3 +300,71 @@ def _label_parts(counted: LabelCounts, scores: Floats, chosen: tuple[Masks, Mask
                 )
             )
     return parts
+
+
+register(
+    MetricSpec(
+        name="label_concentration",
+        title="Label concentration",
+        kinds=("associations", "answers"),
+        unit="points",
+        definition=(
+            "Largest difference between groups in the share of images on the group's k most "
+            "frequent labels."
+        ),
+        direction="Higher: fewer labels describe one group's images.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        chance="above 0, more so for small groups",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of all groups are exchangeable",
+        parameters={"k": "10", "vocabulary": "labels predicted at least once, or a list"},
+        reference="Mandal 2024, chapters 5 and 7",
+    )
+)
+_shape = partial(
+    MetricSpec,
+    kinds=("associations", "answers"),
+    range="any real number",
+    harm=None,
+    direction="Neither: the shape of the counts.",
+    chance="none: descriptive",
+    reference="Mandal 2024, chapters 5 and 7",
+)
+register(
+    _shape(
+        name="label_skewness",
+        title="Skewness of label counts",
+        symbol="g1",
+        definition="Skewness of the counts of a group's labels.",
+    )
+)
+register(
+    _shape(
+        name="label_kurtosis",
+        title="Kurtosis of label counts",
+        definition="Excess kurtosis of the counts of a group's labels.",
+    )
+)
+register(
+    MetricSpec(
+        name="predicted_label_weat",
+        title="WEAT of predicted labels",
+        symbol="d",
+        kinds=("associations",),
+        range="about [-2, 2]",
+        harm="either",
+        definition=(
+            "WEAT effect size of the labels predicted most often for each of two groups, in the "
+            "text encoder's space, without labels of both groups."
+        ),
+        direction="Either: positive means labels of the first group go with a.",
+        threshold=0.2,
+        threshold_reason=COHEN,
+        chance="near 0",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of both groups are exchangeable; labels are chosen anew",
+        parameters={"alternative": "two-sided, greater or less", "ddof": "1 or 0"},
+        reference="Mandal 2024, chapter 5",
+    )
+)

@@ -35,6 +35,7 @@ from equipoise.metrics.associations.partitions import exchange, told
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Exact, Resampling
 from equipoise.stats.streams import stream
@@ -274,3 +275,30 @@ def _joined(
     ]
     null = np.concatenate([images.null[picks[0]], texts.null[picks[1]]], axis=1)
     return null, False, f"{drawn} random partitions"
+
+
+register(
+    MetricSpec(
+        name="mcas",
+        title="MCAS",
+        kinds=("associations", "text_to_image"),
+        range="[-8, 8] for cosines",
+        harm="either",
+        definition=(
+            "Sum of the four association scores II + ITP + ITA + TT of a concept's images and "
+            "prompt with two groups' images and texts."
+        ),
+        direction="Either: positive leans to the first group, negative to the second.",
+        threshold=0.04,
+        threshold_reason=COSINE,
+        chance="0",
+        interval="percentile bootstrap over images; over texts on request, with ten a set",
+        null="images of both groups are exchangeable, and so are their texts",
+        parameters={"resample_texts": "false: prompts are fixed"},
+        reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
+        errata=(
+            "Chapter 8 of the source prints the range [-1, 1]; four differences of cosines reach "
+            "[-8, 8]."
+        ),
+    )
+)

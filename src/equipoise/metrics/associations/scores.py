@@ -28,6 +28,7 @@ from equipoise.metrics.associations.partitions import exchange
 from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -241,3 +242,47 @@ def _tested(
     first, second = (sets[name] for name in names)
     low, high = (one.dots(direction)[:, None] for one in (first, second))
     return exchange(low, high, resampling, seed, "members", units=pair_units(first, second))
+
+
+register(
+    MetricSpec(
+        name="association_score",
+        title="Association score",
+        kinds=("associations", "text_to_image"),
+        range="[-2, 2] for cosines",
+        harm="either",
+        definition=(
+            "Mean over targets of the mean similarity to one attribute set minus that to another. "
+            "MCAS calls it II, ITP, ITA or TT by modality."
+        ),
+        direction="Either: positive is closer to the first attribute set, negative to the second.",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        chance="0",
+        interval="percentile bootstrap over every set of two members or more that is not fixed",
+        null="members of both attribute sets are exchangeable",
+        reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
+    )
+)
+register(
+    MetricSpec(
+        name="differential_association",
+        title="Differential association",
+        kinds=("associations",),
+        range="[-4, 4] for cosines; a sum within weat",
+        harm="either",
+        definition=(
+            "Association of a concept with images of two groups, minus that of another concept."
+        ),
+        direction=(
+            "Either: positive means the first concept is closer to the first group than the second "
+            "is."
+        ),
+        threshold=0.02,
+        threshold_reason=COSINE,
+        chance="0",
+        interval="percentile bootstrap over images, texts fixed",
+        null="images of both groups are exchangeable",
+        reference="Chen & Dou 2022",
+    )
+)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.spec import MetricSpec, register
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,3 +78,21 @@ def _moments(subject: str, values: Floats) -> list[Part]:
         Part("mean", subject, mean, n=n, reason="" if n else "no target"),
         Part("sd", subject, spread, n=n, reason="" if n > 1 else "fewer than two targets"),
     ]
+
+
+register(
+    MetricSpec(
+        name="score_summary",
+        title="Mean score",
+        kinds=("associations", "text_to_image"),
+        range="that of the score",
+        harm="either",
+        definition=(
+            "Mean and standard deviation of scores such as MCAS, by category of target and "
+            "direction."
+        ),
+        direction="Either: the sign is the direction of the score.",
+        chance="none: a summary over declared targets",
+        reference="Mandal 2024, chapter 6",
+    )
+)

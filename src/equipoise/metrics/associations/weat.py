@@ -33,6 +33,7 @@ from equipoise.metrics.associations.resampling import few_at_once, mean_vectors
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import COHEN, MetricSpec, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -290,3 +291,49 @@ def _check(alternative: str, ddof: int) -> None:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
     if ddof not in (0, 1):
         raise InputError(f"ddof={ddof!r}: expected 0 or 1")
+
+
+_effect = partial(
+    MetricSpec,
+    kinds=("associations",),
+    range="[-2, 2] for equal sizes and ddof 0, slightly wider otherwise",
+    harm="either",
+    threshold=0.2,
+    threshold_reason=COHEN,
+    chance="0, with a wide band for few members",
+    parameters={"alternative": "two-sided, greater or less", "ddof": "1 (iEAT's code) or 0"},
+)
+register(
+    _effect(
+        name="weat",
+        title="WEAT effect size",
+        symbol="d",
+        definition=(
+            "Mean association score of targets x minus that of targets y, over the standard "
+            "deviation of both together."
+        ),
+        direction="Either: positive means x goes with a and y with b.",
+        interval="percentile bootstrap over every set of two members or more that is not fixed",
+        null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
+        reference=_REFERENCE,
+        errata=(
+            "The source counts partitions with a strictly larger statistic and so leaves out the "
+            "observed one, which is not valid. Here it counts."
+        ),
+    )
+)
+register(
+    _effect(
+        name="sc_weat",
+        title="SC-WEAT effect size",
+        symbol="d",
+        definition=(
+            "Mean similarity of a target to set a minus that to set b, over the standard deviation "
+            "of its similarities to both."
+        ),
+        direction="Either: positive goes with a, negative with b.",
+        interval="percentile bootstrap over attributes",
+        null="members of a and b are exchangeable",
+        reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
+    )
+)

@@ -20,6 +20,7 @@ from equipoise.metrics.associations.cells import (
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
@@ -269,3 +270,39 @@ def _method(cells: Cells, boot: Floats | None, resampling: Resampling | None) ->
     if boot is None:
         return "none: use Bootstrap()"
     return f"percentile bootstrap over {cells.unit}s, {len(boot)} replicates"
+
+
+register(
+    MetricSpec(
+        name="trend",
+        title="Trend",
+        kinds=("associations",),
+        range="[-words, words] for cosines",
+        harm="lower",
+        definition=(
+            "Sum over positive words of the mean similarity of a group's images, minus that over "
+            "negative words; mean over regions and groups."
+        ),
+        direction="Lower: closer to negative words.",
+        chance="none: it compares words, not groups",
+        interval="percentile bootstrap over images or units",
+        reference=_REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="gender_difference",
+        title="Gender difference",
+        kinds=("associations",),
+        range="[0, 2 x words] for cosines",
+        definition=(
+            "Largest minus smallest group in the sum of mean similarities over all words, by "
+            "region; mean over regions."
+        ),
+        direction="Higher: groups differ more.",
+        chance="above 0",
+        interval="percentile bootstrap over images or units",
+        null="images exchange their group within each region",
+        reference=_REFERENCE,
+    )
+)

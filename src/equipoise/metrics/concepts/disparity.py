@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from equipoise.metrics.concepts.parts import PairwiseEnds, aggregate, concept_pa
 from equipoise.metrics.concepts.results import ConceptResults
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import POINTS, MetricSpec, register
 from equipoise.stats.resampling import Exact, Resampling
 
 REFERENCE = "Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'"
@@ -291,3 +293,120 @@ def _method(results: ConceptResults) -> str:
     text = f"percentile bootstrap over {what}, {len(results.boot)} replicates; folded"
     held = "" if results.choices.ranked else "; thresholds held fixed"
     return text + ", simultaneous over pairs of groups" * (len(results.pairs) > 1) + held
+
+
+_disparity = partial(
+    MetricSpec,
+    kinds=("concepts",),
+    rate=True,
+    harm="lower",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    chance="above 0 for the gap between groups",
+    interval=(
+        "percentile bootstrap over images or units, folded at 0, simultaneous over pairs of groups"
+    ),
+    null=(
+        "groups are exchangeable within each true class; over all rows where prevalence is not "
+        "fixed"
+    ),
+    reference=REFERENCE,
+)
+register(
+    _disparity(
+        name="concept_disparity",
+        title="Disparity over concepts",
+        rate=False,
+        harm="higher",
+        definition=(
+            "Largest difference over pairs of groups in the mean over concepts of a one-vs-all "
+            "metric, over the concepts that both groups have."
+        ),
+        direction="Higher: the classifier works better for one group than for another.",
+        null="no difference between groups: centred replicates (asymptotic)",
+        parameters={
+            "metric": (
+                "average_precision, auroc, true_positive_rate, false_positive_rate, precision or f1"
+            ),
+            "prevalence": (
+                "weighted: negatives weighted to a fixed ratio; hall: samples of that ratio; "
+                "observed"
+            ),
+            "prevalence_ratio": "negatives per positive: 5",
+            "min_positives": "positives that a group needs: 50",
+            "replicates": "bootstrap replicates: 250",
+            "validation": "share of rows that thresholds are tuned on: 0.2",
+            "incomplete": "group or concept: what leaves when a group has too few positives",
+        },
+    )
+)
+register(
+    _disparity(
+        name="concept_difference",
+        title="Difference of two groups",
+        range="[−1, 1]",
+        rate=False,
+        harm="either",
+        definition=(
+            "Metric of the first group minus that of the second, for a concept or the mean over "
+            "concepts."
+        ),
+        direction="Either: positive means the first group has the larger value.",
+        chance="about 0",
+        interval=(
+            "percentile bootstrap over images or units; by [Hall]'s protocol, significant if it "
+            "excludes 0"
+        ),
+        null="that of the disparity, two-sided",
+    )
+)
+register(
+    _disparity(
+        name="average_precision",
+        title="Average precision",
+        symbol="AP",
+        definition=(
+            "Sum over thresholds of precision times the gain in recall, tied scores grouped."
+        ),
+        direction="Lower: the group's images are ranked worse.",
+    )
+)
+register(
+    _disparity(
+        name="auroc",
+        title="AUROC",
+        definition=(
+            "Probability that a positive scores above a negative, ties one half; independent of "
+            "prevalence."
+        ),
+        direction="Lower: the group's images are ranked worse.",
+        null="groups are exchangeable within each true class",
+    )
+)
+register(
+    _disparity(
+        name="f1",
+        title="F1",
+        definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
+        direction="Lower: more wrong decisions for each right one.",
+    )
+)
+register(
+    _disparity(
+        name="prevalence",
+        title="Prevalence",
+        unit="share",
+        rate=False,
+        harm=None,
+        threshold=None,
+        threshold_reason="",
+        definition=(
+            "Share of a group's images that show a concept; as one number, the largest difference "
+            "over groups."
+        ),
+        direction="Neither: a property of the data that moves average precision, precision and F1.",
+        chance="none: it describes the data",
+        interval="Wilson per group",
+        null="none",
+    )
+)

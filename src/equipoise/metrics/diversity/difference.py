@@ -17,6 +17,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.diversity.intervals import Spread
 from equipoise.metrics.diversity.sets import Sets
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.resampling import Resampling
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score); Efron & Stein 1981"
@@ -168,3 +169,28 @@ def _group(sets: Sets, spreads: Sequence[Spread], index: int, level: float | Non
     name, one = sets.names[index], spreads[index]
     low, high = (math.nan, math.nan) if level is None else one(level)
     return GroupValue(name, (name,), sets.sums[index].count, one.value, low, high)
+
+
+register(
+    MetricSpec(
+        name="iss_difference",
+        title="Difference in diversity",
+        kinds=("diversity",),
+        range="[-2, 2]",
+        harm="either",
+        definition=(
+            "ISS intra of one set minus that of another; of more than two sets, the pair that "
+            "differs most."
+        ),
+        threshold=0.02,
+        threshold_reason=COSINE,
+        direction=(
+            "Either: negative means the first set's images are more alike, positive the second's."
+        ),
+        chance="0",
+        interval="jackknife of both U-statistics, Student's t with Welch's degrees of freedom",
+        null="both sets are equally diverse: Welch's t, two-sided, Bonferroni over pairs",
+        parameters={"components": "principal components to project on: none"},
+        reference=REFERENCE,
+    )
+)

@@ -16,6 +16,7 @@ from equipoise.metrics.diversity.exchange import exchanged
 from equipoise.metrics.diversity.intervals import within
 from equipoise.metrics.diversity.sets import Sets
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.chance import PValue, band, p_value
 from equipoise.stats.resampling import Exact, Permutation, Resampling
 
@@ -231,3 +232,64 @@ def _part(sets: Sets, a: int, b: int, resampling: Resampling | None) -> Part:
         excluded=(Excluded(_ZEROS, zeros),) if zeros else (),
         reason=_FEW if math.isnan(value) else "",
     )
+
+
+register(
+    MetricSpec(
+        name="iss_intra",
+        title="Diversity within a set",
+        symbol="ISS intra",
+        kinds=("diversity",),
+        range="[0, 2]",
+        harm="lower",
+        definition="Mean distance 1 − cos over the pairs of different images of a set.",
+        direction="Lower: images of the set are more alike.",
+        chance="none: one set has no groups to exchange",
+        interval="jackknife of the U-statistic, Student's t",
+        parameters={
+            "include_self": "count the zero distances of images to themselves: false",
+            "components": "principal components to project on: none",
+        },
+        reference=REFERENCE,
+        errata=(
+            "The source's Algorithm 1 counts self-pairs, which lowers the value by (n − 1)/n: in "
+            "its Table A.1, ISS cross exceeds ISS intra in 30 of 45 sets as printed, and in 3 of "
+            "45 without self-pairs at n = 20."
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="iss_cross",
+        title="Distance between sets",
+        symbol="ISS cross",
+        kinds=("diversity",),
+        range="[0, 2]",
+        definition="Mean over pairs of sets of the mean distance 1 − cos between their images.",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        direction="Higher: sets lie further apart.",
+        chance="the mean distance over all pairs of images",
+        interval=(
+            "jackknife over the images of each set, Student's t with Welch's degrees of freedom"
+        ),
+        null="images are exchangeable between sets",
+        parameters={"components": "principal components to project on: none"},
+        reference=REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="mean_distance",
+        title="Mean distance of two sets",
+        kinds=("diversity",),
+        range="[0, 2]",
+        definition="Mean distance 1 − cos between the images of one set and those of another.",
+        direction="Higher: the two sets lie further apart.",
+        chance="none: read it beside the diversity within both sets",
+        interval=(
+            "jackknife over the images of both sets, Student's t with Welch's degrees of freedom"
+        ),
+        reference=REFERENCE,
+    )
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.chance import band
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
@@ -194,3 +196,60 @@ def _excluded(
         "sets of one image": alone,
     }
     return {reason: count for reason, count in found.items() if count}
+
+
+_alike = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    range="[−1, 1]",
+    harm="lower",
+    interval="percentile bootstrap over sets",
+    chance="the value when images of a subject change places between sets",
+    reference=REFERENCE,
+)
+register(
+    _alike(
+        name="image_similarity",
+        title="Similarity within sets",
+        definition=(
+            "Mean cosine of the pairs of images of a set, in an encoder's features; mean over sets."
+        ),
+        direction="Lower: members of a set share less.",
+        parameters={
+            "centred": "subtract the mean of all images: false",
+            "strata": "images that change places",
+        },
+    )
+)
+register(
+    _alike(
+        name="pose_similarity",
+        title="Similarity of poses",
+        definition=(
+            "image_similarity of descriptors of the pose: directions of edges inside the border, "
+            "or a box, in a grid of 4 by 4."
+        ),
+        direction="Lower: members of a set differ more in pose.",
+        parameters={
+            "cells": "of the grid, each way: 4",
+            "orientations": "bins of the direction: 8",
+            "border": "share of each side that is background: 0.15",
+        },
+        reference=f"{REFERENCE}; Dalal & Triggs 2005",
+    )
+)
+register(
+    _alike(
+        name="background_similarity",
+        title="Similarity of backgrounds",
+        definition=(
+            "image_similarity of descriptors of the background: colours of the border, or outside "
+            "a box, in a grid of 4 by 4, minus the mean of all images."
+        ),
+        direction="Lower: members of a set differ more in background.",
+        parameters={
+            "cells": "of the grid, each way: 4",
+            "border": "share of each side that is background: 0.15",
+        },
+    )
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.quality.resampled import Units, share_ends, share_method
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -202,3 +204,53 @@ def _names(names: Sequence[str] | None, texts: Any) -> list[str]:
     if len(found) != many or len({*found}) < many:
         raise InputError(f"names: {len(found)}; expected {many} different ones, one for each text")
     return found
+
+
+_subject = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    unit="share",
+    reference=_REFERENCE,
+    chance="none: a property of the encoder's texts",
+)
+register(
+    _subject(
+        name="confusable_subjects",
+        title="Confusable subjects",
+        definition=(
+            "Share of subjects whose neutral text lies as close to another subject's as a "
+            "threshold of the cosine."
+        ),
+        direction="Higher: the encoder confuses more subjects.",
+        interval="none: every subject is counted",
+        parameters={"threshold": "cosine: 0.95"},
+    )
+)
+register(
+    _subject(
+        name="subject_cosine",
+        title="Cosine of two subjects' texts",
+        range="[threshold, 1]",
+        unit="number",
+        definition=(
+            "Cosine of the neutral texts of two subjects, of pairs at or above the threshold."
+        ),
+        direction="Higher: the encoder distinguishes the two less.",
+        interval="none: every pair is counted",
+    )
+)
+register(
+    _subject(
+        name="subject_accuracy",
+        title="Accuracy of subjects",
+        harm="lower",
+        definition=(
+            "Share of images whose own subject's neutral text is the closest of all subjects' "
+            "texts."
+        ),
+        direction="Lower: rankings for one subject are rankings for others.",
+        chance="none by groups: 1 over the number of subjects for guesses",
+        interval="Wilson, or wider over resampled units",
+        parameters={"margin": "required distance above 1 over the number of subjects: 0.1"},
+    )
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.quality.resampled import SPREAD, Floats, MovedPercentile, Units
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 
@@ -211,3 +213,38 @@ def _array(given: Any, what: str) -> Floats:
             "Leave these images out, or compute their features again"
         )
     return found
+
+
+_frechet = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    direction="Higher: the set lies further from the reference.",
+    reference=REFERENCE,
+)
+register(
+    _frechet(
+        name="frechet_distance",
+        title="Fréchet distance",
+        symbol="FID",
+        range="[0, ∞)",
+        definition=(
+            "|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the normal distributions fitted to the "
+            "features of two sets of images."
+        ),
+        chance="none: it depends on the encoder and the number of images",
+        interval="resampling spread, no confidence interval",
+        parameters={"units": "images resampled together"},
+    )
+)
+register(
+    _frechet(
+        name="frechet_distance_extrapolated",
+        title="Fréchet distance, extrapolated",
+        range="(−∞, ∞); below 0 by noise alone",
+        definition=(
+            "Limit of the Fréchet distance as both sets grow: the intercept of a line in 1 / "
+            "(share of images kept)."
+        ),
+        chance="none: it depends on the encoder",
+    )
+)

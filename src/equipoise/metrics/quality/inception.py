@@ -12,6 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.quality.resampled import SPREAD, Floats, MovedPercentile, Units
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 REFERENCE = "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
@@ -122,3 +123,27 @@ def _probabilities(given: Any) -> Floats:
             "softmax of logits"
         )
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+register(
+    MetricSpec(
+        name="inception_score",
+        title="Inception score",
+        symbol="IS",
+        kinds=("counterfactuals", "generation"),
+        range="[1, number of classes]",
+        harm="lower",
+        definition=(
+            "exp of the mean over images of KL(p(class | image) ‖ p(class)), of a classifier's "
+            "probabilities."
+        ),
+        direction="Lower: images resemble no class, or all the same class.",
+        chance="none: 1 for constant predictions, biased upward for few images",
+        interval="resampling spread, no confidence interval",
+        parameters={
+            "splits": "parts whose scores are averaged: 1",
+            "units": "images resampled together",
+        },
+        reference=REFERENCE,
+    )
+)

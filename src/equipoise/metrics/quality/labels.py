@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.quality.resampled import Units, share_ends, share_method
+from equipoise.metrics.spec import POINTS, MetricSpec, register
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Resampling
 
@@ -273,3 +275,62 @@ def _truths(given: Any, what: str) -> Bools:
     if found.ndim != 1 or (found.dtype != bool and not np.isin(found, (0, 1)).all()):
         raise InputError(f"{what}: expected one true or false (1 or 0) per image")
     return found.astype(bool)
+
+
+_label = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    unit="share",
+    reference=REFERENCE,
+    interval="Wilson, or wider over resampled units",
+    chance="none: it compares no groups",
+)
+register(
+    _label(
+        name="label_error_gap",
+        title="Gap of errors that people see",
+        unit="points",
+        groups_harm="higher",
+        definition=(
+            "Largest minus smallest share over groups of the images whose label by people is not "
+            '"good"; and of each kind of error.'
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: one group's images are wrong more often.",
+        chance="above 0, more so for few labels",
+        interval="simultaneous over pairs of groups",
+        null="groups are exchangeable over all labelled images, or between units",
+        parameters={"good": "the label without an error", "units": "images resampled together"},
+    )
+)
+register(
+    _label(
+        name="label_error_rate",
+        title="Errors that people see",
+        definition=(
+            'Share of the labelled images whose label is not "good", or is one kind of error.'
+        ),
+        direction="Higher: more images are wrong.",
+    )
+)
+register(
+    _label(
+        name="detector_precision",
+        title="Precision of the attribute detector",
+        harm="lower",
+        definition="Share of the images with a detected attribute that show it to people.",
+        direction="Lower: more kept images lack their attribute.",
+    )
+)
+register(
+    _label(
+        name="detector_recall",
+        title="Recall of the attribute detector",
+        harm="lower",
+        definition=(
+            "Share of the images that show their attribute to people in which it is detected."
+        ),
+        direction="Lower: more good images are lost.",
+    )
+)

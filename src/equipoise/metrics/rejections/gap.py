@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from equipoise.metrics.gaps import Known
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.rejections.drawn import Ends, Rejections, group_ends
 from equipoise.metrics.rejections.rows import checked
+from equipoise.metrics.spec import POINTS, MetricSpec, register
 from equipoise.stats.resampling import Exact, Resampling
 
 _REFERENCE = (
@@ -209,3 +211,71 @@ def _by_group(drawn: Rejections, stratum: int | None) -> tuple[GroupValue, ...]:
 
 def _note(images: float, enough: bool, least: int) -> str:
     return "no images" if images == 0 else "" if enough else f"fewer than {least} images"
+
+
+_rejected = partial(MetricSpec, kinds=("generation",), unit="share", reference=_REFERENCE)
+register(
+    _rejected(
+        name="rejection_gap",
+        title="Rejection gap",
+        unit="points",
+        groups_harm="higher",
+        definition=(
+            "Largest minus smallest share over groups of the images that a check rejects for their "
+            "own content; of several checks of an image, of the checks."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the check rejects one group's images more often.",
+        chance="above 0, more so for few images",
+        interval="bootstrap over clusters, simultaneous over pairs of groups",
+        null="groups are exchangeable within each set; sets of one group with each other",
+        parameters={
+            "sets": "images that differ in their groups alone",
+            "clusters": "images resampled together",
+            "checks": "checks of each image",
+            "strata": "kinds of sets",
+        },
+    )
+)
+register(
+    _rejected(
+        name="rejected_share",
+        title="Share rejected",
+        definition="Share of a group's images that a check rejects for their own content.",
+        direction="Higher: more images of the group are rejected.",
+        chance="the share when images of a set exchange their groups",
+        interval="percentile bootstrap over clusters, never inside Wilson's",
+        null="that of the rejection gap, which is tested",
+    )
+)
+register(
+    _rejected(
+        name="kept_share",
+        title="Share of sets kept",
+        harm="lower",
+        definition=(
+            "Share of the requested sets that pass every filter. A rejected set takes its images "
+            "of every group along."
+        ),
+        direction="Lower: more is generated for each set kept.",
+        chance="none: a set belongs to no group",
+        interval="Wilson; over ten or more caption sets, resampled",
+        reference="Howard et al. 2024, SocialCounterfactuals, Table 11",
+    )
+)
+register(
+    _rejected(
+        name="threshold_accuracy",
+        title="Accuracy of a learned threshold",
+        harm="lower",
+        definition=(
+            "Share of people's labels of sets that a detection threshold agrees with, chosen by "
+            "the labels of other caption sets."
+        ),
+        direction="Lower: the filter disagrees with people more often.",
+        chance="none: compare the share of the more frequent label, among the parameters",
+        interval="Wilson, with as many trials as caption sets",
+        reference="Howard et al. 2024, section 8.4",
+    )
+)

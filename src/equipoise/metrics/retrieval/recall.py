@@ -13,6 +13,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
@@ -189,3 +190,28 @@ def _interval(
     return Percentile(
         replicates
     ), f"percentile bootstrap over {named}, {len(replicates)} replicates"
+
+
+register(
+    MetricSpec(
+        name="recall_at_k",
+        title="Recall@K",
+        symbol="R@K",
+        kinds=("mitigation",),
+        unit="share",
+        harm="lower",
+        definition=(
+            "Share of queries with a match in their top K: images for a text, or texts for an "
+            "image. A tie at place K counts with its probability in random order."
+        ),
+        direction="Lower: fewer queries find a match.",
+        chance="none: it compares no groups",
+        interval="Wilson; percentile bootstrap over units, or for partial ties",
+        null="none; of a difference, before and after are exchangeable for each query",
+        parameters={
+            "k": "items that count",
+            "to": "images (for each text) or texts (for each image)",
+        },
+        reference=_REFERENCE,
+    )
+)

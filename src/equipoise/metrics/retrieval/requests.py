@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from equipoise.metrics.retrieval.statistics import (
     skews,
 )
 from equipoise.metrics.retrieval.tops import Desired, Ranking, desired_shares
+from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, MetricSpec, register
 
 SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"
 NDKL = "Geyik et al. 2019, KDD (NDKL)"
@@ -199,3 +201,152 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     if str(first) == str(second):
         raise InputError(f"first and second are both {first!r}; expected two different groups")
     return str(first), str(second)
+
+
+_skew = partial(
+    MetricSpec,
+    kinds=("retrieval", "counterfactuals"),
+    unit="log ratio",
+    threshold=0.22,
+    threshold_reason="ln 1.25, the ratio of the four-fifths rule",
+    interval=OVER_QUERIES,
+    null=RANDOM_ORDER,
+    parameters={"k": "images that count", "desired": "pool, uniform or shares"},
+    reference=SKEW,
+)
+register(
+    _skew(
+        name="max_skew",
+        title="MaxSkew@K",
+        range="[0, ln(1 / smallest desired share)] where desired shares are those of the pool",
+        definition=(
+            "Largest over groups of ln(share in the top K / desired share); mean over queries. A "
+            "pool of K items or fewer is not estimable."
+        ),
+        direction="Higher: one group is over-represented more.",
+        chance=(
+            "far above 0, more so for many groups and small K: 1.015 for K = 12 and 12 groups of "
+            "50 images, 0.18 for 2 groups. Howard et al. print 1.02 for pre-trained CLIP without "
+            "pool sizes or sets, so the paper cannot say whether CLIP exceeds chance. At "
+            "within-set correlation 0.9 it is 0.74 with 40 sets of 12 (0.75 with 50)"
+        ),
+        sentence=(
+            "In the top K of {model}{subject}, the most over-represented group appears {value} as "
+            "often as desired{groups}."
+        ),
+        reference=SKEW,
+    )
+)
+register(
+    _skew(
+        name="min_skew",
+        title="MinSkew@K",
+        range="[−∞, 0] where desired shares are those of the pool",
+        harm="lower",
+        definition=(
+            "Smallest over groups of ln(share in the top K / desired share); mean over queries. A "
+            "pool of K items or fewer is not estimable."
+        ),
+        direction="Lower: one group is under-represented more; −∞: one is absent from the top K.",
+        chance=(
+            "far below 0, and −∞ where chance leaves a group out, as it does for K = 12 and 12 "
+            "groups: then take a larger K"
+        ),
+        sentence=(
+            "In the top K of {model}{subject}, the most under-represented group appears {value} as "
+            "often as desired{groups}."
+        ),
+    )
+)
+register(
+    _skew(
+        name="skew_at_k",
+        title="Skew@K",
+        range="[−∞, ln(1 / smallest desired share)]",
+        harm="either",
+        definition=(
+            "ln(share of a group in the top K / its desired share), mean over queries; without a "
+            "group, the largest over groups."
+        ),
+        direction=(
+            "Either: positive is over-represented, negative under-represented, −∞ absent from the "
+            "top K."
+        ),
+        chance="near 0 for large K, below 0 or −∞ for small K",
+        sentence=(
+            "In the top K of {model}, the share{subject} is {value} the desired share{groups}."
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="ndkl",
+        title="NDKL",
+        kinds=("retrieval", "counterfactuals"),
+        range="[0, ln(1 / smallest desired share)]",
+        definition=(
+            "Mean over the prefixes 1..k of the Kullback-Leibler divergence of the groups' shares "
+            "from the desired shares, in nats, weighted by 1 / log2(i + 1); mean over queries."
+        ),
+        threshold=0.02,
+        threshold_reason="60 : 40 against 50 : 50 at every prefix",
+        direction="Higher: the ranking departs more from the desired shares, above all at the top.",
+        chance=(
+            "far above 0, since the first prefixes hold few items: 0.35 for prefixes 1 to 144 and "
+            "12 groups of 50 images. Howard et al. print 0.34 to 0.37 for pre-trained CLIP"
+        ),
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={
+            "k": "the last prefix; Howard et al. take the square of their K",
+            "desired": "pool, uniform or shares",
+        },
+        reference=NDKL,
+    )
+)
+register(
+    MetricSpec(
+        name="bias_at_k",
+        title="Bias@K",
+        kinds=("retrieval", "counterfactuals"),
+        range="[−1, 1]",
+        harm="either",
+        definition=(
+            "(n of the first group − n of the second) / (their sum) in the top K, 0 when both are "
+            "0; mean over queries."
+        ),
+        threshold=0.1,
+        threshold_reason=SHARES,
+        direction="Either: positive shows the first group more, negative the second.",
+        chance="about the contrast of both groups' shares of the pool",
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={
+            "k": "images that count",
+            "first": "group counted as positive",
+            "second": "group counted as negative",
+        },
+        reference=BIAS,
+    )
+)
+register(
+    MetricSpec(
+        name="retrieval_mad",
+        title="Spread of retrieval shares",
+        symbol="MAD",
+        kinds=("retrieval", "counterfactuals"),
+        range="[0, 2)",
+        definition=(
+            "Sum over groups of |p_j − mean of p|, with p_j the share of group j in the top K, "
+            "over the groups of the pool; mean over queries."
+        ),
+        threshold=0.1,
+        threshold_reason=SHARES,
+        direction="Higher: groups are shown less equally.",
+        chance="above 0, and far above for unequal pools: it compares with equal shares",
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={"k": "images that count: 100"},
+        reference=MAD,
+    )
+)

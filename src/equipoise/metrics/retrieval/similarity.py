@@ -19,6 +19,7 @@ from equipoise.metrics.retrieval.estimates import query_weights, weighted_mean
 from equipoise.metrics.retrieval.parts import POOL_ORDER, SET_ORDER
 from equipoise.metrics.retrieval.pools import Floats, pools_of
 from equipoise.metrics.retrieval.similarity_means import Similarity
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
@@ -185,3 +186,31 @@ def _why_none(value: float, resampling: Resampling | None) -> str:
     if math.isnan(value):
         return "not estimable"
     return "no resampling was asked for" if resampling is None else "no set holds several groups"
+
+
+register(
+    MetricSpec(
+        name="normalized_similarity_mad",
+        title="Spread of normalised similarity",
+        symbol="MAD",
+        kinds=("retrieval", "similarity", "counterfactuals"),
+        range="[0, ∞)",
+        definition=(
+            "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "
+            "of all images) / standard deviation of all images; mean over concepts."
+        ),
+        threshold=0.2,
+        threshold_reason="0.2 standard deviations, where Cohen's band small begins",
+        direction="Higher: groups differ more in similarity to the concept.",
+        chance="above 0, more so for small and many groups",
+        interval=(
+            "percentile bootstrap over concepts; of one concept, over images or counterfactual sets"
+        ),
+        null="images are exchangeable within each counterfactual set, else within the pool",
+        reference=_REFERENCE,
+        errata=(
+            "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
+            "prints two of seven races, so its MAD cannot be recomputed."
+        ),
+    )
+)

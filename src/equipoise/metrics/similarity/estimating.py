@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.retrieval.pools import Floats
 from equipoise.metrics.similarity.drawn import DrawnGaps
 from equipoise.metrics.similarity.intervals import pointwise
+from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 
@@ -217,3 +219,68 @@ def _effect(concept: str, one: GroupValue, null: Floats | None) -> Part:
         reason=one.note,
         shows="effect of the group",
     )
+
+
+_gap = partial(
+    MetricSpec,
+    kinds=("similarity",),
+    reference=_REFERENCE,
+    direction="Higher: one group is more similar to the concept than another.",
+    chance="above 0, more so for small and many groups",
+    interval=(
+        "bootstrap over images, sets or units, simultaneous over pairs of groups; of the mean over "
+        "concepts, percentile bootstrap over concepts"
+    ),
+    null=(
+        "groups are exchangeable within each counterfactual set, else over the pool; between units "
+        "that have one group"
+    ),
+)
+register(
+    _gap(
+        name="similarity_gap",
+        title="Similarity gap",
+        range="[0, 2] for cosines",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        definition=(
+            "Largest minus smallest group effect on an image's similarity to a concept, by least "
+            "squares with counterfactual sets if there are any; mean over concepts."
+        ),
+        parameters={"sets": "counterfactual sets", "clusters": "images resampled together"},
+    )
+)
+register(
+    _gap(
+        name="logit_gap",
+        title="Similarity gap in logits",
+        range="[0, ∞)",
+        threshold=0.25,
+        threshold_reason="the odds of a softmax change by more than 1.28 to 1",
+        definition=(
+            "The similarity gap times the model's own scale. e to its power is the ratio of the "
+            "odds that a softmax over concepts gives."
+        ),
+        parameters={
+            "scale": "logit per similarity",
+            "sets": "counterfactual sets",
+            "clusters": "images resampled together",
+        },
+    )
+)
+register(
+    _gap(
+        name="group_effect",
+        title="Group effect",
+        range="any number",
+        harm="either",
+        definition=(
+            "Similarity of a concept to images of a group minus the average over groups, all else "
+            "equal; in logits where the scale is known."
+        ),
+        direction="Either: positive means the group is closer to the concept than average.",
+        chance="0",
+        interval="bootstrap over images, sets or units with Student's quantiles",
+        null="that of the gap, which is tested",
+    )
+)

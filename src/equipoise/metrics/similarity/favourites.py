@@ -14,6 +14,7 @@ from equipoise.core.estimate import Chance, Estimate, no_ends
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.spec import MetricSpec, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.streams import stream
@@ -191,3 +192,22 @@ def _row_means(values: Floats) -> Floats:
     counted = ~np.isnan(values)
     found = np.where(counted, values, 0.0).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
     return np.asarray(np.where(counted.any(axis=1), found, np.nan))
+
+
+register(
+    MetricSpec(
+        name="favourite_gap",
+        title="Gap in favour of declared groups",
+        kinds=("similarity",),
+        range="that of the effects",
+        definition=(
+            "Effect of the group declared as a concept's favourite, minus the mean effect of the "
+            "others; mean over concepts."
+        ),
+        direction="Higher: preferences follow the declaration.",
+        chance="near 0, and no lower for a model that prefers one group everywhere",
+        interval="percentile bootstrap over concepts",
+        null="favourites are exchangeable over concepts",
+        reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
+    )
+)

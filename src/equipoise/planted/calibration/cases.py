@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from equipoise.metrics.cards import CARDS
+from equipoise.metrics.spec import SPECS
 from equipoise.planted.calibration import measures
 from equipoise.planted.calibration.concepts import Planted
 from equipoise.planted.calibration.measures import Measure, OfEmbeddings
@@ -61,13 +61,13 @@ class Case:
 
     @property
     def family(self) -> str:
-        """Family of the metric's card."""
-        return CARDS[self.metric].family
+        """The metric's main kind of audit."""
+        return SPECS[self.metric].kinds[0]
 
     @property
     def threshold(self) -> float | None:
-        """The card's practical threshold."""
-        return CARDS[self.metric].threshold
+        """The metric's practical threshold."""
+        return SPECS[self.metric].threshold
 
     @property
     def rises(self) -> bool:

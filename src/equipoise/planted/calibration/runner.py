@@ -13,7 +13,7 @@ from scipy import stats as distributions
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Verdict
 from equipoise.core.parts import Part
-from equipoise.metrics.cards import CARDS
+from equipoise.metrics.spec import SPECS
 from equipoise.planted.calibration.cases import Case
 from equipoise.planted.calibration.measures import Draw
 from equipoise.stats.intervals import wilson
@@ -76,7 +76,7 @@ def _of_part(case: Case, found: Estimate, part: Part) -> Conclusion:
 def _judged(
     metric: str, found: Estimate, value: float, ends: tuple[float, float], chance: float, p: float
 ) -> bool:
-    threshold = CARDS[metric].threshold
+    threshold = SPECS[metric].threshold
     verdict, _ = judge(
         value=value,
         low=ends[0],

@@ -1,0 +1,140 @@
+"""One record per metric: what its numbers mean, when they count, how they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
+
+Unit = Literal["share", "points", "log ratio", "degrees", "number"]
+
+POINTS = "five percentage points: the difference that audits of image models call practical"
+COSINE = "0.01 for each difference of two mean cosines: zero-shot decisions begin to change"
+COHEN = "the limit between Cohen's bands negligible and small"
+Band = Literal["negligible", "small", "medium", "large"]
+BANDS: Mapping[Band, float] = MappingProxyType(
+    {"negligible": 0.0, "small": 0.1, "medium": 0.3, "large": 0.5}
+)
+PAIRWISE = "pairwise Newcombe, simultaneous over groups; bootstrap over units of repeated rows"
+WILSON = "Wilson; percentile bootstrap over units of repeated rows"
+SHARES = "55 : 45 against 50 : 50"
+OVER_QUERIES = "percentile bootstrap over queries; none for one query"
+RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
+EFFECT_PARAMETERS: Mapping[str, str] = MappingProxyType(
+    {
+        "statistic": "cramers_v, phi, tschuprows_t, or one of them with _corrected",
+        "min_expected": "labels with smaller expected counts are dropped: 5",
+        "yates": "continuity correction of 2×2 tables: off",
+        "formulation": "separation, sufficiency or independence",
+    }
+)
+
+_NUMBER = r"([-−]?\d+(?:\.\d+)?)"
+_BOUNDS = re.compile(rf"[\[(]{_NUMBER}, {_NUMBER}[\])]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricSpec:
+    """Everything that is known about a metric.
+
+    Attributes
+    ----------
+    name : str
+        Public name: the `metric` of estimates, parts and findings.
+    title : str
+        Name for display.
+    symbol : str
+        Symbol in formulas; "" where there is none.
+    kinds : tuple of str
+        Kinds of audit that report it, the main one first.
+    definition : str
+        What is computed.
+    range : str
+        Interval of possible values, with its condition if it has one.
+    unit : str
+        How values are shown: "share" in per cent, "points" in percentage points, "log ratio" as
+        "1.3 times", "degrees" from radians, "number" as it is.
+    rate : bool
+        Whether it is a share per group, of which findings with a chance level are the differences
+        between groups.
+    harm : "higher", "lower", "either" or None
+        Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
+    groups_harm : "lower" or "higher"
+        Which side of a group's own value is worse; of a rate, `harm` says it.
+    group_label : str
+        What a group's own value is: "share of wrong predictions".
+    direction : str
+        `harm` in words.
+    threshold : float or None
+        Default of the practical threshold on the excess over chance; None: no verdict.
+    threshold_reason : str
+        Why that threshold.
+    bands : mapping of Band to float
+        Names of sizes, with their lower limits in ascending order.
+    chance, interval, null : str
+        The value when groups are exchangeable, how the interval is made, and what is exchangeable
+        under the null hypothesis; "none" where there is none.
+    sentence : str
+        Template that states a value, with the fields {title}, {model}, {subject} (" for “…”", or
+        nothing), {value} and {groups} (in brackets, or nothing).
+    parameters : mapping of str to str
+        Parameters that decide the value, with their defaults.
+    reference, errata : str
+        Where the definition comes from, and what the source prints otherwise.
+    """
+
+    name: str
+    title: str
+    kinds: tuple[str, ...]
+    definition: str
+    direction: str
+    reference: str
+    symbol: str = ""
+    range: str = "[0, 1]"
+    unit: Unit = "number"
+    rate: bool = False
+    harm: Harm | None = "higher"
+    groups_harm: Literal["lower", "higher"] = "lower"
+    group_label: str = ""
+    threshold: float | None = None
+    threshold_reason: str = ""
+    bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))
+    chance: str = "none"
+    interval: str = "none"
+    null: str = "none"
+    sentence: str = "{title} of {model}{subject} is {value}{groups}."
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    errata: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Smallest and largest value; None where a condition or no number limits them."""
+        ends = _BOUNDS.fullmatch(self.range)
+        if ends is None:
+            return None
+        low, high = (float(end.replace("−", "-")) for end in ends.groups())
+        return low, high
+
+
+_REGISTERED: dict[str, MetricSpec] = {}
+SPECS: Mapping[str, MetricSpec] = MappingProxyType(_REGISTERED)
+"""Every registered metric by name."""
+
+
+def register(spec: MetricSpec) -> MetricSpec:
+    """Add a metric to `SPECS` and return it.
+
+    Raises
+    ------
+    InputError
+        When the name is taken.
+    """
+    if spec.name in _REGISTERED:
+        raise InputError(f"metric {spec.name!r} is registered already. To do: choose another name")
+    _REGISTERED[spec.name] = spec
+    return spec

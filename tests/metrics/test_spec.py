@@ -1,0 +1,83 @@
+"""Every metric has one whole record, and docs/metrics/README.md shows it."""
+
+import sys
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from equipoise.audits.kinds import KINDS
+from equipoise.core.errors import InputError
+from equipoise.metrics import SPECS, MetricSpec, register
+from equipoise.metrics.chi_square import Statistic
+from equipoise.metrics.spec import Unit
+
+README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
+OPTIONAL = {
+    "symbol",
+    "group_label",
+    "threshold",
+    "threshold_reason",
+    "bands",
+    "parameters",
+    "errata",
+}
+MARK = "<!-- written by tests/metrics/test_spec.py -->\n"
+
+
+def table() -> str:
+    """The table of metrics as the docs show it."""
+    rows = [
+        f"| `{spec.name}` | {spec.title} | {spec.range.replace('|', chr(92) + '|')} | {spec.unit} "
+        f"| {spec.harm or 'neither'} | {'—' if spec.threshold is None else spec.threshold} "
+        f"| {', '.join(spec.kinds)} |"
+        for spec in sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
+    ]
+    head = ["metric", "title", "range", "unit", "harm", "threshold", "audits"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *rows]) + "\n"
+
+
+def whole(spec: MetricSpec) -> list[str]:
+    return [name for name in (f.name for f in fields(spec)) if name not in OPTIONAL]
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
+def test_records_are_whole(spec: MetricSpec) -> None:
+    assert SPECS[spec.name] is spec
+    assert all(str(getattr(spec, name)).strip() for name in whole(spec))
+    assert spec.unit in get_args(Unit)
+    assert {*spec.kinds} <= {*KINDS, "mitigation"}
+    assert spec.direction.lower().startswith(f"{spec.harm or 'neither'}:")
+    assert (spec.threshold is None) == (not spec.threshold_reason)
+    assert spec.range[0] in "[(at"
+    assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
+    assert [*spec.bands.values()] == sorted(spec.bands.values())
+    assert spec.sentence.format(title="t", model="m", subject="", value="1", groups="")
+    assert "debias" not in spec.definition.lower()
+
+
+def test_thresholds_are_equal_within_a_kind() -> None:
+    specs = {name: spec for name, spec in SPECS.items() if spec.kinds[0] == "predictions"}
+    assert {name for name, spec in specs.items() if spec.threshold is None} == {"rates", "skewsize"}
+    effects = {*get_args(Statistic), "effect_sizes", "effect_size_mean"}
+    assert {SPECS[name].threshold for name in effects} == {0.1}
+    assert {spec.threshold for name, spec in specs.items() if name not in effects} == {0.05, None}
+
+
+def test_a_record_cannot_be_changed_or_registered_twice() -> None:
+    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'threshold'"):
+        SPECS["phi"].threshold = 0.0  # type: ignore[misc]
+    with pytest.raises(InputError, match="'phi'"):
+        register(SPECS["phi"])
+
+
+def test_the_docs_show_every_record() -> None:
+    assert README.read_text(encoding="utf-8").split(MARK)[1] == table()
+
+
+if __name__ == "__main__":
+    above = README.read_text(encoding="utf-8").split(MARK)[0]
+    README.write_text(above + MARK + table(), encoding="utf-8")
+    sys.exit()
