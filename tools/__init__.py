@@ -1,0 +1,1 @@
+"""Scripts for work on the project; no part of the wheel."""
