@@ -118,6 +118,8 @@ def test_a_problem_names_key_line_and_what_is_allowed(
         ("? [a]\n: b", "c.yaml, line 1: a list or mapping cannot be a key"),
         ("a: " + "9" * 5000, "c.yaml, line 1: '9999"),
         ("a: !!int x", "c.yaml, line 1: 'x' is no integer"),
+        ('a: 1\nmodels: {"m\\uD800": 1}', "c.yaml, line 2: 'm\\ud800' has a surrogate"),
+        ('a: 1\nb: "m\\uDC80"', "c.yaml, line 2: 'm\\udc80' has a surrogate"),
         (b" " * 4_000_001, "c.yaml: 4000001 bytes; expected a configuration of at most 4000000"),
     ],
 )

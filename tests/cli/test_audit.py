@@ -212,14 +212,30 @@ def test_a_report_is_written_again(command: Command, project: Path) -> None:
     assert (project / "p.html").read_bytes() == first
 
 
-def test_a_report_that_cannot_be_written_leaves_the_old_one(
+def test_a_report_that_cannot_be_written_leaves_nothing(command: Command, project: Path) -> None:
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    code, _, err = command("report", "r", "--out", "c.yaml/p.html")
+    assert code == 2
+    assert err.startswith("error: c.yaml/p.html: ")
+    assert err.endswith("c.yaml is no folder. To do: choose another name\n")
+    assert sorted(path.name for path in project.iterdir()) == ["c.yaml", "labels.csv", "m.csv", "r"]
+
+
+def test_a_report_goes_into_a_new_folder(command: Command, project: Path) -> None:
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    assert command("report", "r", "--out", "no/such/p.html")[0] == 0
+    assert [path.name for path in (project / "no" / "such").iterdir()] == ["p.html"]
+
+
+def test_a_run_whose_report_was_written_again_can_be_replaced(
     command: Command, project: Path
 ) -> None:
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
-    code, _, err = command("report", "r", "--out", "no/such/p.html")
-    assert code == 2
-    assert err.startswith("error: no/such/")
-    assert sorted(path.name for path in project.iterdir()) == ["c.yaml", "labels.csv", "m.csv", "r"]
+    page = project / "r" / "report.html"
+    page.write_text(page.read_text().replace("</body>", "</body> "))
+    assert "'report.html'" in command("audit", "c.yaml", "--out", "r", "--overwrite")[2]
+    assert command("report", "r")[0] == 0
+    assert command("audit", "c.yaml", "--out", "r", "--overwrite")[0] == 0
 
 
 def test_a_metric_tested_twice_says_what_each_test_keeps(

@@ -114,7 +114,7 @@ def test_a_new_config_is_one_that_can_be_read(command: Command) -> None:
     assert len(config.captions.sets()) == 12
     code, out, err = command("counterfactuals", "new", "mine.yaml")
     assert (code, out) == (2, "")
-    assert err == "error: mine.yaml: it is there already. To do: name another file\n"
+    assert err == "error: mine.yaml: exists already. To do: choose another name\n"
     assert json.loads(command("counterfactuals", "new", "--json")[1]) == {
         "config": "counterfactuals.yaml"
     }

@@ -41,7 +41,9 @@ def test_calibrate_writes_a_page_with_its_figures(
     assert [*drawn] == [name for name in drawn if f"(figures/{name})" in text]
     assert len(drawn) == text.count("](figures/") == 2
     before = page.read_bytes(), drawn
-    facts = json.loads(command("planted", "calibrate", "--quick", "--out", str(page), "--json")[1])
+    facts = json.loads(
+        command("planted", "calibrate", "--quick", "--out", str(page), "--json", "--overwrite")[1]
+    )
     assert facts["page"] == str(page)
     assert facts["estimates"] == 2
     assert sorted(Path(name).name for name in facts["figures"]) == sorted(drawn)

@@ -102,6 +102,35 @@ def test_names_that_are_no_files_are_numbered(tmp_path: Path) -> None:
     assert read_generated(tmp_path / "out").pictures.ids.tolist() == made.pictures.ids.tolist()
 
 
+FORMULAS = [
+    "=1+2", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "=cmd|' /C calc'!A0", 'a,"b"\nc', " a ", "'=1",
+]  # fmt: skip
+
+
+def test_texts_that_a_spreadsheet_would_run_are_read_back_as_they_were(tmp_path: Path) -> None:
+    table = pa.table({"prompt_id": FORMULAS, "prompt": FORMULAS, "-kind": FORMULAS[::-1]})
+    made = generate_prompts(table, Swatches(), tmp_path)
+    export_images(made, tmp_path / "out")
+    found = read_generated(tmp_path / "out").table
+    for name in ("prompt_id", "prompt", "-kind"):
+        assert found[name].to_pylist() == made.table[name].to_pylist()
+    with (tmp_path / "out" / "metadata.csv").open(newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["prompt"] for row in rows] == made.table["prompt"].to_pylist()
+
+
+def test_an_export_is_replaced_with_overwrite(tmp_path: Path) -> None:
+    made = generate_prompts(prompts(2), Swatches(), tmp_path)
+    out = tmp_path / "out"
+    export_images(made, out)
+    with pytest.raises(RunError):
+        export_images(made, out)
+    export_images(made, out, overwrite=True)
+    (out / "images" / "mine.png").write_text("mine")
+    with pytest.raises(RunError, match=r"images/mine\.png"):
+        export_images(made, out, overwrite=True)
+
+
 def test_a_folder_that_is_taken(tmp_path: Path) -> None:
     made = generate_prompts(prompts(1), Swatches(), tmp_path)
     (tmp_path / "out").mkdir()

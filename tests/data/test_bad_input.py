@@ -124,6 +124,14 @@ CONTENT = [
     ),
     Case("attribute of one value", labels=b"id,y,g\n1,a,x\n2,b,x\n"),
     Case("label outside the classes", predictions=b"id,p\n1,a\n2,c\n3,c\n"),
+    Case(
+        "labels with a point", labels=b"id,y,g\n1,0,x\n2,1,y\n", predictions=b"id,p\n1,0.0\n2,1.0\n"
+    ),
+    Case(
+        "classes with a point",
+        labels=b"id,y,g\n1,0.0,x\n2,1.0,y\n",
+        predictions=b"id,p\n1,0\n2,1\n",
+    ),
     Case("missing as pandas writes it", predictions=b"id,p\n1,a\n2,nan\n3,nan\n"),
     Case("missing and another label outside", predictions=b"id,p\n1,N/A\n2,nan\n3,c\n"),
     Case(

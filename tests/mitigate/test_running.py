@@ -95,6 +95,16 @@ def test_a_command_makes_models_and_a_report(
     assert "nothing is written over" in capsys.readouterr().err
 
 
+def test_a_report_that_is_there_is_kept(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = project / "mitigated" / "report"
+    report.mkdir(parents=True)
+    monkeypatch.setattr("equipoise.mitigate.loading.load", lambda *_, **__: pytest.fail("loaded"))
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert f"{report}: exists already" in capsys.readouterr().err
+
+
 def test_a_plan_loads_no_model(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0

@@ -65,6 +65,16 @@ def _scalar(convert: Callable[[str], Any], kind: str) -> Callable[[_Loader, yaml
     return construct
 
 
+def _text(loader: _Loader, node: yaml.Node) -> str:
+    text = str(loader.construct_scalar(node))  # type: ignore[arg-type]  # refuses other nodes itself
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        problem = f"{ascii(text)[:60]} has a surrogate, which is no character; expected valid text"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+    return text
+
+
 def _unknown_tag(_: _Loader, node: yaml.Node) -> NoReturn:
     problem = f"the tag {_short(node.tag)} is not allowed; expected plain YAML"
     raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
@@ -81,7 +91,7 @@ _CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "null": _scalar(lambda _: None, "null"),
     "int": _scalar(int, "integer"),
     "float": _scalar(_number, "number"),
-    "str": _Loader.construct_yaml_str,
+    "str": _text,
     "seq": _Loader.construct_yaml_seq,
     "map": _Loader.construct_yaml_map,
 }

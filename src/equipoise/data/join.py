@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.problems import counted, listed, show
+from equipoise.data.problems import SAME_NUMBERS, counted, listed, show
 
 Positions = npt.NDArray[np.int64]
 EXAMPLES = 3
@@ -110,9 +110,7 @@ def check_matches(
 def _same_ids(ids: pl.Series, others: pl.Series) -> str:
     """What to do about ids that never match; a column of numbers with gaps is a known reason."""
     if (match(_without_point(ids), _without_point(others)) >= 0).any():
-        return (
-            "write whole numbers without '.0', which a column of numbers gets where cells are empty"
-        )
+        return SAME_NUMBERS
     return "name the columns that hold the same ids, or write ids the same way in both"
 
 

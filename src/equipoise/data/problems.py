@@ -29,6 +29,16 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
     return shown if len(every) <= limit else f"{shown} and {len(every) - limit} more"
 
 
+SAME_NUMBERS = (
+    "write whole numbers without '.0', which a column of numbers gets where cells are empty"
+)
+
+
+def without_point(text: str) -> str:
+    """Return a whole number without the ".0" that makes it a float; any other text as it is."""
+    return text[:-2] if text.endswith(".0") and text[:-2].isdecimal() else text
+
+
 def counted(number: int, thing: str) -> str:
     """Return a number with its noun in the right form."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

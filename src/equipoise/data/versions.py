@@ -15,7 +15,15 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
-from equipoise.data.problems import counted, listed, looks_missing, nearest, show
+from equipoise.data.problems import (
+    SAME_NUMBERS,
+    counted,
+    listed,
+    looks_missing,
+    nearest,
+    show,
+    without_point,
+)
 from equipoise.data.sources import Offered, PredictionSource
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
@@ -163,7 +171,7 @@ def check_vocabulary(
         column=column,
         row=row,
         expected=f"one of {listed(labels.vocabulary[:allowed])}",
-        fix=_instead(outside),
+        fix=_instead(outside, labels.vocabulary[:allowed]),
     )
 
 
@@ -232,8 +240,10 @@ def check_offered(
 _MAPPED = "map them to a class under `map:`, or set `open_vocabulary: true`"
 
 
-def _instead(outside: Sequence[str]) -> str:
+def _instead(outside: Sequence[str], classes: Sequence[str]) -> str:
     """Say what to do about labels outside the classes; some may be missing predictions."""
+    if {without_point(label) for label in outside} & {without_point(name) for name in classes}:
+        return SAME_NUMBERS
     gone = [label for label in outside if looks_missing(label)]
     if not gone:
         return _MAPPED

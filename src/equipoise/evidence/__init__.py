@@ -9,6 +9,7 @@ from equipoise.evidence.extraction import (
     extract_probabilities,
     extract_scores,
 )
+from equipoise.evidence.ownership import relist
 from equipoise.evidence.picture_tables import pictures_on_disk
 from equipoise.evidence.pictures import Pictures, pictures_in_folder, pictures_of_table
 from equipoise.evidence.predictions import read_predictions, write_predictions
@@ -47,6 +48,7 @@ __all__ = [
     "pictures_on_disk",
     "prompts",
     "read_predictions",
+    "relist",
     "write_predictions",
     "zero_shot",
 ]

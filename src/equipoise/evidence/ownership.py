@@ -19,9 +19,13 @@ def write_list(folder: Path) -> None:
     _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
-def relist(folder: Path, name: str) -> None:
+def relist(folder: Path, path: Path) -> None:
     """Update the digest of a file that equipoise wrote again; an unlisted file stays unlisted."""
     files = read_list(folder)
+    try:
+        name = path.resolve().relative_to(folder.resolve()).as_posix()
+    except ValueError:
+        return
     if files is not None and name in files:
         _write(folder, {**files, name: _digest(folder / name)})
 

@@ -100,6 +100,10 @@ def _drop_empty(folders: Iterable[Path]) -> None:
 
 def _resolved(out: Path) -> Path:
     try:
+        str(out).encode()
+    except UnicodeEncodeError:
+        raise RunError(f"{out}: not valid UTF-8. To do: choose another --out") from None
+    try:
         return out.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise RunError(f"{out}: not a usable path ({error}). To do: choose another --out") from None

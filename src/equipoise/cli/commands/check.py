@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.commands.report import replace_text
+from equipoise.cli.outputs import JUNIT, check_output, overwrite_option, write_output
 from equipoise.cli.terminal import json_option, say, say_json
 
 if TYPE_CHECKING:
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 @click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit XML there."
 )
+@overwrite_option
 @json_option
 @click.pass_context
-def command(context: click.Context, target: Path, junit: Path | None, as_json: bool) -> None:
+def command(
+    context: click.Context, target: Path, junit: Path | None, overwrite: bool, as_json: bool
+) -> None:
     """Enforce the gate rules of a run or configuration.
 
     The rules are held against the findings. A configuration is audited first, without writing a
@@ -34,12 +37,14 @@ def command(context: click.Context, target: Path, junit: Path | None, as_json: b
     from equipoise import report
     from equipoise.core.errors import ConfigError
 
+    if junit is not None:
+        check_output(junit, JUNIT, overwrite=overwrite)
     result, config = _findings(target)
     if not config.gate:
         raise ConfigError(f"{target}: no gate rules. To do: list them under 'gate' in the config")
     outcome = report.gate(result, gate_rules(config.gate))
     if junit is not None:
-        replace_text(junit, report.junit(outcome))
+        write_output(junit, report.junit(outcome), JUNIT, overwrite=overwrite)
     if as_json:
         say_json(gate_facts(outcome))
     else:

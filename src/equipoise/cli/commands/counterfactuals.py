@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.cli.outputs import write_output
 from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _STOPPED = "interrupted; finished parts stay, and the same command goes on from 
 _UNKNOWN = "unknown until the first part is made"
 
 _config = click.argument("config", type=click.Path(path_type=Path))
+_overwrite = click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 
 
 @click.group("counterfactuals")
@@ -36,14 +38,8 @@ def new(config: Path, as_json: bool) -> None:
     """Write a commented CONFIG to start from; a file that is there is never overwritten."""
     from importlib.resources import files
 
-    from equipoise.core.errors import RunError
-
     text = files("equipoise.cli.making").joinpath("template.yaml").read_text(encoding="utf-8")
-    try:
-        with config.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise RunError(f"{config}: it is there already. To do: name another file") from None
+    write_output(config, text)
     if as_json:
         say_json({"config": str(config)})
     else:
@@ -77,26 +73,31 @@ def plan(config: Path, as_json: bool) -> None:
     metavar="DIR",
     help="Also write the images as PNG files into a new folder, with their table.",
 )
+@_overwrite
 @json_option
-def generate(config: Path, export: Path | None, as_json: bool) -> None:
+def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
     """Make the images that are missing, and say where all of them lie."""
     from equipoise.cli.making import asking
     from equipoise.cli.making.config import load_making
+    from equipoise.evidence import check_place
 
     checked = load_making(config)
+    if export is not None:
+        check_place(export, overwrite=overwrite)
     try:
         with Steps() as progress:
             found = asking.generate(checked, config.parent, progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
-    _tell(found, export, as_json)
+    _tell(found, export, overwrite, as_json)
 
 
 @command.command("export")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path))
+@_overwrite
 @json_option
-def export(folder: Path, out: Path, as_json: bool) -> None:
+def export(folder: Path, out: Path, overwrite: bool, as_json: bool) -> None:
     """Write the images of FOLDER as PNG files into the new folder OUT, with their table.
 
     FOLDER is what `generate` said: <store>/generations/<key>. OUT has metadata.csv, one row for
@@ -104,15 +105,16 @@ def export(folder: Path, out: Path, as_json: bool) -> None:
     """
     from equipoise.counterfactuals import read_generated
 
-    _tell(read_generated(folder), out, as_json)
+    _tell(read_generated(folder), out, overwrite, as_json)
 
 
-def _tell(found: Generated, export: Path | None, as_json: bool) -> None:
+def _tell(found: Generated, export: Path | None, overwrite: bool, as_json: bool) -> None:
     from equipoise.counterfactuals import export_images
 
     facts = _facts(found)
     if export is not None:
-        facts |= {"exported": export_images(found, export), "export": str(export)}
+        count = export_images(found, export, overwrite=overwrite)
+        facts |= {"exported": count, "export": str(export)}
     if as_json:
         say_json(facts)
         return

@@ -12,6 +12,7 @@ import click
 
 from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
+from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import json_option, note, say, say_json
 from equipoise.core.errors import ConfigError
 
@@ -65,15 +66,14 @@ def command(
     """
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
-    _refuse(config)
+    check_output(config)
     written = (
         {config: _text(audit or "predictions", ask)} if study is None else _of_study(study, config)
     )
     for path in written:
-        _refuse(path)
-    config.parent.mkdir(parents=True, exist_ok=True)
+        check_output(path)
     for path, text in written.items():
-        _write(path, text)
+        write_output(path, text)
     tables = [path for path in written if path != config]
     if as_json:
         say_json({"config": config, **({"tables": tables} if tables else {})})
@@ -94,19 +94,6 @@ def _of_study(name: str, config: Path) -> dict[Path, str]:
     study = STUDIES[name]
     tables = {config.with_name(table): text for table, text in study.texts().items()}
     return {config: study.config, **tables}
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        _refuse(path)
-
-
-def _refuse(config: Path) -> None:
-    if config.exists() or config.is_symlink():
-        raise ConfigError(f"{config}: exists already. To do: choose another name")
 
 
 def _ask(key: str) -> str:

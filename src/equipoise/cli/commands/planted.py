@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from equipoise.cli.outputs import (
+    CALIBRATION,
+    FIGURE,
+    check_output,
+    overwrite_option,
+    write_output,
+)
 from equipoise.cli.terminal import Steps, json_option, say, say_json
 
 if TYPE_CHECKING:
@@ -20,12 +27,13 @@ _DEFAULT = Path("runs", "calibration", "calibration-families.md")
 @click.option("--quick", is_flag=True, help="Few samples: a minute or two, and rough shares.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Where to write the page [default: runs/calibration/calibration-families.md].",
 )
+@overwrite_option
 @json_option
-def command(action: str, quick: bool, out: Path | None, as_json: bool) -> None:  # noqa: ARG001 - there is one action so far
+def command(action: str, quick: bool, out: Path | None, overwrite: bool, as_json: bool) -> None:  # noqa: ARG001 - there is one action so far
     """Measure metrics in worlds whose bias is known.
 
     calibrate: false alarms without bias, estimates that rise with it, and how many images are
@@ -36,9 +44,10 @@ def command(action: str, quick: bool, out: Path | None, as_json: bool) -> None: 
     from equipoise.planted import calibration
 
     page = out or _DEFAULT
+    check_output(page, CALIBRATION, overwrite=overwrite)
     with Steps() as progress:
         found = calibration.calibrate(quick=quick, progress=progress)
-    written = _write(found, page)
+    written = _write(found, page, overwrite)
     if as_json:
         say_json(_facts(found) | {"page": str(page), "figures": [*map(str, written)]})
         return
@@ -47,18 +56,17 @@ def command(action: str, quick: bool, out: Path | None, as_json: bool) -> None: 
     say(f"page: {page}")
 
 
-def _write(found: Calibration, page: Path) -> list[Path]:
+def _write(found: Calibration, page: Path, overwrite: bool) -> list[Path]:
     from equipoise.planted import calibration
 
     folder = page.parent / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for figure in calibration.figures(found):
-        if figure.lines:
-            written.append(folder / f"{figure.name}.svg")
-            written[-1].write_text(figure.svg(), encoding="utf-8", newline="\n")
-    page.write_text(calibration.page(found), encoding="utf-8", newline="\n")
-    return written
+    drawn = {folder / f"{one.name}.svg": one for one in calibration.figures(found) if one.lines}
+    for path in drawn:
+        check_output(path, FIGURE, overwrite=overwrite)
+    for path, figure in drawn.items():
+        write_output(path, figure.svg(), FIGURE, overwrite=overwrite)
+    write_output(page, calibration.page(found), CALIBRATION, overwrite=overwrite)
+    return [*drawn]
 
 
 def _facts(found: Calibration) -> dict[str, int]:

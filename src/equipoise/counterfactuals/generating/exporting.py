@@ -16,7 +16,7 @@ TABLE = "metadata.csv"
 _LONGEST = 150
 
 
-def export_images(generated: Generated, folder: Path) -> int:
+def export_images(generated: Generated, folder: Path, *, overwrite: bool = False) -> int:
     """Write images as PNG files, and what is known of them as `metadata.csv`.
 
     The folder appears when it is whole. `read_generated` reads it, and so does the "imagefolder"
@@ -27,6 +27,8 @@ def export_images(generated: Generated, folder: Path) -> int:
     generated : Generated
     folder : Path
         Must not exist, or be empty.
+    overwrite : bool
+        Replace an earlier export, if no other file lies in its folder.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def export_images(generated: Generated, folder: Path) -> int:
         When the folder is taken, or cannot be written.
     """
     names = _names(generated.pictures.ids.tolist())
-    with new_run(folder) as partial:
+    with new_run(folder, overwrite=overwrite) as partial:
         for place, name in enumerate(names.values()):
             path = partial / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,111 @@
+"""Files at paths that a user names: whole or not there, and replaced only by their own kind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_HEAD = 4096
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file that equipoise writes.
+
+    Attributes
+    ----------
+    name : str
+    mark : bytes
+        Text near the start of every file of this kind.
+    """
+
+    name: str
+    mark: bytes
+
+    def matches(self, path: Path) -> bool:
+        """Whether a file is of this kind; a link or a folder never is."""
+        if path.is_symlink() or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return self.mark in file.read(_HEAD)
+
+
+REPORT = FileKind("report of equipoise", b'<meta name="generator" content="equipoise">')
+JUNIT = FileKind("JUnit file of equipoise", b'<testsuite name="equipoise gate"')
+CALIBRATION = FileKind("page of equipoise's calibration", b"# Calibration of associations")
+FIGURE = FileKind("figure of equipoise's calibration", b'role="img" aria-label="')
+
+
+def check_output(path: Path, kind: FileKind | None = None, *, overwrite: bool = False) -> None:
+    """Refuse a path that `write_output` would refuse, before anything is measured.
+
+    Parameters
+    ----------
+    path : Path
+    kind : FileKind, optional
+        What `overwrite` may replace; None where nothing is ever replaced.
+    overwrite : bool
+
+    Raises
+    ------
+    RunError
+        When the path is taken or not usable; says what to do.
+    """
+    if problem := _problem(path, kind, overwrite):
+        from equipoise.core.errors import RunError
+
+        raise RunError(f"{path}: {problem}")
+
+
+def _problem(path: Path, kind: FileKind | None, overwrite: bool) -> str:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return "the name is not valid UTF-8. To do: choose another name"
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        return f"{above} is no folder. To do: choose another name"
+    if not os.path.lexists(path):
+        return ""
+    if kind is None:
+        return "exists already. To do: choose another name"
+    if not overwrite:
+        return "exists already. To do: choose another name or pass --overwrite"
+    if not kind.matches(path):
+        return f"exists already, and is no {kind.name}. To do: choose another name"
+    return ""
+
+
+def write_output(
+    path: Path, text: str, kind: FileKind | None = None, *, overwrite: bool = False
+) -> None:
+    """Write a file under a temporary name, then rename it; missing folders are made.
+
+    Raises
+    ------
+    RunError
+        As `check_output`.
+    """
+    check_output(path, kind, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        if not os.path.lexists(path):
+            path.touch(exist_ok=False)  # fails where a file has appeared meanwhile
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def overwrite_option(function: _Function) -> _Function:
+    """Add `--overwrite` to a command that writes a file."""
+    about = "Replace a file that is there, if equipoise wrote it."
+    return click.option("--overwrite", is_flag=True, help=about)(function)

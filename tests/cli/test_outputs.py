@@ -1,0 +1,133 @@
+"""A file of the user is kept; a file of equipoise is replaced with --overwrite only."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise import audits
+from equipoise.cli.outputs import CALIBRATION, FIGURE, JUNIT, REPORT, FileKind
+from equipoise.planted import calibration
+
+Command = Callable[..., tuple[int, str, str]]
+
+NEW = {
+    "new": ("new", "FILE"),
+    "new of another kind": ("new", "FILE", "--audit", "retrieval"),
+    "new of a study": ("new", "FILE", "--study", "predicted-labels"),
+    "counterfactuals new": ("counterfactuals", "new", "FILE"),
+}
+REPLACED = {
+    "report": (("report", "r", "--out", "FILE"), REPORT),
+    "check of a run": (("check", "r", "--junit", "FILE"), JUNIT),
+    "check of a configuration": (("check", "c.yaml", "--junit", "FILE"), JUNIT),
+    "planted": (("planted", "calibrate", "--quick", "--out", "FILE"), CALIBRATION),
+}
+FOLDERS = {
+    "audit": ("audit", "c.yaml", "--out", "FILE"),
+    "compare": ("compare", "r", "--out", "FILE"),
+    "demo": ("demo", "--out", "FILE"),
+    "demo of scenes": ("demo", "--world", "scenes", "--out", "FILE"),
+    "augment": ("augment", "--out", "FILE"),
+}
+
+
+def named(arguments: tuple[str, ...], name: str) -> list[str]:
+    return [name if one == "FILE" else one for one in arguments]
+
+
+@pytest.fixture
+def run(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run `r`, and a calibration that measures little."""
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    measure = calibration.calibrate
+    cases = tuple(case for case in calibration.CASES if case.metric == "bias_at_k")[1:2]
+    samples = calibration.Samples(alarms=4, concepts=2, rise=2, power=2, versions=0)
+    monkeypatch.setattr(
+        calibration,
+        "calibrate",
+        lambda *, quick, progress: measure(cases, quick=quick, samples=samples, progress=progress),
+    )
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run", "demo", "demo_scenes", "compare"):
+        monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(calibration, "calibrate", lambda **_: pytest.fail("measured"))
+    monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
+    run_drawn = "equipoise.cli.augmenting.running.run_drawn"
+    monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
+
+
+EVERY = NEW | {name: arguments for name, (arguments, _) in REPLACED.items()}
+
+
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize("arguments", EVERY.values(), ids=EVERY)
+def test_a_file_of_the_user_is_kept(
+    request: pytest.FixtureRequest, command: Command, project: Path, arguments: tuple[str, ...]
+) -> None:
+    request.getfixturevalue("unmeasured")
+    thesis = project / "thesis"
+    thesis.write_text("mine")
+    (project / "link").symlink_to("thesis")
+    (project / "dangling").symlink_to("nowhere")
+    flags: tuple[tuple[str, ...], ...] = (
+        ((),) if arguments in NEW.values() else ((), ("--overwrite",))
+    )
+    for name in ("thesis", "link", "dangling", "r"):
+        for more in flags:
+            code, out, err = command(*named(arguments, name), *more)
+            assert (code, out) == (2, "")
+            assert err.startswith(f"error: {name}: exists already")
+    assert thesis.read_text() == "mine"
+    assert (project / "dangling").is_symlink()
+    assert not [path for path in project.iterdir() if path.name.endswith(".partial")]
+
+
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize(("arguments", "kind"), REPLACED.values(), ids=REPLACED)
+def test_a_file_of_its_own_kind_is_replaced_with_overwrite(
+    command: Command, project: Path, arguments: tuple[str, ...], kind: FileKind
+) -> None:
+    path = project / "deep" / "file"
+    call = named(arguments, "deep/file")
+    assert command(*call)[0] == 0
+    assert kind.matches(path)
+    first = path.read_bytes()
+    path.write_bytes(first + b"\n")
+    assert command(*call)[0] == 2
+    assert path.read_bytes() == first + b"\n"
+    assert command(*call, "--overwrite")[0] == 0
+    assert path.read_bytes() == first
+
+
+@pytest.mark.usefixtures("run")
+def test_a_figure_of_the_user_beside_the_page_is_kept(command: Command, project: Path) -> None:
+    call = ("planted", "calibrate", "--quick", "--out", "docs/page.md", "--overwrite")
+    assert command(*call)[0] == 0
+    (drawn,) = (project / "docs" / "figures").iterdir()
+    assert FIGURE.matches(drawn)
+    drawn.write_text("<svg>mine</svg>")
+    assert command(*call)[0] == 2
+    assert drawn.read_text() == "<svg>mine</svg>"
+
+
+def test_a_kind_is_known_by_its_content(tmp_path: Path) -> None:
+    other = tmp_path / "other.html"
+    other.write_text("<!doctype html><title>equipoise</title>")
+    assert not any(kind.matches(other) for kind in (REPORT, JUNIT, CALIBRATION, FIGURE))
+
+
+@pytest.mark.usefixtures("run", "unmeasured")
+@pytest.mark.parametrize("arguments", [*EVERY.values(), *FOLDERS.values()], ids=[*EVERY, *FOLDERS])
+def test_a_name_that_is_no_text_is_refused_before_anything_is_measured(
+    command: Command, project: Path, arguments: tuple[str, ...]
+) -> None:
+    before = sorted(project.rglob("*"))
+    code, out, err = command(*named(arguments, os.fsdecode(b"caf\xe9")))
+    assert (code, out) == (2, "")
+    assert "valid UTF-8. To do: choose another" in err
+    assert sorted(project.rglob("*")) == before
