@@ -42,6 +42,21 @@ def npz(**arrays: Any) -> bytes:
     return sink.getvalue()
 
 
+def declared(shape: tuple[int, ...], kind: str = "<f4") -> bytes:
+    """An .npy of 24 bytes of values, whose header declares any shape."""
+    sink = io.BytesIO()
+    facts = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(sink, facts)
+    return sink.getvalue() + bytes(24)
+
+
+def zipped(member: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("emb.npy", member)
+    return sink.getvalue()
+
+
 def parquet(**columns: Any) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
@@ -102,6 +117,11 @@ VECTORS: dict[str, Case] = {
     "no npz": ("x.npz", b"PK and more", {}),
     "truncated npz": ("x.npz", npz(emb=X)[:-30], {}),
     "damaged npz": ("x.npz", damaged(npz(emb=np.arange(3e4).reshape(3, -1))), {}),
+    "npz that unpacks to 8 GB": ("x.npz", zipped(declared((1 << 22, 512))), {}),
+    "npz with a header that declares more": ("x.npz", zipped(declared((300, 2))), {}),
+    "npy with a header that declares more": ("x.npy", declared((1 << 40, 512)), {}),
+    "npy of texts without length": ("x.npy", declared((1 << 40, 1), "<U0"), {}),
+    "npz of texts without length": ("x.npz", zipped(declared((1 << 40, 1), "<U0")), {}),
     "unknown array": ("x.npz", npz(emb=X, ids=np.array(IDS)), {"array": "embd"}),
     "unknown array, nothing near": ("x.npz", npz(emb=X), {"array": "pixels"}),
     "several arrays": ("x.npz", npz(image=X, text=X, ids=np.array(IDS)), {}),

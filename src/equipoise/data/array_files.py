@@ -24,6 +24,8 @@ from equipoise.data.problems import listed, nearest, show
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
 ONE_ARRAY = "an array with a row per item"
+# Bytes that a compressed array may have in memory; other arrays are mapped and may have any size.
+MOST_UNPACKED = 1 << 32
 # What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
 DAMAGED = (
     zipfile.BadZipFile,
@@ -168,13 +170,36 @@ class ArrayFile:
         dtype = _known(header, place)
         order: Any = "F" if header.fortran else "C"
         if header.start < 0:
-            return _unpacked(self.path, name)
+            return self._unpacked(name, header)
         if header.start + header.size > self.digest["bytes"]:
             raise _cut(place, header, self.digest["bytes"])
         if header.size == 0:
             return np.empty(header.shape, dtype)
         with translated(self.path, FORMATS):
             return np.memmap(self.path, dtype, "r", header.start, header.shape, order)
+
+    def _unpacked(self, name: str, header: Header) -> npt.NDArray[Any]:
+        """Read a compressed array, after its size in memory has been checked."""
+        place = self.place(name)
+        if header.size > MOST_UNPACKED:
+            raise DataError(
+                f"the array is compressed, and unpacked it has {header.size} bytes",
+                file=place,
+                expected=f"at most {MOST_UNPACKED} bytes",
+                fix="save it with np.save as .npy, which may have any size",
+            )
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                held = archive.getinfo(f"{name}.npy").file_size
+                if header.size <= held:
+                    with archive.open(f"{name}.npy") as file:
+                        values: npt.NDArray[Any] = np.lib.format.read_array(
+                            file, allow_pickle=False
+                        )
+                        return values
+        except DAMAGED:
+            raise _damaged(place, ".npz") from None
+        raise _cut(place, header, held)
 
 
 def _known(header: Header, place: str) -> np.dtype[Any]:
@@ -219,7 +244,8 @@ def _npy_header(file: IO[bytes], place: str) -> Header:
             shape, fortran, dtype = readers[read.read_magic(file)](file)
     except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError):
         raise _damaged(place, ".npy") from None
-    if any(length < 0 for length in shape):
+    # numpy makes room for a character of each text of length 0, however many a header declares.
+    if any(length < 0 for length in shape) or not dtype.itemsize:
         raise _damaged(place, ".npy")
     return Header(str(dtype), shape, dtype, fortran, file.tell())
 
@@ -247,15 +273,6 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Head
         file.seek(info.header_offset + 26)
         lengths = np.frombuffer(file.read(4), "<u2")
     return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
-
-
-def _unpacked(path: Path, name: str) -> npt.NDArray[Any]:
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
-            values: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            return values
-    except DAMAGED:
-        raise _damaged(f"{path}, array {name!r}", ".npz") from None
 
 
 def _tensor_headers(path: Path) -> dict[str, Header]:
@@ -295,6 +312,6 @@ def _cut(place: str, header: Header, size: int) -> DataError:
         f"the file is truncated: it has {size} bytes, and its header says {header.shape} of "
         f"{header.kind}",
         file=place,
-        expected=f"{header.start + header.size} bytes",
+        expected=f"{max(header.start, 0) + header.size} bytes",
         fix="write or copy it again",
     )
