@@ -76,7 +76,7 @@ def thing(number: int, box: tuple[int, int, int, int], *synsets: str) -> dict[st
 
 
 # Images of 100 × 100: a box of 10 × 10 is 1 %, of 20 × 20 4 %, of 30 × 30 9 %.
-VG_OBJECTS = [
+VG_OBJECTS: list[dict[str, Any]] = [
     {"image_id": 1, "image_url": "http://example.org/1.jpg", "objects": [
         thing(1, (0, 0, 30, 30), "man.n.01"), thing(2, (0, 0, 10, 10), "woman.n.01"),
         thing(3, (5, 5, 9, 9), "clock.n.01", "watch.n.01")]},

@@ -46,7 +46,7 @@ def project_files() -> tuple[str, ...]:
     if listed.returncode == 0:
         names = listed.stdout.decode().rstrip("\0").split("\0")
         return tuple(name for name in names if (ROOT / name).is_file())
-    folders = (ROOT / name for name in (".ci", "docs", "src", "tests"))
+    folders = (ROOT / name for name in (".ci", "docs", "src", "tests", "tools"))
     found = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*"))]
     kept = (path for path in found if path.is_file() and "__pycache__" not in path.parts)
     return tuple(path.relative_to(ROOT).as_posix() for path in kept)

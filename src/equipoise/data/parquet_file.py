@@ -64,7 +64,7 @@ def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterat
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(
             "the file is truncated, damaged or no Parquet",
             file=file,

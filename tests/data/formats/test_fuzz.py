@@ -119,3 +119,12 @@ def test_other_types_are_read_or_refused(name: str, value: Any, tmp_path: Path) 
             except DataError:
                 refused += 1
     assert refused > 100
+
+
+@pytest.mark.parametrize("end", ["parquet", "arrow"])
+def test_a_column_whose_name_is_no_text_is_refused(end: str, tmp_path: Path) -> None:
+    path = hugging_face(tmp_path / f"h.{end}")
+    path.write_bytes(path.read_bytes().replace(b"service_test", b"s\xffrvice_test"))
+    with pytest.raises(DataError) as caught:
+        read_huggingface(path)
+    assert caught.value.file == str(path)

@@ -163,7 +163,7 @@ def _opened(file: Path) -> Iterator[Any]:
         with pa.memory_map(str(file)) as source:
             stream = pa.ipc.open_stream(source)
             yield stream.schema, lambda names: stream.read_all().select(names)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise DataError(
             "the file is truncated, damaged or no Arrow stream",
             file=str(file),

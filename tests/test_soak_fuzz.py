@@ -1,0 +1,67 @@
+"""Damaged files of every format are read or refused, and a reader that breaks is noticed."""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise.core.errors import DataError
+from tools.soak import fuzz as soak
+from tools.soak.fuzz_formats import Format, formats
+
+
+def test_damaged_files_of_every_format_are_read_or_refused() -> None:
+    rows = soak.fuzz(count=100, seed=0)
+    assert {row.format for row in rows} == {*formats()}
+    assert [bug for row in rows for bug in row.bugs] == []
+    assert sum(row.read + row.refused for row in rows) == sum(row.files for row in rows) == 100
+    assert min(sum(row.read for row in rows), sum(row.refused for row in rows)) > 10
+
+
+def raised(error: BaseException) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (DataError("it is wrong", file="{folder}/a.csv"), "refused"),
+        (DataError("it is wrong"), "bug"),
+        (ValueError("it is wrong"), "bug"),
+        (MemoryError(), "bug"),
+        (RecursionError(), "bug"),
+    ],
+)
+def test_what_a_reader_raises_decides(error: Exception, expected: str, tmp_path: Path) -> None:
+    if isinstance(error, DataError) and error.file:
+        error = DataError(error.problem, file=error.file.format(folder=tmp_path))
+    form = Format("x", lambda folder: None, raised(error))
+    assert soak.outcome(form, tmp_path)[0] == expected
+
+
+@pytest.mark.parametrize("then", ["import os; os.abort()", "import time; time.sleep(60)"])
+def test_a_crash_and_a_hang_are_bugs_and_the_next_file_is_read(
+    then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = 'print(\'["read", ""]\', flush=True)'
+    script = f"print('ready', flush=True)\nif 'bad' in input():\n {then}\n{answer}"
+    with soak.Reader(tmp_path, (sys.executable, "-c", script)) as reader:
+        monkeypatch.setattr(soak, "SECONDS", 2)
+        assert reader.read("x", tmp_path / "bad")[0] == "bug"
+        monkeypatch.setattr(soak, "SECONDS", 60)
+        assert reader.read("x", tmp_path / "good") == ("read", "")
+
+
+def test_the_same_seed_damages_alike(tmp_path: Path) -> None:
+    damaged = []
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(bytes(range(256)) * 4)
+        soak.damage(tmp_path / name, random.Random(7 if name != "c" else 8))
+        damaged.append((tmp_path / name / "file").read_bytes())
+    assert damaged[0] == damaged[1] != damaged[2]

@@ -1,0 +1,1 @@
+"""Checks of what equipoise guarantees: random kills, damaged files, changed inputs."""

@@ -1,0 +1,235 @@
+"""Small valid files of every format that equipoise reads, each with its public reader."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from PIL import Image
+from safetensors.numpy import save_file
+
+from equipoise.audits.config import load_config
+from equipoise.data import (
+    ArraySource,
+    ItemSource,
+    load_items,
+    load_vectors,
+    read_celeba,
+    read_class_mapping,
+    read_coco_captions,
+    read_coco_instances,
+    read_dollar_street,
+    read_fairface,
+    read_huggingface,
+    read_pata,
+    read_pata_captions,
+    read_social_counterfactuals,
+    read_table,
+    read_visogender,
+    read_visual_genome,
+)
+from equipoise.evidence import decode
+from tests import image_files as samples
+
+_ROWS = pl.DataFrame(
+    {
+        "id": [f"image {row}" for row in range(9)],
+        "gender": ["woman", "man", None] * 3,
+        "score": [row / 8 for row in range(9)],
+    }
+)
+_VECTORS = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+_PIXELS = np.random.default_rng(1).integers(0, 256, (24, 20, 3), dtype=np.uint8)
+_CONFIG = """\
+audit: predictions
+data:
+  table: labels.csv
+  id: image
+  target: label
+  groups: [gender]
+models:
+  mine: {table: "model.csv", prediction: gender}
+"""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: how a valid sample is written into a folder, and how the folder is read."""
+
+    name: str
+    write: Callable[[Path], object]
+    read: Callable[[Path], object]
+
+
+def formats() -> dict[str, Format]:
+    """Return every format by name."""
+    listed = [*_tables(), *_arrays(), *_texts(), *_data_sets(), *_pictures()]
+    return {form.name: form for form in listed}
+
+
+def _tables() -> Iterator[Format]:
+    def read(path: Path) -> object:
+        return read_table(path, texts=("id", "gender"), numbers=("score",))
+
+    yield Format("CSV", lambda f: _ROWS.write_csv(f / "t.csv"), lambda f: read(f / "t.csv"))
+    yield Format(
+        "TSV", lambda f: _ROWS.write_csv(f / "t.tsv", separator="\t"), lambda f: read(f / "t.tsv")
+    )
+    yield Format(
+        "JSON lines", lambda f: _ROWS.write_ndjson(f / "t.jsonl"), lambda f: read(f / "t.jsonl")
+    )
+    yield Format(
+        "Parquet", lambda f: _ROWS.write_parquet(f / "t.parquet"), lambda f: read(f / "t.parquet")
+    )
+
+
+def _arrays() -> Iterator[Format]:
+    def read(path: Path, **more: Any) -> object:
+        items = load_items(ItemSource(_ROWS, "id"))
+        return load_vectors(ArraySource(path, **more), items)
+
+    ids = np.array(_ROWS["id"].to_list())
+    yield Format("npy", lambda f: np.save(f / "v.npy", _VECTORS), lambda f: read(f / "v.npy"))
+    for name, save in (("npz", np.savez), ("npz, compressed", np.savez_compressed)):
+        yield Format(
+            name,
+            lambda f, save=save: save(f / "v.npz", v=_VECTORS, ids=ids),  # type: ignore[misc]
+            lambda f: read(f / "v.npz", array="v", ids="ids"),
+        )
+    yield Format(
+        "safetensors",
+        lambda f: save_file({"v": _VECTORS, "w": _VECTORS[0]}, f / "v.safetensors"),
+        lambda f: read(f / "v.safetensors"),
+    )
+
+
+def _texts() -> Iterator[Format]:
+    mapping = {"phones": ["cellphone", "telephone"], "bikes": "bicycle"}
+    yield Format(
+        "YAML config",
+        lambda f: (f / "c.yaml").write_text(_CONFIG),
+        lambda f: load_config(f / "c.yaml"),
+    )
+    yield Format(
+        "class mapping, YAML",
+        lambda f: (f / "m.yaml").write_text("phones: [cellphone, telephone]\nbikes: bicycle\n"),
+        lambda f: read_class_mapping(f / "m.yaml"),
+    )
+    yield Format(
+        "class mapping, JSON",
+        lambda f: samples.write_json(f / "m.json", mapping),
+        lambda f: read_class_mapping(f / "m.json"),
+    )
+
+
+def _data_sets() -> Iterator[Format]:
+    def table(
+        name: str, file: str, rows: list[list[str]], read: Callable[[Path], object]
+    ) -> Format:
+        cut = "\t" if file.endswith(".tsv") else ","
+        return Format(
+            name, lambda f: samples.write_csv(f / file, rows, cut), lambda f: read(f / file)
+        )
+
+    def text(name: str, value: Any, read: Callable[[Path], object]) -> Format:
+        return Format(
+            name, lambda f: samples.write_json(f / "a.json", value), lambda f: read(f / "a.json")
+        )
+
+    def genome(folder: Path) -> None:
+        samples.write_json(folder / "objects.json", samples.VG_OBJECTS)
+        samples.write_json(folder / "image_data.json", samples.VG_IMAGES)
+
+    yield text("COCO captions", samples.COCO_CAPTIONS, read_coco_captions)
+    yield text("COCO instances", samples.COCO_INSTANCES, read_coco_instances)
+    yield Format(
+        "Visual Genome",
+        genome,
+        lambda f: read_visual_genome(f / "objects.json", f / "image_data.json"),
+    )
+    yield table("FairFace", "f.csv", samples.FAIRFACE, read_fairface)
+    yield table("Dollar Street", "d.csv", samples.DOLLAR_STREET, read_dollar_street)
+    yield table("VisoGender", "v.tsv", samples.VISOGENDER, read_visogender)
+    yield table("SocialCounterfactuals", "m.csv", samples.SOCIAL, read_social_counterfactuals)
+    yield Format(
+        "SocialCounterfactuals, Parquet",
+        lambda f: samples.social_parquet(f, None),
+        read_social_counterfactuals,
+    )
+    yield Format(
+        "CelebA",
+        lambda f: samples.celeba(f, samples.CELEBA),
+        lambda f: read_celeba(f / "list_attr_celeba.txt"),
+    )
+    yield Format(
+        "CelebA, Kaggle",
+        lambda f: samples.celeba_csv(f, samples.CELEBA),
+        lambda f: read_celeba(f / "list_attr_celeba.csv"),
+    )
+    yield Format(
+        "PATA",
+        lambda f: samples.pata(f, samples.PATA),
+        lambda f: read_pata(f / "pata_fairness.files.lst"),
+    )
+    by = {"races": ["a"], "gender": ["b"], "age": ["c"]}
+    yield text(
+        "PATA captions",
+        [{"short": "office", "long": "x", "pos": by, "neg": by}],
+        read_pata_captions,
+    )
+    yield Format(
+        "Hugging Face, Parquet",
+        lambda f: samples.hugging_face(f / "h.parquet"),
+        lambda f: read_huggingface(f / "h.parquet"),
+    )
+    yield Format("Hugging Face, save_to_disk", _save_to_disk, read_huggingface)
+
+
+def _save_to_disk(folder: Path) -> None:
+    samples.hugging_face(folder / "data-00000-of-00001.arrow")
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}
+    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+
+
+def _pictures() -> Iterator[Format]:
+    colours = Image.fromarray(_PIXELS)
+    grey = Image.fromarray(_PIXELS[..., 0].astype(np.uint16) * 257)
+    clear = Image.fromarray(np.dstack([_PIXELS, _PIXELS[..., 0]]))
+    yield _picture("PNG", colours, "PNG")
+    yield _picture("PNG, 16 bits", grey, "PNG")
+    yield _picture("PNG, palette", colours.quantize(8), "PNG", transparency=3)
+    yield _picture("PNG, animated", clear, "PNG", save_all=True, append_images=[clear.rotate(180)])
+    yield _picture("JPEG", colours, "JPEG", exif=_turned())
+    yield _picture("JPEG, progressive", colours, "JPEG", progressive=True)
+    yield _picture("JPEG, CMYK", colours.convert("CMYK"), "JPEG")
+    yield _picture("TIFF", colours, "TIFF")
+    yield _picture("TIFF, LZW", clear, "TIFF", compression="tiff_lzw")
+    yield _picture("TIFF, 16 bits", grey, "TIFF", save_all=True, append_images=[grey])
+    yield _picture("WebP", colours, "WEBP", exif=_turned())
+    yield _picture("WebP, lossless", clear, "WEBP", lossless=True)
+    yield _picture("GIF", colours.quantize(8), "GIF", save_all=True, append_images=[colours])
+    yield _picture("BMP", colours, "BMP")
+    yield _picture("PPM", colours, "PPM")
+    yield _picture("JPEG 2000", colours, "JPEG2000")
+    yield _picture("AVIF", colours, "AVIF")
+
+
+def _turned() -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return exif
+
+
+def _picture(name: str, image: Image.Image, kind: str, **more: Any) -> Format:
+    def write(folder: Path) -> None:
+        content = io.BytesIO()
+        image.save(content, kind, **more)
+        (folder / "picture").write_bytes(content.getvalue())
+
+    return Format(name, write, lambda f: decode((f / "picture").read_bytes()))
