@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = dict[str, Any]
+PATH = ("path",)
 KEY = ("audit", "model", "metric", "subject", "groups", "version")
 # Sentences and outcomes make no key while there are other columns.
 SENTENCES = {"reason", "note", "direction", "null", "method", "citation", "unit", "family"}
@@ -46,7 +47,7 @@ class Table:
 def document(values: Any) -> Table:
     """Return the values of a JSON document by path."""
     rows = [{"path": path, "value": value} for path, value in scalars("", values)]
-    return Table(("path",), tuple(row for row in rows if not VOLATILE & {*row["path"].split(".")}))
+    return Table(PATH, tuple(row for row in rows if not VOLATILE & {*row["path"].split(".")}))
 
 
 def table_of(rows: Sequence[Row]) -> Table:
@@ -126,7 +127,8 @@ def differences(
 ) -> Iterator[tuple[str, str, Any, Any]]:
     """Yield key, column, old and new value of each difference; lost and new rows as a whole."""
     old, new = before.by_key(), after.by_key()
-    for key in old.keys() | new.keys():
+    # A new path of a document is as a new column: no difference.
+    for key in sorted(old.keys() if before.key == PATH else old.keys() | new.keys()):
         name = ", ".join(key)
         if key not in new or key not in old:
             yield name, "row", "there" if key in old else "none", "lost" if key in old else "new"
