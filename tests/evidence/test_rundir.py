@@ -177,7 +177,7 @@ def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "listing",
-    [None, "[]", '{"files": {}}', '{"written_by": "equipoise"}', "{", "\udcff"],
+    [None, "[]", '{"files": {}}', '{"written_by": "equipoise"}', "{", "\udcff", "[" * 100_000],
 )
 def test_a_folder_that_only_looks_like_a_run_is_never_removed(
     tmp_path: Path, listing: str | None

@@ -42,7 +42,7 @@ def read_list(folder: Path) -> Mapping[str, str] | None:
     path = folder / LIST
     try:
         content = None if path.is_symlink() else json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(content, dict) or content.get("written_by") != _WRITER:
         return None
