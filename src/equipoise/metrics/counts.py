@@ -189,7 +189,8 @@ def count(
     groups : array-like (n,), mapping, or Groups
         See `Groups.of`.
     weights : array-like, shape (n, k), optional
-        Weight of each of the k predictions of a row; default 1/k.
+        Weight of each of the k predictions of a row, from 1e-9 to 1e9; default 1/k. Predictions
+        of weight 0 don't count, and a row without weight is left out.
     units : array-like, shape (n,), optional
         Names of the units that repeat (image, person, prompt, ...): rows of a unit are
         resampled together.
@@ -197,7 +198,8 @@ def count(
     Raises
     ------
     InputError
-        When lengths differ, probabilities are not finite or negative, or nothing is left.
+        When lengths differ, probabilities or weights are negative or not finite, weights are out
+        of range, or nothing is left.
     """
     # Arrays of Arrow have no shape: they are columns.
     known = isinstance(y_pred, Encoded) or hasattr(y_pred, "__arrow_c_array__")
@@ -228,7 +230,10 @@ def _count_items(y_true: Any, y_pred: Any, groups: Any, weights: Any, units: Any
     lookup_truth = np.array([place[name] for name in true_names] + [-1], dtype=np.int64)
     lookup_label = np.array([place[name] for name in label_names] + [-1], dtype=np.int64)
     true_codes, label_codes = lookup_truth[truth], lookup_label[labels]
-    kept, excluded = _complete(true_codes, label_codes, grouped)
+    weighted = np.ones(len(truth), dtype=bool)
+    if spread is not None:
+        weighted = np.asarray(spread.any(axis=1))
+    kept, excluded = _complete(true_codes, label_codes, grouped, weighted)
     return _tabulate(
         true_codes[kept],
         label_codes[kept],
@@ -241,15 +246,17 @@ def _count_items(y_true: Any, y_pred: Any, groups: Any, weights: Any, units: Any
 
 
 def _complete(
-    truth: Indices, labels: Indices, groups: Groups
+    truth: Indices, labels: Indices, groups: Groups, weighted: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], Mapping[str, int]]:
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
-    kept = ~(no_truth | no_label | no_group)
+    complete = ~(no_truth | no_label | no_group)
+    kept = complete & weighted
     check_any(kept)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
         "missing group": no_group & ~no_label & ~no_truth,
+        "no weight": complete & ~weighted,
     }
     return kept, {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import Codes, Encoded, encode, label_array
+from equipoise.core.masked import check_unmasked
 from equipoise.stats.draws import ItemSampler
 from equipoise.stats.streams import unit_keys
 
@@ -21,6 +22,8 @@ Indices = npt.NDArray[np.int64]
 
 # Probabilities of a row that were rounded or held in half precision.
 SUM_TOLERANCE = 0.01
+# Largest weight; squares and sums of weights up to it, and of their inverses, stay exact enough.
+MOST_WEIGHT = 1e9
 
 
 def labels_of(
@@ -47,10 +50,28 @@ def labels_of(
     codes = codes.reshape(array.shape)
     if weights is None:
         return codes, names, np.full(array.shape, 1.0 / array.shape[1])
-    spread = np.asarray(weights, dtype=np.float64)
-    if spread.shape != array.shape:
-        raise InputError(f"weights: shape {spread.shape}; expected {array.shape}, as y_pred")
-    return codes, names, _finite(spread, "weights")
+    return codes, names, _weights(weights, array.shape)
+
+
+def _weights(weights: Any, shape: tuple[int, ...]) -> Floats:
+    check_unmasked(weights, what="weights")
+    try:
+        array = np.asarray(weights)
+        spread = array.astype(np.float64, casting="unsafe" if array.dtype.kind in "OU" else "safe")
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"weights: expected numbers of shape {shape}, as y_pred") from None
+    if spread.shape != shape:
+        raise InputError(f"weights: shape {spread.shape}; expected {shape}, as y_pred")
+    largest = _finite(spread, "weights").max(axis=1)
+    if len(largest) and not largest.any():
+        raise InputError("weights: all are 0; expected a row with weight")
+    bad = np.flatnonzero((largest > MOST_WEIGHT) | (largest > 0) & (largest < 1 / MOST_WEIGHT))
+    if len(bad):
+        raise InputError(
+            f"weights, row {bad[0] + 1}: the largest is {largest[bad[0]]:.4g}; expected 0, or "
+            f"{1 / MOST_WEIGHT:g} to {MOST_WEIGHT:g}. Scale all weights by the same number"
+        )
+    return spread
 
 
 def _soft(

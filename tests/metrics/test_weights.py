@@ -1,0 +1,114 @@
+"""Weights of predictions at the edges: the right value, or one error that names the row."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import (
+    accuracy,
+    accuracy_gap,
+    count,
+    effect_sizes,
+    equalized_odds,
+    rate_comparisons,
+    rates,
+    skewsize,
+    worst_group_accuracy,
+)
+
+N = 90
+METRICS = [
+    accuracy,
+    accuracy_gap,
+    effect_sizes,
+    equalized_odds,
+    rate_comparisons,
+    rates,
+    skewsize,
+    worst_group_accuracy,
+]
+
+
+def rows() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, N)
+    predicted = np.where(rng.random((N, 2)) < 0.5, truth[:, None], rng.integers(0, 3, (N, 2)))
+    return truth, predicted, np.array(["a", "b"])[rng.integers(0, 2, N)]
+
+
+def but_the_third(value: Any, kind: Any = float) -> Any:
+    weights = np.full((N, 2), 0.5, dtype=kind)
+    weights[2] = value
+    return weights
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, -1, 1e300, 1e308, 1e-300, 5e-324, 1.1e9])
+@pytest.mark.parametrize("metric", [count, *METRICS])
+def test_a_weight_that_cannot_be_used_is_refused(metric: Callable[..., Any], value: float) -> None:
+    with pytest.raises(InputError, match=r"^weights, row 3: "):
+        metric(*rows(), weights=but_the_third([0, value]))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.full((N, 2), "x"),
+        np.full((N, 2), 1j),
+        np.full((N, 2), "2020-01-01", "M8[D]"),
+        np.ma.masked_array(np.ones((N, 2)), np.eye(N, 2) > 0),
+        [[10**400, 1]] * N,
+        [[1.0, 1.0]] * (N - 1) + [[1.0]],
+        np.ones(N),
+        np.ones((N, 3)),
+        np.zeros((N, 2)),
+        but_the_third(None, object)[2:3],
+    ],
+)
+def test_weights_that_are_no_numbers_of_the_right_shape_are_refused(weights: Any) -> None:
+    with pytest.raises(InputError, match=r"^weights: "):
+        accuracy(*rows(), weights=weights)
+
+
+def number(metric: Callable[..., Any], weights: Any, kept: Any = slice(None)) -> Any:
+    truth, predicted, groups = rows()
+    found = metric(
+        truth[kept], predicted[kept], groups[kept], weights=weights[kept], resampling=None
+    )
+    return getattr(found, "value", None)
+
+
+@pytest.mark.parametrize("metric", [accuracy, accuracy_gap, equalized_odds, rates])
+@pytest.mark.parametrize("scale", [2e-9, 1.0, 2.0**20, 1e9])
+def test_shares_do_not_depend_on_the_scale_of_weights(
+    metric: Callable[..., Any], scale: float
+) -> None:
+    weights = np.random.default_rng(1).uniform(0.5, 1, (N, 2))
+    expected = number(metric, weights)
+    assert number(metric, scale * weights) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [str, np.int64, np.uint8, bool, object, np.float32])
+def test_whole_numbers_of_any_type_are_numbers(kind: Any) -> None:
+    weights = np.random.default_rng(2).integers(0, 2, (N, 2))
+    given = weights.astype(kind)
+    assert number(accuracy, given) == number(accuracy, weights.astype(float))
+
+
+@pytest.mark.parametrize("metric", [accuracy, accuracy_gap, worst_group_accuracy, rates])
+def test_a_row_without_weight_is_left_out(metric: Callable[..., Any]) -> None:
+    kept = np.arange(N) % 5 > 0
+    weights = np.where(kept[:, None], 0.5, 0.0) * np.ones((N, 2))
+    assert number(metric, weights) == number(metric, weights, kept)
+    counted = count(*rows(), weights=weights)
+    assert counted.excluded["no weight"] == N // 5
+
+
+@pytest.mark.parametrize("metric", [accuracy_gap, worst_group_accuracy, rates])
+def test_a_group_without_weight_is_not_compared(metric: Callable[..., Any]) -> None:
+    weights = np.where(rows()[2][:, None] == "b", 0.0, 0.5) * np.ones((N, 2))
+    found = metric(*rows(), weights=weights, resampling=None)
+    assert np.isnan(found.value)
+    assert found.reason
