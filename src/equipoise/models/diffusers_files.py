@@ -9,7 +9,7 @@ from typing import Any
 
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
-from equipoise.models.info import one_digest, sha256_of
+from equipoise.models.info import digests, one_digest, settings_in
 from equipoise.models.options import Options
 
 INDEX = "model_index.json"
@@ -68,10 +68,14 @@ def find_pipeline(asked: str, options: Options) -> Files:
     index = _index(asked, folder)
     _refuse_code(asked, index, options)
     weights = _weights(asked, folder, index, options)
-    told = [path for part in ("", *_parts(index)) for path in _settings(folder / part)]
-    found = {path.relative_to(folder).as_posix(): sha256_of(path) for path in weights}
-    whole = {path.relative_to(folder).as_posix(): sha256_of(path) for path in told}
-    return Files(asked, folder, index, whole | found, one_digest(found), revision)
+    code = options.trust_remote_code
+    settings = [
+        path for part in ("", *_parts(index)) for path in settings_in(folder / part, code=code)
+    ]
+    found = digests(weights, folder)
+    return Files(
+        asked, folder, index, digests({*settings}, folder) | found, one_digest(found), revision
+    )
 
 
 def _wanted(options: Options) -> list[str]:
@@ -131,11 +135,6 @@ def _given(index: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parts(index: Mapping[str, Any]) -> list[str]:
     return sorted(_given(index))
-
-
-def _settings(folder: Path) -> list[Path]:
-    found = {path for pattern in _TOLD for path in folder.glob(pattern)}
-    return sorted(path for path in found if not path.name.endswith(".index.json"))
 
 
 def _weights(asked: str, folder: Path, index: Mapping[str, Any], options: Options) -> list[Path]:

@@ -1,16 +1,18 @@
 """Checkpoints of transformers on disk: where they lie, which files count, which are refused."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import PICKLED_ONLY, commit, fetched, without_revision
-from equipoise.models.info import digests, one_digest
+from equipoise.models.info import digests, one_digest, settings_in
 from equipoise.models.options import Options
 
 SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
 TOLD = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration, tokenizer, image processor
 
 
@@ -51,13 +53,7 @@ class Checkpoint:
     def digests(self, code: bool) -> tuple[dict[str, str], str]:
         """Return the SHA-256 of every file that is read, and one of the weights."""
         weights = digests(self.weights)
-        patterns = (*TOLD, "*.py") if code else TOLD
-        settings = digests(
-            path
-            for pattern in patterns
-            for path in self.folder.glob(pattern)
-            if not path.name.endswith(".index.json")
-        )
+        settings = digests(settings_in(self.folder, code=code), self.folder)
         return settings | weights, one_digest(weights)
 
 
@@ -100,10 +96,10 @@ def _wanted(options: Options) -> list[str]:
 
 
 def _config(asked: str, folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
+    path = folder / CONFIG
     if not path.is_file():
         raise ModelError(
-            f"{asked} holds no config.json. To do: name a folder that save_pretrained wrote."
+            f"{asked} holds no {CONFIG}. To do: name a folder that save_pretrained wrote."
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -111,7 +107,21 @@ def _config(asked: str, folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(config, dict):
         raise ModelError(f"{path} holds no configuration of a model.")
+    _refuse_others(folder, config)
     return config
+
+
+def _refuse_others(folder: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that has the library read other weights than those that key evidence."""
+    other = (
+        f"{CONFIG} names weights of its own (transformers_weights)"
+        if "transformers_weights" in config
+        else f"{ADAPTER} is an adapter for other weights"
+    )
+    if "transformers_weights" in config or (folder / ADAPTER).is_file():
+        raise ModelError(
+            f"{folder}: {other}. To do: merge them into the model and save it by save_pretrained."
+        )
 
 
 def _weights(asked: str, folder: Path, allow_pickle: bool) -> tuple[Path, ...]:
@@ -129,10 +139,10 @@ def _shards(asked: str, path: Path) -> tuple[Path, ...]:
     if path.suffix != ".json":
         return (path,)
     index = json.loads(path.read_text(encoding="utf-8"))
-    shards = tuple(
-        sorted(path.parent / Path(name).name for name in {*index["weight_map"].values()})
-    )
-    missing = [shard.name for shard in shards if not shard.is_file()]
+    names = sorted({*index["weight_map"].values()})
+    missing = [
+        name for name in names if Path(name).name != name or not (path.parent / name).is_file()
+    ]
     if missing:
         raise ModelError(f"{asked} lacks weights that its index names: {', '.join(missing)}.")
-    return shards
+    return tuple(path.parent / name for name in names)

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 CHUNK = 1 << 20
+WEIGHTS = frozenset(
+    {".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".onnx", ".ot", ".pt", ".pth", ".safetensors"}
+)
+DOCUMENTS = frozenset({".gif", ".jpeg", ".jpg", ".md", ".pdf", ".png", ".svg", ".webp"})
+TEMPLATES = "additional_chat_templates"  # the one folder inside a checkpoint that is read
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,35 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def digests(paths: Iterable[Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file by its name, in the order of the names."""
-    return {path.name: sha256_of(path) for path in sorted(paths)}
+def digests(paths: Iterable[Path], folder: Path | None = None) -> dict[str, str]:
+    """Return the SHA-256 of each file by its path in the folder, else by its name."""
+    return {
+        path.name if folder is None else path.relative_to(folder).as_posix(): sha256_of(path)
+        for path in sorted(paths)
+    }
+
+
+def settings_in(folder: Path, *, code: bool = False) -> list[Path]:
+    """Return every file of a model's folder that a library may open, but for weights.
+
+    A library chooses its files by rules of its own, so none is left out by name: only hidden files,
+    documents and pictures, and Python code that is not run.
+
+    Parameters
+    ----------
+    folder : Path
+    code : bool
+        Whether Python code of the folder is run.
+    """
+    found = {*folder.glob("*"), *folder.glob(f"{TEMPLATES}/*")}
+    found = {path for path in found if path.suffix != ".py"}
+    found |= {*folder.glob("**/*.py")} if code else set()
+    idle = WEIGHTS | DOCUMENTS
+    return sorted(
+        path
+        for path in found
+        if path.suffix.lower() not in idle and path.name[0] != "." and path.is_file()
+    )
 
 
 def one_digest(files: Mapping[str, str]) -> str:

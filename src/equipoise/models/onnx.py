@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from equipoise.core.errors import ModelError
 from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb
-from equipoise.models.info import ModelInfo, sha256_of
+from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.onnx_files import files_of
 from equipoise.models.options import Options
 
 Floats = NDArray[np.float32]
@@ -228,6 +229,7 @@ def load_onnx_classifier(
         )
     if not Path(path).is_file():
         raise ModelError(f"There is no model file {path}.")
+    files_of(Path(path))
     session = open_session(str(path), threads, str(path))
     _check_signature(str(path), session)
     info = _info(Path(path), name or f"onnx:{path}", session)
@@ -237,13 +239,13 @@ def load_onnx_classifier(
 def _info(path: Path, name: str, session: Any) -> ModelInfo:
     import onnxruntime
 
-    digest = sha256_of(path)
+    files = digests(files_of(path), path.parent)
     outputs = session.get_outputs()
     return ModelInfo(
         name=name,
         family="onnx",
-        weights_sha256=digest,
-        files={path.name: digest},
+        weights_sha256=one_digest(files),
+        files=files,
         dimension=outputs[1].shape[1] if len(outputs) == 2 else None,
         backend="onnxruntime",
         preprocessing={"image_processor": "the graph itself"},

@@ -1,5 +1,6 @@
 """The prefix ``open_clip:``: dual encoders of open_clip, by tag, file, folder or hub id."""
 
+import hashlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
 from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preparing import Preparation, preparation, stacked
 from equipoise.models.recipe import of_open_clip
@@ -60,6 +61,11 @@ class Found:
     settings: Path | None = None
     revision: str | None = None
     image_settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The SHA-256 of every file beside the weights that may be read; none of a lone file."""
+        return digests(settings_in(self.settings.parent)) if self.settings else {}
 
 
 @dataclass(frozen=True)
@@ -219,11 +225,16 @@ def _encoder(
     with placement.torch.inference_mode():
         some = model.encode_text(tokenizer(["a"]).to(placement.device))
     bias = getattr(model, "logit_bias", None)
+    own = (
+        {}
+        if found.settings
+        else {"configuration": open_clip().get_model_config(found.architecture)}
+    )
     info = ModelInfo(
         name=options.name,
         family="open_clip",
         weights_sha256=one_digest(weights),
-        files=weights | (digests([found.settings]) if found.settings else {}),
+        files=weights | found.beside,
         revision=found.revision,
         dimension=int(some.shape[1]),
         scale=math.exp(model.logit_scale.item()),
@@ -231,7 +242,7 @@ def _encoder(
         dtype=placement.dtype,
         device=placement.device,
         backend=placement.backend,
-        preprocessing=_facts(found, settings, tokenizer) | prepare.facts,
+        preprocessing=_facts(found, settings, tokenizer) | own | prepare.facts,
         versions={
             "torch": str(placement.torch.__version__),
             "open_clip": open_clip().__version__,
@@ -257,4 +268,16 @@ def _facts(found: Found, settings: Mapping[str, Any], tokenizer: Any) -> dict[st
         },
         "tokenizer": type(tokenizer).__name__,
         "text": {"max_length": tokenizer.context_length},
-    }
+    } | _tokens(tokenizer)
+
+
+def has_own_tokenizer(architecture: str, config: Mapping[str, Any]) -> bool:
+    """Whether an architecture's tokenizer is none of open_clip's own files."""
+    named = config.get("text_cfg", {}).get("hf_tokenizer_name")
+    return bool(named) or "siglip" in architecture.lower()
+
+
+def _tokens(tokenizer: Any) -> dict[str, str]:
+    """Return the SHA-256 of a tokenizer of transformers: an architecture may name any."""
+    inner = getattr(getattr(tokenizer, "tokenizer", None), "backend_tokenizer", None)
+    return {} if inner is None else {"tokens": hashlib.sha256(inner.to_str().encode()).hexdigest()}

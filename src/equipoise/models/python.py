@@ -2,18 +2,17 @@
 
 import importlib
 import inspect
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from equipoise.core.errors import EquipoiseError, ModelError
-from equipoise.models.info import ModelInfo, sha256_of
+from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
+from equipoise.models.python_sources import source_digests
 
 KINDS = (DualEncoder, PairScorer, Classifier, Answerer)
 OFFERS = {
@@ -36,7 +35,7 @@ def load(target: str, options: Options) -> Any:
         PYTHONPATH). The factory is called with the device and the dtype by name.
     options : Options
         What was asked. A `revision` is any word: it keys evidence, and is to change with whatever
-        the source of the factory does not show, such as weights or other modules.
+        the source does not show, such as weights or installed packages.
 
     Returns
     -------
@@ -150,8 +149,9 @@ def _checked(found: Any, target: str, options: Options) -> Any:
 def keyed(found: Any, target: str, options: Options) -> Any:
     """Have what a model is say which code made it, so that other code meets no old evidence.
 
-    The SHA-256 of the source of the factory's module, and of the module of the model's class,
-    are added to `info.files`, and the revision that was asked for to `info.preprocessing`.
+    The SHA-256 of the source of the factory's module, of the module of the model's class, and of
+    the local modules that these import are added to `info.files`, and the revision that was asked
+    for to `info.preprocessing`.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def keyed(found: Any, target: str, options: Options) -> Any:
     module, _, name = target.partition(":")
     factory = getattr(importlib.import_module(module), name)
     modules = {module, getattr(factory, "__module__", module), type(found).__module__}
-    sources = {f"{one} (source)": digest for one in sorted(modules) if (digest := _source(one))}
+    sources = {f"{one} (source)": digest for one, digest in source_digests(modules).items()}
     declared = {} if options.revision is None else {"declared_revision": options.revision}
     info = replace(
         found.info,
@@ -185,12 +185,6 @@ def keyed(found: Any, target: str, options: Options) -> Any:
             "it. To do: make info an attribute, not a property."
         ) from error
     return found
-
-
-def _source(module: str) -> str:
-    """Return the SHA-256 of the source of a module; "" where it has none."""
-    path = getattr(sys.modules.get(module), "__file__", None)
-    return sha256_of(Path(path)) if path and Path(path).is_file() else ""
 
 
 def check_info(found: Any, target: str) -> None:

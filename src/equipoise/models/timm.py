@@ -13,7 +13,7 @@ from equipoise.core.errors import ModelError
 from equipoise.models.backends import with_backend
 from equipoise.models.batching import Batches
 from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
-from equipoise.models.info import ModelInfo, digests, one_digest
+from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preparing import Preparation, preparation, stacked
 from equipoise.models.recipe import of_timm
@@ -34,6 +34,11 @@ class Found:
     weights: Path
     settings: Path | None = None
     revision: str | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """The SHA-256 of every file beside the weights that may be read; none of a lone file."""
+        return digests(settings_in(self.settings.parent)) if self.settings else {}
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ def _classifier(
         name=options.name,
         family="timm",
         weights_sha256=one_digest(weights),
-        files=weights | (digests([found.settings]) if found.settings else {}),
+        files=weights | found.beside,
         revision=found.revision,
         dimension=int(model.head_hidden_size or model.num_features),
         dtype=placement.dtype,

@@ -106,6 +106,8 @@ def _place(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -
     except EquipoiseError:
         # Loading it says what is wrong, in the adapter's words.
         return None
+    if facts is None:
+        return None
     asked = asdict(options)
     told = {"form": _FORM, "prefix": prefix, "asked": asked, "facts": facts, "by": _libraries()}
     key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
@@ -124,12 +126,15 @@ def _hf(options: Options, target: str) -> dict[str, Any]:
     return {"files": files, "device": device, "dtype": placed.dtype, "revision": found.revision}
 
 
-def _onnx(_: Options, target: str) -> dict[str, Any]:
-    from equipoise.models.info import sha256_of
+def _onnx(_: Options, target: str) -> dict[str, Any] | None:
+    from equipoise.models.info import digests
+    from equipoise.models.onnx import labels_path
+    from equipoise.models.onnx_files import files_of
 
     path = Path(target)
-    both = (path, path.with_suffix(".labels.txt"))
-    return {"files": [sha256_of(one) if one.is_file() else "" for one in both]}
+    if not path.is_file() or not labels_path(path).is_file():
+        return None
+    return {"files": digests((*files_of(path), labels_path(path)), path.parent)}
 
 
 def _timm(options: Options, target: str) -> dict[str, Any]:
@@ -139,13 +144,15 @@ def _timm(options: Options, target: str) -> dict[str, Any]:
     return _of_library("timm", find(timm(), target, options), options)
 
 
-def _open_clip(options: Options, target: str) -> dict[str, Any]:
-    from equipoise.models.open_clip import find
+def _open_clip(options: Options, target: str) -> dict[str, Any] | None:
+    from equipoise.models.open_clip import find, has_own_tokenizer
     from equipoise.models.runtimes import open_clip
 
     found = find(open_clip(), target, options)
     # An architecture can be one that the user added.
     config = None if found.settings else open_clip().get_model_config(found.architecture)
+    if config is not None and has_own_tokenizer(found.architecture, config):
+        return None  # its tokenizer lies elsewhere
     return _of_library("open_clip", found, options) | {"config": config}
 
 
@@ -155,11 +162,9 @@ def _of_library(library: str, found: _Found, options: Options) -> dict[str, Any]
     from equipoise.models.runtimes import place
 
     placed = place(options.device, options.dtype, library)
-    folder = None if found.settings is None else found.settings.parent
-    beside = [] if folder is None else [*folder.glob("*.json"), *folder.glob("*.txt")]
     return {
-        "files": digests({found.weights, *beside}),
-        "architecture": found.architecture if folder is None else "",
+        "files": digests([found.weights]) | found.beside,
+        "architecture": found.architecture if found.settings is None else "",
         "device": placed.device.partition(":")[0],
         "dtype": placed.dtype,
         "revision": found.revision,
@@ -181,8 +186,11 @@ class _Found(Protocol):
     @property
     def revision(self) -> str | None: ...
 
+    @property
+    def beside(self) -> dict[str, str]: ...
 
-_FACTS: dict[str, Callable[[Options, str], dict[str, Any]]] = {
+
+_FACTS: dict[str, Callable[[Options, str], dict[str, Any] | None]] = {
     "hf": _hf,
     "onnx": _onnx,
     "timm": _timm,

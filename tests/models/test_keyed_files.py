@@ -1,0 +1,346 @@
+"""Every file that an adapter opens to load and run a model decides the key of its evidence."""
+
+import ctypes
+import importlib
+import json
+import os
+import re
+import shutil
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.audits.running.remembered import open_model
+from equipoise.core.errors import ModelError
+from equipoise.evidence.asking import RunOptions
+from equipoise.models import load_model
+from equipoise.models.generators import Sampling, load_generator
+from equipoise.models.onnx import load_onnx_classifier
+from model_checkpoints import byte_level_vocabulary, images
+
+pytest.importorskip("torch", reason="could not import torch")
+pytest.importorskip("transformers", reason="could not import transformers")
+
+IN_OPEN = 0x20
+EVENT = struct.Struct("iIII")
+PIXELS = [image[:3, :5] for image in images()]
+
+
+@contextmanager
+def opened_in(folder: Path) -> Iterator[set[Path]]:
+    """Collect the files below a folder that anything opens, Python or a native library."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux tells which files native code opens")
+    system = ctypes.CDLL(None, use_errno=True)
+    watch = system.inotify_init1(os.O_NONBLOCK)
+    folders = {
+        system.inotify_add_watch(watch, str(one).encode(), IN_OPEN): one
+        for one in (folder, *folder.rglob("*"))
+        if one.is_dir()
+    }
+    found: set[Path] = set()
+    try:
+        yield found
+        with suppress(BlockingIOError):
+            while data := os.read(watch, 1 << 16):
+                while data:
+                    number, _, _, length = EVENT.unpack_from(data)
+                    name = data[EVENT.size : EVENT.size + length].rstrip(b"\0").decode()
+                    found |= {folders[number] / name} if name else set()
+                    data = data[EVENT.size + length :]
+    finally:
+        os.close(watch)
+
+
+def changed(path: Path) -> None:
+    """Change one byte so that JSON and code stay readable."""
+    data = bytearray(path.read_bytes())
+    if path.name == "units.json":  # layout decides no output
+        data = data.replace(b"0.25", b"0.75")
+    elif path.suffix in {".json", ".py", ".jinja"}:
+        data += b"\n"
+    else:
+        spelt = (place for place, byte in enumerate(data) if chr(byte).isalnum())
+        data[max(spelt, default=-1)] ^= 1
+    path.write_bytes(data)
+
+
+def hf(family: str, checkpoint: Callable[[str], Path], folder: Path) -> str:
+    shutil.copytree(checkpoint(family), folder, dirs_exist_ok=True)
+    return f"hf:{folder}"
+
+
+def sharded(checkpoint: Callable[[str], Path], folder: Path) -> str:
+    import transformers
+
+    name = hf("clip", checkpoint, folder)
+    (folder / "model.safetensors").unlink()
+    whole = transformers.CLIPModel.from_pretrained(checkpoint("clip"))
+    whole.save_pretrained(folder, max_shard_size="50KB")
+    return name
+
+
+def templated(checkpoint: Callable[[str], Path], folder: Path) -> str:
+    name = hf("llava", checkpoint, folder)
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "tools.jinja").write_text("{{ messages }}")
+    return name
+
+
+def open_clip(_: Callable[[str], Path], folder: Path) -> str:
+    """A tiny model whose tokenizer is one of transformers, beside its weights."""
+    library = pytest.importorskip("open_clip", reason="could not import open_clip")
+    from safetensors.torch import save_file
+    from transformers import CLIPTokenizer
+
+    vocabulary = byte_level_vocabulary("<|startoftext|>", "<|endoftext|>")
+    CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=20).save_pretrained(folder)
+    vision = {"image_size": 32, "layers": 1, "width": 32, "patch_size": 8, "head_width": 16}
+    text = {"context_length": 20, "vocab_size": 100, "width": 32, "heads": 2, "layers": 1}
+    text["hf_tokenizer_name"] = "beside/it"
+    settings = {"model_cfg": {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text}}
+    (folder / "open_clip_config.json").write_text(json.dumps(settings))
+    weights = library.CLIP(24, vision, {**text, "hf_tokenizer_name": ""}).state_dict()
+    kept = {name: value.contiguous() for name, value in weights.items()}
+    save_file(kept, folder / "open_clip_model.safetensors")
+    return f"open_clip:{folder}"
+
+
+def timm(_: Callable[[str], Path], folder: Path) -> str:
+    library = pytest.importorskip("timm", reason="could not import timm")
+    tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
+    model = library.create_model("vit_tiny_patch16_224", num_classes=5, **tiny)
+    library.models.save_for_hf(model, str(folder), model_args=tiny, safe_serialization=True)
+    return f"timm:{folder}"
+
+
+def onnx(_: Callable[[str], Path], folder: Path) -> str:
+    library = pytest.importorskip("onnx", reason="could not import onnx")
+    library.save(
+        graph(library),
+        folder / "model.onnx",
+        save_as_external_data=True,
+        all_tensors_to_one_file=False,
+        size_threshold=0,
+        convert_attribute=True,
+    )
+    (folder / "model.labels.txt").write_text("doctor\nnurse\n")
+    return f"onnx:{folder / 'model.onnx'}"
+
+
+def graph(library: Any) -> Any:
+    """From images to the softmax of two sums of their colours; one tensor is an attribute."""
+    make, kind = library.helper, library.TensorProto
+    weights = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+    one = make.make_tensor("one", kind.FLOAT, [1], np.array([0.5], "<f4").tobytes(), raw=True)
+    tensors = [library.numpy_helper.from_array(weights, "weights")]
+    tensors += [make.make_tensor("sides", kind.INT64, [2], [1, 2])]
+    nodes = [
+        make.make_node("Cast", ["images"], ["floats"], to=kind.FLOAT),
+        make.make_node("ReduceMean", ["floats", "sides"], ["means"], keepdims=0),
+        make.make_node("MatMul", ["means", "weights"], ["sums"]),
+        make.make_node("Constant", [], ["scale"], value=one),
+        make.make_node("Mul", ["sums", "scale"], ["logits"]),
+        make.make_node("Softmax", ["logits"], ["scores"]),
+    ]
+    made = make.make_graph(
+        nodes,
+        "sums",
+        [make.make_tensor_value_info("images", kind.UINT8, ["n", 3, 5, 3])],
+        [make.make_tensor_value_info("scores", kind.FLOAT, ["n", 2])],
+        tensors,
+    )
+    return make.make_model(made, opset_imports=[make.make_opsetid("", 18)], ir_version=9)
+
+
+PLAIN = """
+import numpy as np
+from equipoise.models import ModelInfo
+
+class Own:
+    info = ModelInfo("python:keyed_own.factory:make", "own", "ab")
+    labels = ("a", "b")
+    def predict_proba(self, images):
+        from keyed_late import half
+        return np.full((len(images), 2), half(), dtype=np.float32)
+    def features(self, images):
+        return np.zeros((len(images), 3), dtype=np.float32)
+"""
+CODE = {
+    "keyed_own/__init__.py": "",
+    "keyed_own/factory.py": "from .parts import Own\ndef make(device, dtype): return Own()\n",
+    "keyed_own/parts.py": PLAIN,
+    "keyed_late.py": "import keyed_deep.number\ndef half(): return keyed_deep.number.HALF\n",
+    "keyed_deep/__init__.py": "",
+    "keyed_deep/number.py": "HALF = 0.5\n",
+}
+
+
+def python(_: Callable[[str], Path], folder: Path) -> str:
+    for name, text in CODE.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return "python:keyed_own.factory:make"
+
+
+def wrapped(checkpoint: Callable[[str], Path], folder: Path) -> str:
+    from equipoise.models.wrapped import Wrapping, save_wrapped
+
+    base = load_model(hf("clip", checkpoint, folder / "base"), device="cpu")
+    (folder / "fitted").mkdir()
+    save_wrapped(folder / "fitted", base.info, Wrapping(transform=np.eye(24, dtype=np.float32)))
+    return f"equipoise:{folder / 'fitted'}"
+
+
+def edited(checkpoint: Callable[[str], Path], folder: Path) -> str:
+    from equipoise.models.edits import UnitEdit
+    from equipoise.models.unit_hooks import LayerEdit
+
+    base = load_model(hf("vit", checkpoint, folder / "base"), device="cpu")
+    units = LayerEdit("classifier", -1, (1,), (0,), (0.25,), (1.0,))
+    edit = UnitEdit(base.info.name, None, base.info.weights_sha256, "clamp", (units,))
+    edit.write(folder / "units.json")
+    return f"edited:{folder / 'units.json'}"
+
+
+def diffusers(_: Callable[[str], Path], folder: Path) -> str:
+    pytest.importorskip("diffusers", reason="could not import diffusers")
+    from diffusion_checkpoints import stable_diffusion
+
+    return f"diffusers:{stable_diffusion(folder)}"
+
+
+ADAPTERS: dict[str, Callable[[Callable[[str], Path], Path], str]] = {
+    **{
+        family: lambda made, folder, family=family: hf(family, made, folder)
+        for family in ("clip", "blip_matching", "vit")
+    },
+    **{
+        one.__name__: one
+        for one in (
+            sharded, templated, open_clip, timm, onnx, python, wrapped, edited, diffusers,
+        )
+    },
+}  # fmt: skip
+
+
+def run(name: str, **options: Any) -> tuple[str, tuple[str, ...]]:
+    """Load a model anew, run it, and return what its evidence is kept under."""
+    for module in [one for one in sys.modules if one.startswith("keyed_")]:
+        del sys.modules[module]
+    importlib.invalidate_caches()
+    if name.startswith("diffusers:"):
+        maker = load_generator(name, device="cpu")
+        maker.generate(["a"], seeds=[0], sampling=Sampling(steps=1, height=16, width=16))
+        return maker.info.key, ()
+    device = {} if name.startswith("python:") else {"device": "cpu"}
+    model = load_model(name, **device, **options)
+    for call in ("embed_images", "predict_proba"):
+        if hasattr(model, call):
+            getattr(model, call)(PIXELS)
+    if hasattr(model, "embed_texts"):
+        model.embed_texts(["a photo"])
+    return model.info.key, tuple(getattr(model, "labels", ()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return tmp_path
+
+
+# transformers leaves the files of chat templates open.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_changed_file_changes_the_key_or_is_refused(
+    adapter: str, checkpoint: Callable[[str], Path], folder: Path
+) -> None:
+    name = ADAPTERS[adapter](checkpoint, folder)
+    with opened_in(folder) as opened:
+        before = run(name)
+    files = sorted(path for path in opened if path.is_file())
+    assert len(files) >= 2
+    kept = {path: path.read_bytes() for path in files}
+    stale = []
+    for path in files:
+        changed(path)
+        with suppress(ModelError):
+            stale += [path.relative_to(folder)] if run(name) == before else []
+        path.write_bytes(kept[path])
+    assert run(name) == before
+    assert not stale
+
+
+def test_negated_weights_beside_a_graph_change_its_key_and_its_output(folder: Path) -> None:
+    name = onnx(lambda _: folder, folder)
+    before: Any = load_model(name)
+    (beside,) = folder.glob("*weights*")
+    beside.write_bytes((-np.frombuffer(beside.read_bytes(), "<f4")).tobytes())
+    after: Any = load_model(name)
+    assert not np.allclose(before.predict_proba(PIXELS), after.predict_proba(PIXELS))
+    assert beside.name in after.info.files
+    assert after.info.weights_sha256 != before.info.weights_sha256
+    assert after.info.key != before.info.key
+
+
+@pytest.mark.parametrize("at", ["../weights", "/tmp/weights", "..\\weights", "a/../../weights", ""])
+def test_weights_outside_the_folder_of_a_graph_are_refused(at: str, folder: Path) -> None:
+    library = pytest.importorskip("onnx", reason="could not import onnx")
+    model = graph(library)
+    tensor = model.graph.initializer[0]
+    library.external_data_helper.set_external_data(tensor, at)
+    tensor.ClearField("raw_data")
+    (folder / "inner").mkdir()
+    (folder / "weights").write_bytes(bytes(24))
+    path = folder / "inner" / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="which is outside its folder"):
+        load_onnx_classifier(path, ["a", "b"])
+
+
+def test_weights_that_a_graph_lacks_are_named(folder: Path) -> None:
+    name = onnx(lambda _: folder, folder)
+    (beside,) = folder.glob("*weights*")
+    beside.unlink()
+    with pytest.raises(ModelError, match=rf"{re.escape(str(beside))}, and there is no such file"):
+        load_model(name)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x07", b"\x3a\xff", b"\x80" * 20, b"\x3a\x02\x2a\x09"])
+def test_bytes_that_are_no_graph(data: bytes, folder: Path) -> None:
+    path = folder / "model.onnx"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="is not a model that onnxruntime can load"):
+        load_onnx_classifier(path, ["a", "b"])
+
+
+@pytest.mark.parametrize("how", ["config", "adapter"])
+def test_a_checkpoint_that_names_other_weights_is_refused(
+    how: str, checkpoint: Callable[[str], Path], folder: Path
+) -> None:
+    name = hf("vit", checkpoint, folder)
+    if how == "adapter":
+        (folder / "adapter_config.json").write_text("{}")
+    else:
+        settings = json.loads((folder / "config.json").read_text())
+        named = json.dumps(settings | {"transformers_weights": "other.safetensors"})
+        (folder / "config.json").write_text(named)
+    with pytest.raises(ModelError, match="save it by save_pretrained"):
+        load_model(name)
+
+
+def test_a_remembered_graph_is_not_met_with_other_weights(folder: Path) -> None:
+    name, store = onnx(lambda _: folder, folder), folder / "store"
+    before = open_model(name, RunOptions(), store).info.key
+    assert open_model(name, RunOptions(), store).info.key == before
+    (beside,) = folder.glob("*weights*")
+    changed(beside)
+    assert open_model(name, RunOptions(), store).info.key != before
