@@ -17,6 +17,7 @@ from equipoise.cli.app import _COMMANDS, app
 from equipoise.core import ConfigError, DataError, MissingExtraError, RunError
 
 Command = Callable[..., tuple[int, str, str]]
+EXITED = "a library or a model ended the command by itself"
 DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
 
 
@@ -139,8 +140,8 @@ def test_a_wrong_command_line_is_one_line(
         (ZeroDivisionError(), 2, f"error: unexpected ZeroDivisionError: no message. {DEBUG}\n"),
         (KeyboardInterrupt(), 130, "interrupted; nothing half-written is left\n"),
         (click.Abort(), 130, "stopped; nothing was written\n"),
-        (SystemExit(143), 143, ""),
-        (SystemExit("odd"), 2, ""),
+        (SystemExit(143), 2, f"error: {EXITED} (SystemExit: 143). {DEBUG}\n"),
+        (SystemExit("odd"), 2, f"error: {EXITED} (SystemExit: odd). {DEBUG}\n"),
     ],
 )
 def test_every_failure_is_one_message_and_a_code(

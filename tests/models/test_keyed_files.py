@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def changed(path: Path) -> None:
 
 
 def hf(family: str, checkpoint: Callable[[str], Path], folder: Path) -> str:
+    """A copy of a checkpoint of transformers."""
     shutil.copytree(checkpoint(family), folder, dirs_exist_ok=True)
     return f"hf:{folder}"
 
@@ -103,10 +105,10 @@ def open_clip(_: Callable[[str], Path], folder: Path) -> str:
     CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=20).save_pretrained(folder)
     vision = {"image_size": 32, "layers": 1, "width": 32, "patch_size": 8, "head_width": 16}
     text = {"context_length": 20, "vocab_size": 100, "width": 32, "heads": 2, "layers": 1}
-    text["hf_tokenizer_name"] = "beside/it"
-    settings = {"model_cfg": {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text}}
+    named = {**text, "hf_tokenizer_name": "beside/it"}
+    settings = {"model_cfg": {"embed_dim": 24, "vision_cfg": vision, "text_cfg": named}}
     (folder / "open_clip_config.json").write_text(json.dumps(settings))
-    weights = library.CLIP(24, vision, {**text, "hf_tokenizer_name": ""}).state_dict()
+    weights = library.CLIP(24, vision, text).state_dict()
     kept = {name: value.contiguous() for name, value in weights.items()}
     save_file(kept, folder / "open_clip_model.safetensors")
     return f"open_clip:{folder}"
@@ -217,10 +219,7 @@ def diffusers(_: Callable[[str], Path], folder: Path) -> str:
 
 
 ADAPTERS: dict[str, Callable[[Callable[[str], Path], Path], str]] = {
-    **{
-        family: lambda made, folder, family=family: hf(family, made, folder)
-        for family in ("clip", "blip_matching", "vit")
-    },
+    **{family: partial(hf, family) for family in ("clip", "blip_matching", "vit")},
     **{
         one.__name__: one
         for one in (
@@ -230,7 +229,7 @@ ADAPTERS: dict[str, Callable[[Callable[[str], Path], Path], str]] = {
 }  # fmt: skip
 
 
-def run(name: str, **options: Any) -> tuple[str, tuple[str, ...]]:
+def run(name: str) -> tuple[str, tuple[str, ...]]:
     """Load a model anew, run it, and return what its evidence is kept under."""
     for module in [one for one in sys.modules if one.startswith("keyed_")]:
         del sys.modules[module]
@@ -239,8 +238,7 @@ def run(name: str, **options: Any) -> tuple[str, tuple[str, ...]]:
         maker = load_generator(name, device="cpu")
         maker.generate(["a"], seeds=[0], sampling=Sampling(steps=1, height=16, width=16))
         return maker.info.key, ()
-    device = {} if name.startswith("python:") else {"device": "cpu"}
-    model = load_model(name, **device, **options)
+    model = load_model(name, device="cpu")
     for call in ("embed_images", "predict_proba"):
         if hasattr(model, call):
             getattr(model, call)(PIXELS)

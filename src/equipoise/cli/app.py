@@ -14,6 +14,7 @@ import click
 
 from equipoise import __version__
 from equipoise.cli.failures import Terminated, describe, silence_stdout
+from equipoise.cli.guard import guarded
 from equipoise.cli.terminal import keep_stdout
 
 _COMMANDS = (
@@ -63,10 +64,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments : sequence of str, optional
-        `sys.argv[1:]` unless given.
+        `sys.argv[1:]` by default, in a process of its own: see `guarded`.
     """
+    if arguments is None:
+        sys.exit(guarded(lambda: _run(sys.argv[1:])))
+    sys.exit(_run([*arguments]))
+
+
+def _run(arguments: list[str]) -> int:
     keep_stdout()
-    sys.exit(run([*(sys.argv[1:] if arguments is None else arguments)]))
+    return run(arguments)
 
 
 def run(arguments: list[str]) -> int:
@@ -101,9 +108,7 @@ def _failed(error: BaseException) -> int:
     message, code = describe(error)
     if isinstance(error, BrokenPipeError):
         silence_stdout()
-    if os.environ.get("EQUIPOISE_DEBUG") and not isinstance(
-        error, click.ClickException | SystemExit
-    ):
+    if os.environ.get("EQUIPOISE_DEBUG") and not isinstance(error, click.ClickException):
         import traceback
 
         traceback.print_exception(error)
@@ -126,4 +131,6 @@ def _restore(previous: object) -> None:
 
 
 def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a handler's signature
+    # Whoever ends a group of processes may signal this one twice: cleaning up goes on.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

@@ -27,8 +27,6 @@ def describe(error: BaseException) -> tuple[str, int]:
     error : BaseException
         Anything that ended a command.
     """
-    if isinstance(error, SystemExit):
-        return "", error.code if isinstance(error.code, int) else ERROR
     if isinstance(error, KeyboardInterrupt):
         code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
         return str(error) or "interrupted; nothing half-written is left", code
@@ -44,6 +42,8 @@ def _sentence(error: BaseException) -> str:
         return _usage(error)
     if isinstance(error, click.ClickException):
         return error.format_message()
+    if isinstance(error, SystemExit):
+        return f"a library or a model ended the command by itself (SystemExit: {error}). {_DEBUG}"
     if isinstance(error, MemoryError):
         return "not enough memory. To do: fewer models per audit, or a machine with more memory"
     if _on_purpose(error):

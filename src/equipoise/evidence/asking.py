@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core.errors import InputError, ModelError
+from equipoise.evidence.shares import check_shares
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
 
 Table = Literal["embeddings", "scores", "probabilities", "answers"]
@@ -146,6 +147,17 @@ class Asked:
                 f"expected ({len(images)}, {self.width or 'dimension'})."
             )
         return values
+
+    def check(self, ids: Sequence[str], values: np.ndarray[Any, Any]) -> None:
+        """Refuse finite values of images that are not what the table holds.
+
+        Raises
+        ------
+        DataError
+            When a row of `probabilities` is none.
+        """
+        if self.table == "probabilities":
+            check_shares(self.info, self.names, ids, values)
 
     def _texts(self, found: Any, n: int) -> np.ndarray[Any, Any]:
         if len(found) != n or not all(isinstance(text, str) for text in found):

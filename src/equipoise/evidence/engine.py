@@ -6,8 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from equipoise.core.errors import MissingExtraError, ModelError, RunError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SILENT = {"SCARF_NO_ANALYTICS": "1", "DO_NOT_TRACK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 # Seconds that a thread of Daft is given to put away what a stopped piece returned.
 _SETTLE = 0.2
+# Seconds that a model is given to end its batch once it is interrupted; it may hang.
+_LAST = 5.0
 _STEP = "images through the model"
 
 
@@ -135,7 +138,8 @@ class Native:
             # thread must not meet the end of the interpreter, which it would abort.
             stop.set()
             for _ in self.models:
-                free.get()
+                with suppress(Empty):
+                    free.get(timeout=None if whole else _LAST)
             if not whole:
                 time.sleep(_SETTLE)
 

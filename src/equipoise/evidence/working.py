@@ -109,6 +109,11 @@ class Worker:
             return Outcome(piece.number, trouble=_STOPPED)
         except EquipoiseError as error:
             return Outcome(piece.number, trouble=str(error))
+        except BaseException as error:
+            if isinstance(error, Exception):
+                raise
+            # The thread is the engine's, which waits for ever for what such an error ends.
+            return Outcome(piece.number, trouble=_ended(self.asked.info.name, error))
 
     def _kept(self, piece: Piece, readers: Readers) -> Outcome | None:
         if not piece.have:
@@ -142,6 +147,8 @@ class Worker:
             contents += [seen.content for seen in batch]
             held = [seen for seen in batch if seen.image is not None]
             found, reasons = self._values([seen.image for seen in held])
+            sound = [seen.name for seen, no in zip(held, reasons, strict=True) if no is None]
+            self.asked.check(sound, found)
             values.append(found)
             computed += len(held)
             failures += [seen.failure for seen in batch if seen.failure is not None]
@@ -237,6 +244,14 @@ class _Seen:
 def _reason(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+def _ended(model: str, error: BaseException) -> str:
+    text = f": {error}" if str(error) else ""
+    return (
+        f"{model} ended the work with {type(error).__name__}{text}. To do: raise an exception for "
+        "an image that fails, and don't exit"
+    )
 
 
 def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:

@@ -83,7 +83,7 @@ def made(target: str, options: Options) -> Any:
         raise ModelError(
             f"There is no module {module}. To do: install it, or add its folder to PYTHONPATH."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ModelError(f"{target} failed: {type(error).__name__}: {error}") from error
 
 

@@ -1,0 +1,72 @@
+"""Probabilities of a classifier are held to what is asked of those in a file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import DataError, ModelError
+from equipoise.evidence import extract_probabilities, pictures_in_folder
+from equipoise.evidence.shares import check_shares
+from equipoise.models import ModelInfo
+from picture_models import info, write_pictures
+
+
+@dataclass
+class Fixed:
+    """Gives every image one row, and images of width 9 another."""
+
+    other: tuple[float, float]
+    info: ModelInfo = field(default_factory=info)
+    labels: tuple[str, ...] = ("cat", "dog")
+
+    def predict_proba(self, images: Sequence[Any]) -> np.ndarray:
+        rows = [self.other if image.shape[1] == 9 else (0.25, 0.75) for image in images]
+        return np.array(rows, dtype=np.float32)
+
+    def features(self, images: Sequence[Any]) -> np.ndarray:
+        return np.zeros((len(images), 2), dtype=np.float32)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    write_pictures(tmp_path / "photos", 6)
+    return tmp_path / "photos"
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ((0.2, 0.2), "image '00001.png' sum to 0.4"),
+        ((-0.1, 1.1), "-0.1 is no probability for image '00001.png'"),
+        ((30.0, 70.0), "30 is no probability for image '00001.png'"),
+    ],
+)
+def test_a_row_that_is_no_probability_is_refused_and_not_kept(
+    row: tuple[float, float], problem: str, photos: Path, tmp_path: Path
+) -> None:
+    pictures, store = pictures_in_folder(photos), tmp_path / "store"
+    with pytest.raises(ModelError) as caught:
+        extract_probabilities(pictures, Fixed(row), store)
+    assert problem in str(caught.value)
+    assert not [*store.rglob("part-*")]
+
+
+def test_rows_within_the_tolerance_are_taken(photos: Path, tmp_path: Path) -> None:
+    found = extract_probabilities(pictures_in_folder(photos), Fixed((0.333, 0.66)), tmp_path / "s")
+    assert found.table.num_rows == 6
+
+
+def test_labels_that_hold_together_have_no_sum(photos: Path, tmp_path: Path) -> None:
+    model = Fixed((0.9, 0.8), info(preprocessing={"probabilities": "sigmoid"}))
+    assert extract_probabilities(pictures_in_folder(photos), model, tmp_path / "s").computed == 6
+
+
+def test_the_error_names_the_model_and_the_class() -> None:
+    with pytest.raises(DataError) as caught:
+        check_shares(info("m"), ("cat", "dog"), ("a", "b"), np.array([[0, 1], [-0.5, 1.5]]))
+    assert (caught.value.file, caught.value.column) == ("m", "cat")
+    assert caught.value.expected == "a number from 0 to 1"
