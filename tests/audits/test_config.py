@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from equipoise.audits.predictions.config_metrics import EffectSizeOptions
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -322,15 +322,16 @@ class LiveModels(Models):
         self, name: str, on: str, content: Content, pictures: Pictures, run: Extraction
     ) -> Outputs:
         column = run.table.column(run.table.num_columns - 1).combine_chunks()
-        numbers = None
-        if content != "answers":
-            numbers = column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+        texts = content == "answers"
+        labels = Coded.of(pl.Series("", column, dtype=pl.String)).column() if texts else None
+        flat = None if texts else column.flatten().to_numpy(zero_copy_only=False)
+        values = None if flat is None else flat.reshape(len(column), -1)
         failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
         return self._keep(
             Outputs(
                 model=name, content=content, source=f"models.{name}.model", on=on,
                 ids=_series(run.table["image_id"]),
-                labels=None if numbers is not None else coded_texts(column), values=numbers,
+                labels=labels, values=values,
                 names=run.names, requested=pictures.ids, info=run.info, inputs=run.inputs,
                 failed=dict(zip(*failures, strict=True)), identical=run.identical,
             )
@@ -534,12 +535,6 @@ class DryRun(Models):
 def _series(ids: Any) -> pl.Series:
     values = pl.Series("", ids.tolist() if isinstance(ids, np.ndarray) else ids, dtype=pl.String)
     return values.alias("")
-
-
-def coded_texts(texts: Any) -> Coded:
-    """Return a column of texts as one rank of labels."""
-    coded = Coded.of(pl.Series("", texts, dtype=pl.String))
-    return Coded(coded.codes[:, None], coded.vocabulary)
 
 
 def _spreads(model: Any) -> bool:

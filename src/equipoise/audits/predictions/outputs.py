@@ -66,8 +66,8 @@ def _by_similarity(
     models: Models, name: str, section: ModelConfig, pictures: Pictures, words: Prompts
 ) -> Outputs:
     """Rank the classes of a vocabulary by a dual encoder's similarities."""
-    classes = models.embed_texts(name, section, words, on="vocabulary")
     images = models.embed_images(name, section, pictures)
+    classes = models.embed_texts(name, section, words, on="vocabulary")
     if images.planned:
         return _planned(images, words.names, section.k, "vocabulary")
     ranking = zero_shot(
