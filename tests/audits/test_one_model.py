@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from equipoise.report.sections.overview import asked
 
 from equipoise import audits
 from equipoise.audits import config_sections, drawing
@@ -11,7 +12,6 @@ from equipoise.audits.config import load_config
 from equipoise.audits.findings import Draft, conclude
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.report.blocks import Facts
-from equipoise.report.sections.overview import asked
 from report.synthetic import NAN, finding, manifest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

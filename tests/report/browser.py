@@ -28,7 +28,8 @@ addEventListener("load", () => {
 def seen(result: AuditResult, width: int, chromium: str, folder: Path) -> str:
     """Return the elements of a result's page, drawn in a window of a width in pixels."""
     path = folder / "report.html"
-    path.write_text(render(result), encoding="utf-8")
+    page = render(result).replace('<details class="section"', '<details open class="section"')
+    path.write_text(page, encoding="utf-8")
     return _dumped(path, width, chromium).split('<script type="application/json"')[0]
 
 

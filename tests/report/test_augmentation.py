@@ -33,19 +33,6 @@ def test_the_form_of_the_source_s_table() -> None:
     )  # fmt: skip
 
 
-def test_the_page_says_how_runs_are_paired() -> None:
-    page = render(experiment())
-    assert "runs of one number start from the same weights" in page
-    assert "Does training on mixed faces, noisy faces or balanced images make cnn right" in page
-    assert "How the models differ" not in page
-    assert "exchange the answers of two models" not in page
-    assert "Images in which no face was found" in page
-    assert page.count("Always naming the most frequent class is right on 25.0\u00a0%.") == 1
-    assert "not shown to do better" not in page.lower()
-    assert "No two metrics" not in page
-    assert "<title>Training on changed faces</title>" in page
-
-
 def test_what_helped_and_what_did_not_in_plain_words() -> None:
     result = experiment()
     assert in_short(result) == [

@@ -166,11 +166,7 @@ def test_what_leads_is_accuracy_and_the_widest_worst_group() -> None:
 def test_page_says_what_was_compared() -> None:
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
-    assert (
-        "Which of deepface and facellm is right more often, and which treats the groups of "
-        "race × gender more alike, when the answer asked for is gender?" in text
-    )
-    lead = text[text.index("In short", text.index("Where metrics disagree")) :]
+    lead = text[: text.index("Findings", 200)]
     order = ["facellm is right on 88.3", "Worst-group accuracy over", "Metrics disagree: accuracy"]
     places = [lead.index(start) for start in order]
     assert places == sorted(places)
@@ -178,7 +174,6 @@ def test_page_says_what_was_compared() -> None:
 
 def test_page_speaks_of_differences_not_of_disparities() -> None:
     text = visible_words(page())
-    assert "4 ▲ difference" in re.sub(r"\s+", " ", text)
     assert "Differences (4)" in text
     assert "disparit" not in text
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', render(comparison()))[0])
@@ -207,24 +202,9 @@ def test_title_of_the_audits_configuration_is_not_the_comparisons() -> None:
     assert "<h1>Comparison of deepface and facellm</h1>" in text
 
 
-def test_without_a_disagreement_that_is_said() -> None:
-    tables = {n: t for n, t in comparison().tables.items() if n != "disagreements"}
-    text = render(replace(comparison(), tables=tables))
-    assert "No two metrics with a verdict of difference prefer different models." in text
-
-
 def test_the_version_of_a_measure_is_named_where_there_are_several() -> None:
     words = replace(FOUND["accuracy_gap", ""], version="TT")
     assert sentence(words).startswith("Accuracy gap (GAP) over race × gender (TT): facellm 0.275,")
-
-
-def test_differences_that_in_short_leaves_out_are_counted() -> None:
-    base = comparison_of_subjects()
-    one = replace(FOUND["accuracy_gap", ""], unit="subject")
-    versions = tuple(replace(one, version=f"K = {k}") for k in range(10))
-    assert "2 further differences: see below." in render(replace(base, findings=versions))
-    assert "1 further difference: see below." in render(replace(base, findings=versions[:9]))
-    assert "further difference" not in render(replace(base, findings=versions[:8]))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Gallery, Heading, Words
+from equipoise.report.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from equipoise.report.page import render
-from equipoise.report.sections.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
 from report.synthetic import faces
 
 PNG = base64.b64decode(

@@ -1,9 +1,7 @@
 """Names of marks, legends and wide tables have the room that they need, or say where to look."""
 
 import math
-import re
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core import AuditResult
-from equipoise.report import charts_names, charts_retrieval
+from equipoise.report import charts_names
 from equipoise.report.blocks import Chart, Grid
 from equipoise.report.charts_names import spread
-from equipoise.report.sections.findings import evidence
 from equipoise.report.sections.text_to_image import plane
-from report.browser import MANIFEST, seen
-from report.drawn import charts
-from report.synthetic import faces
+from report.browser import MANIFEST
 
 LONG = "labour statistics that somebody made up"
 
@@ -109,37 +104,6 @@ def test_the_axes_of_the_plane_keep_to_the_marks(level: float, near: bool) -> No
     assert ("(neutral: 0.333, beyond the axis)" in str(spec)) is not near
 
 
-def test_ranks_are_whole() -> None:
-    spec = charts_retrieval.curves("rows", "NDKL", ("a",))
-    axes = [layer["encoding"]["x"]["axis"] for layer in spec["layer"]]
-    assert all(axis["tickMinStep"] == 1 and axis["format"] == "d" for axis in axes)
-
-
-def test_a_legend_stays_within_its_chart(chromium: str, tmp_path: Path) -> None:
-    page = seen(shares(LONG), 900, chromium, tmp_path)
-    (svg,) = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
-    (width,) = re.findall(r'class="marks" width="(\d+)"', svg)
-    (left,) = re.findall(r'class="marks".*?<g [^>]*transform="translate\((\d+),', svg)
-    legend = re.search(r'role-legend".*?d="M0,0h(\d+)', svg)
-    assert legend is not None
-    assert int(left) + int(legend.group(1)) <= int(width) + 1
-    assert svg.count("role-legend-label") == 3
-
-
-def test_a_table_with_columns_out_of_sight_says_so(chromium: str, tmp_path: Path) -> None:
-    row = {
-        "model": "m", "groups": "gender", "version": "default", "attribute": "gender",
-        "subject": "nurse", "group": "man", "share": 1.0, "pool_share": 0.5, "n": 10,
-    }  # fmt: skip
-    result = AuditResult((), MANIFEST, {"proportions": pa.Table.from_pylist([row])})
-    for width, hidden in ((500, False), (1400, True)):
-        page = seen(result, width, chromium, tmp_path)
-        found = re.search(r'<p class="note scrolls"( hidden="")?><span[^>]*>↔</span> 7 col', page)
-        assert found is not None
-        assert bool(found.group(1)) is hidden
-        assert ('class="table right"' in page) is not hidden
-
-
 def test_no_name_lies_on_the_numbers_of_an_axis() -> None:
     told = spread(
         [
@@ -152,11 +116,3 @@ def test_no_name_lies_on_the_numbers_of_an_axis() -> None:
     assert all(box[0] >= 0 and box[3] <= 300 for box in boxes(told, 1.0))
     wide = [{"name": "n" * 60, "x": x, "y": x} for x in (0.0, 0.5, 1.0)]
     assert [row["name"] for row in spread(wide, 300)] == ["", "", ""]
-
-
-def test_a_label_that_an_axis_cuts_is_whole_in_its_tooltip() -> None:
-    section = evidence(faces())
-    assert section is not None
-    rows = [row for chart in charts(section.blocks) for row in chart.data["rows"]]
-    assert rows
-    assert all(row["tip"].startswith(f"{row['label']}, ") for row in rows)

@@ -104,7 +104,8 @@ class ArrayConfig(Section):
     @property
     def made(self) -> bool:
         """Whether a model gave it that was run for the audit."""
-        return is_made(self.file)
+        metadata = getattr(getattr(self.file, "schema", None), "metadata", None)
+        return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
@@ -121,12 +122,6 @@ class ArrayConfig(Section):
             delimiter=self.delimiter,
             made=self.made,
         )
-
-
-def is_made(file: Any) -> bool:
-    """Return whether a table is from a model that was run for the audit."""
-    metadata = getattr(getattr(file, "schema", None), "metadata", None)
-    return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
 
 def ids_at(given: Any, base: Path) -> Any:

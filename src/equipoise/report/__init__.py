@@ -1,7 +1,9 @@
 """Results as files and as a page; the gate."""
 
 from equipoise.report.gate import GateCheck, GateResult, GateRule, gate, junit
-from equipoise.report.page import render
+from equipoise.report.page import Page, render
 from equipoise.report.store import read, write
 
-__all__ = ["GateCheck", "GateResult", "GateRule", "gate", "junit", "read", "render", "write"]
+__all__ = [
+    "GateCheck", "GateResult", "GateRule", "Page", "gate", "junit", "read", "render", "write",
+]  # fmt: skip

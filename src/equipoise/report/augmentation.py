@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.sections.tables import has, rows
+from equipoise.report.tables import has, rows
 from equipoise.report.text import count, interval, listed, number, p_value, percent
 
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")

@@ -1,4 +1,4 @@
-"""The page: sections gathered, escaped and put into one file that loads nothing."""
+"""The page of a run: one file that loads nothing, from the sections that its kind declares."""
 
 from __future__ import annotations
 
@@ -6,46 +6,95 @@ import base64
 import hashlib
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.report import appendix
 from equipoise.report.asking import models_of
-from equipoise.report.blocks import SYMBOLS, Badge, Block, Card, Chart, Fold, Grid, Rows, Section
+from equipoise.report.blocks import Block, Card, Chart, Fold, Grid, Rows, Section
+from equipoise.report.cards import all_findings, cards
 from equipoise.report.comparison import compares
-from equipoise.report.sections.tables import mitigates, rows
-from equipoise.report.sections.verdicts import TITLE, told_by_model
+from equipoise.report.gallery import gallery
+from equipoise.report.group_table import group_table
+from equipoise.report.models import models
+from equipoise.report.plots import CONFIG
+from equipoise.report.summary import Statement, Summary, summarize
 from equipoise.report.text import listed, visible
-from equipoise.report.voices import voices
-from equipoise.report.voices.mitigation import told_first
 
 DIGITS = 5
 
+MakeSection = Callable[[AuditResult], Section | None]
 
-def render(result: AuditResult) -> str:
-    """Return a result as one HTML document that loads nothing from anywhere.
+
+def _no_facts(_: AuditResult) -> Sequence[tuple[str, str]]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the report of one kind of audit shows.
+
+    Every page has the same order: statements, chart and next steps; results by group; findings;
+    then the sections of the kind, data, limitations and provenance, folded.
+
+    Attributes
+    ----------
+    leads : tuple of str
+        Metrics of the statements, most important first.
+    by_group : tuple of str
+        Metrics of the table by group.
+    subjects : str
+        Plural of what a finding's subject is: "classes", "queries".
+    sections : tuple of callable
+        Each makes a section from a result, or None where the result lacks its tables.
+    facts : callable
+        Makes pairs of name and text about the data.
+    caveat : str
+        What to know before reading a disparity.
+    summary : callable, optional
+        Makes the first screen in place of `summary.summarize`.
+    noun : str
+        What the title calls the page.
+    judged : bool
+        Whether findings have verdicts.
+    """
+
+    leads: tuple[str, ...] = ()
+    by_group: tuple[str, ...] = ()
+    subjects: str = "subjects"
+    sections: tuple[MakeSection, ...] = ()
+    facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = field(default=_no_facts)
+    caveat: str = ""
+    summary: Callable[[AuditResult], Summary] | None = None
+    noun: str = "Audit"
+    judged: bool = True
+
+
+def render(result: AuditResult, page: Page | None = None) -> str:
+    """Return a result as one HTML document that loads nothing.
 
     Parameters
     ----------
     result : AuditResult
-        Sections whose tables it lacks are left out.
+    page : Page, optional
+        The page of the result's kind of audit; what all kinds share unless given.
 
     Returns
     -------
     str
-        HTML with its style, scripts and data inside, under a content security policy that
-        allows nothing else. Labels are escaped; invisible characters are spelled out.
+        HTML with its style, scripts and data inside, under a content security policy that allows
+        nothing else. Labels are escaped; invisible characters are spelled out.
     """
     from jinja2 import Environment, PackageLoader
     from markupsafe import Markup
 
     def shown(value: Any) -> Any:
-        return (
-            visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
-        )
+        plain = isinstance(value, str) and not hasattr(value, "__html__")
+        return visible(value) if plain else value
 
     environment = Environment(
         loader=PackageLoader("equipoise.report", "assets"),
@@ -54,107 +103,66 @@ def render(result: AuditResult) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    sections = _sections(result)
-    style, library, program = (
-        _asset(name) for name in ("report.css", "vega-bundle.min.js", "report.js")
-    )
-    data = PageData()
-    data.gather([block for section in sections for block in section.blocks])
+    if page is None:
+        from equipoise.report.kind_pages import page_of
+
+        page = page_of(result)
+    summary = _summary(result, page)
+    front, back = _sections(result, page)
+    style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
+    charts = PageData()
+    charts.gather([summary.chart] if summary.chart else [])
+    charts.gather([block for section in (*front, *back) for block in section.blocks])
     return environment.get_template("report.html.j2").render(
-        sections=sections,
-        title=_title(result),
-        tally=_tally(result),
-        tallied="Recipes by conclusion" if mitigates(result) else TITLE,
+        title=_title(result, page),
+        summary=summary,
+        front=front,
+        back=back,
         notice=result.manifest.versions.get("equipoise", ""),
-        chart_id=data.chart_id,
+        chart_id=charts.chart_id,
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
         library=Markup(library),  # noqa: S704
         program=Markup(program),  # noqa: S704
-        data=Markup(_script_json(data.content())),  # noqa: S704
+        data=Markup(_script_json(charts.content())),  # noqa: S704
         policy=_policy(style, library, program),
     )
 
 
-def _sections(result: AuditResult) -> list[Section]:
-    found = (section(result) for section in section_functions())
-    return [section for section in found if section is not None]
+def _summary(result: AuditResult, page: Page) -> Summary:
+    if page.summary is not None:
+        return page.summary(result)
+    if not result.findings:
+        return Summary((Statement(None, "This run has no findings."),))
+    return summarize(result, page.leads, page.caveat)
 
 
-def section_functions() -> tuple[Callable[[AuditResult], Section | None], ...]:
-    """Return the functions that make the sections, in the order of the page."""
-    from equipoise.report.sections import (
-        augmentation,
-        classes,
-        differences,
-        failures,
-        findings,
-        gallery,
-        hidden,
-        models,
-        overview,
-        planted,
-        planted_scenes,
-        provenance,
-        summary,
-        verdicts,
-    )
-
-    return (
-        verdicts.verdicts,
-        planted.planted,
-        planted_scenes.planted_scenes,
-        summary.summary,
-        augmentation.augmentation,
-        overview.asked,
-        findings.findings,
-        *(section for spoken in voices() for section in spoken.sections()),
-        findings.evidence,
-        models.models,
-        differences.differences,
-        differences.changes,
-        differences.ranking,
-        differences.disagreements,
-        classes.effect_sizes,
-        classes.accuracy_and_effect,
-        hidden.hidden,
-        gallery.gallery,
-        classes.sweep,
-        overview.limits,
-        failures.failures,
-        provenance.choices,
-        provenance.provenance,
-        overview.reading,
-    )
+def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Section]]:
+    """Return the sections that are open, and those that are folded."""
+    front = [group_table(result, page.by_group), cards(result.findings, judged=page.judged)]
+    back = [
+        *(make(result) for make in page.sections),
+        models(result),
+        gallery(result),
+        all_findings(result.findings) if page.judged and not compares(result) else None,
+        appendix.data(result, page.facts(result), page.subjects),
+        appendix.limitations(result),
+        appendix.failures(result),
+        appendix.settings(result),
+        appendix.provenance(result),
+        appendix.reading(result),
+    ]
+    return [one for one in front if one], [one for one in back if one]
 
 
-def _title(result: AuditResult) -> str:
+def _title(result: AuditResult, page: Page) -> str:
     chosen = result.manifest.resolved.get("report")
-    # A comparison keeps the configuration of an audit, whose title is not its own.
-    if not compares(result) and isinstance(chosen, Mapping) and chosen.get("title"):
+    if page.noun == "Audit" and isinstance(chosen, Mapping) and chosen.get("title"):
         return str(chosen["title"])
-    if "augmentation" in result.tables:
-        return "Training on changed faces"
-    models = models_of(result)
-    if not models:
-        return "Audit"
-    if mitigates(result):
-        return f"Mitigation by {listed(models) if len(models) <= 3 else f'{len(models)} recipes'}"
-    what = "Comparison" if compares(result) else "Audit"
-    return f"{what} of {listed(models) if len(models) <= 3 else f'{len(models)} models'}"
-
-
-def _tally(result: AuditResult) -> list[tuple[str, str, str, int]]:
-    """Return the counts of the head; none where a section counts them model by model."""
-    if told_by_model(result):
-        return []
-    if mitigates(result):
-        told = told_first(rows(result, "mitigation_recipes"))
-        said = Counter(row["conclusion"] for row in told)
-        return [("", "no-verdict", f"recipe{'s'[: n > 1]}: {word}", n) for word, n in said.items()]
-    verdicts = [finding.verdict for finding in result.findings]
-    badges = [Badge(verdict, compares(result)) for verdict in SYMBOLS if verdict in verdicts]
-    return [(one.symbol, one.slug, one.word, verdicts.count(one.verdict)) for one in badges]
+    names = models_of(result)
+    if not names:
+        return page.noun
+    return f"{page.noun} of {listed(names) if len(names) <= 3 else f'{len(names)} models'}"
 
 
 class PageData:
@@ -166,7 +174,7 @@ class PageData:
         self._charts: list[dict[str, Any]] = []
         self._ids: dict[int, int] = {}
 
-    def gather(self, blocks: list[Block] | tuple[Block, ...]) -> None:
+    def gather(self, blocks: Sequence[Block]) -> None:
         """Take in every chart of the blocks."""
         for block in blocks:
             if isinstance(block, Chart):
@@ -191,8 +199,6 @@ class PageData:
 
     def content(self) -> str:
         """Return everything as one JSON text."""
-        from equipoise.report.charts import CONFIG
-
         specs, data = (f"[{','.join(kept)}]" for kept in (self._specs, self._data))
         return (
             f'{{"config":{_json(CONFIG)},"specs":{specs},"data":{data},'

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,12 +17,15 @@ from equipoise.core import AuditResult, Finding, Manifest, RunError, parquet
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION
 
+if TYPE_CHECKING:
+    from equipoise.report.page import Page
+
 _FIELDS = {f.name for f in fields(Manifest)}
 # Runs from before models were run have no `models`.
 _NEEDED = {f.name for f in fields(Manifest) if f.default_factory is MISSING}
 
 
-def write(result: AuditResult, directory: Path | str) -> None:
+def write(result: AuditResult, directory: Path | str, page: Page | None = None) -> None:
     """Write a result into an existing, empty directory.
 
     Writes `findings.parquet` (the truth), `findings.json` (its twin), `manifest.json`,
@@ -34,6 +37,8 @@ def write(result: AuditResult, directory: Path | str) -> None:
     result : AuditResult
     directory : path
         Must exist.
+    page : Page, optional
+        The page of the result's kind of audit.
 
     Raises
     ------
@@ -53,7 +58,7 @@ def write(result: AuditResult, directory: Path | str) -> None:
             tables.mkdir(exist_ok=True)
     for name, table in result.tables.items():
         _write_table(folder / "tables" / f"{name}.parquet", table)
-    _write_text(folder / "report.html", render(result))
+    _write_text(folder / "report.html", render(result, page))
 
 
 def findings_json(findings: tuple[Finding, ...]) -> str:

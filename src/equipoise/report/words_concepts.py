@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.report.names import title
-from equipoise.report.sections.tables import Row
+from equipoise.report.tables import Row
 from equipoise.report.text import interval, number
 
 _HIGHER_IS_WORSE = "false_positive_rate"

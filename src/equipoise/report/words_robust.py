@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from equipoise.report.sections.tables import Row, has, panels
+from equipoise.report.tables import Row, has, panels
 from equipoise.report.text import listed, plural
 from equipoise.report.words_concepts import name_of, size, worse
 

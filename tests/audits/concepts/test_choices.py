@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from equipoise.report.sections.overview import asked
 
 from audits.concepts.worlds import frame, run, small, tables, values
 from concept_worlds import world
@@ -15,7 +16,6 @@ from equipoise.core import AuditResult, DataError, Family, Verdict
 from equipoise.report import render
 from equipoise.report.blocks import Facts
 from equipoise.report.sections.concepts import versions
-from equipoise.report.sections.overview import asked
 
 CONCEPTS, REAL, SWITCHING = 24, 22, 23
 FIXED = ("weighted", "sampled")

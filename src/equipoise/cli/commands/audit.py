@@ -45,14 +45,15 @@ def command(config: Path, out: Path | None, overwrite: bool, as_json: bool) -> N
 
 
 def _write_run(checked: AuditConfig, config: Path, run: Path, overwrite: bool) -> AuditResult:
-    from equipoise import audits, report
     from equipoise.cli.measure import measure
-    from equipoise.evidence import new_run
+    from equipoise.cli.pages import write
+    from equipoise.evidence import new_run, write_predictions
 
     with new_run(run, overwrite=overwrite) as folder:
         result, data = measure(checked, config.parent)
-        report.write(result, folder)
-        audits.save(checked, folder, data)
+        write(result, folder)
+        if checked.audit == "predictions":
+            write_predictions(folder, data)
         (folder / "config.yaml").write_bytes(config.read_bytes())
     return result
 

@@ -61,8 +61,8 @@ def command(
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
-    from equipoise import report
     from equipoise.cli.augmenting.running import run_drawn
+    from equipoise.cli.pages import write
     from equipoise.cli.summary import facts
     from equipoise.evidence import new_run
 
@@ -79,7 +79,7 @@ def command(
                 )  # fmt: skip
             else:
                 result = _configured(config, progress)
-        report.write(result, folder)
+        write(result, folder)
     if as_json:
         tables = {name: result.tables[name].to_pylist() for name in ("augmentation",)}
         say_json(facts(result, target) | tables)

@@ -76,14 +76,15 @@ def command(
 
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
-    from equipoise import audits, report
+    from equipoise import audits
+    from equipoise.cli.pages import write
     from equipoise.cli.summary import facts, show_end
     from equipoise.evidence import new_run, write_predictions
 
     with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
             result, data = audits.demo(progress=progress)
-        report.write(result, folder)
+        write(result, folder)
         write_predictions(folder, data)
     if as_json:
         say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
@@ -93,20 +94,21 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
 
 
 def _mitigation(run: Path, options: Mapping[str, Any], *, overwrite: bool, as_json: bool) -> None:
-    from equipoise import report
     from equipoise.cli.commands.mitigate import show
     from equipoise.cli.mitigation_world import demonstrated
+    from equipoise.cli.pages import write
     from equipoise.evidence import new_run
 
     with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
             result = demonstrated(**options, progress=progress)
-        report.write(result, folder)
+        write(result, folder)
     show(result, run, as_json=as_json)
 
 
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
-    from equipoise import audits, report
+    from equipoise import audits
+    from equipoise.cli.pages import write
     from equipoise.cli.summary import facts, show_end
     from equipoise.evidence import check_place, new_run
 
@@ -116,7 +118,7 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
         results = audits.demo_scenes(progress=progress)
     for kind, result in results.items():
         with new_run(run / kind, overwrite=overwrite) as folder:
-            report.write(result, folder)
+            write(result, folder)
     tables = results["retrieval"].tables
     planted = tables["planted_scenes"].to_pylist()
     over_subjects = tables["planted_over_subjects"].to_pylist()

@@ -41,8 +41,8 @@ def command(config: Path, plan: bool, as_json: bool) -> None:
 
 
 def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
-    from equipoise import report
     from equipoise.cli.mitigating import result_of
+    from equipoise.cli.pages import write
     from equipoise.core.errors import RunError
     from equipoise.evidence import new_run
     from equipoise.mitigate import loading, running
@@ -66,7 +66,7 @@ def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
         seconds=perf_counter() - began,
     )
     with new_run(run) as folder:
-        report.write(result, folder)
+        write(result, folder)
     return result, run
 
 

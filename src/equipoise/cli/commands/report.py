@@ -22,13 +22,14 @@ def command(run: Path, out: Path | None, overwrite: bool, as_json: bool) -> None
 
     It is made from the findings of RUN; nothing is measured.
     """
+    from equipoise.cli.pages import page_of
     from equipoise.evidence import relist
     from equipoise.report import read, render
 
     page, replaced = out or run / "report.html", overwrite or out is None
     result = read(run)
     check_output(page, REPORT, overwrite=replaced)
-    write_output(page, render(result), REPORT, overwrite=replaced)
+    write_output(page, render(result, page_of(result)), REPORT, overwrite=replaced)
     relist(run, page)
     if as_json:
         say_json({"run": run, "report": page})

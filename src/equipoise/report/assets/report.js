@@ -54,12 +54,20 @@
   }
   idle(drawLater);
   document.addEventListener("toggle", () => idle(drawLater), true);
-  // On paper nothing can be unfolded: every statement is printed, and every chart beside one.
-  const folded = [...document.querySelectorAll("#findings > .fold:not([open])")];
+  // Paper shows summary, results by group and limitations; with ?full everything that is folded, too.
+  const full = new URLSearchParams(location.search).has("full");
+  document.documentElement.classList.toggle("full", full);
+  const folded = [...document.querySelectorAll(full ? "details.section:not([open]), .fold:not([open])" : "#limits")];
   addEventListener("beforeprint", () => {
     for (const fold of folded) fold.open = true;
     waiting.filter(shown).forEach(draw);
   });
+  const unfold = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    if (target instanceof HTMLDetailsElement) target.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   addEventListener("afterprint", () => { for (const fold of folded) fold.open = false; });
 
   function sortKey(cell) {
@@ -109,12 +117,11 @@
     });
   }
 
-  // A table with columns out of sight says so, at its edge and in a line below it.
+  // A table with columns out of sight fades at its edge.
   const across = (box) => {
     const hidden = box.scrollWidth - box.clientWidth;
     box.classList.toggle("left", hidden > 1 && box.scrollLeft > 1);
     box.classList.toggle("right", hidden > 1 && box.scrollLeft < hidden - 1);
-    box.nextElementSibling.hidden = hidden <= 1;
   };
   const sizes = new ResizeObserver((entries) => { for (const entry of entries) across(entry.target); });
   for (const box of document.querySelectorAll(".table")) {

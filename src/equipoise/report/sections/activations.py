@@ -9,7 +9,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_activations
 from equipoise.report.blocks import Chart, Grid, Section, Table, Words
-from equipoise.report.sections.tables import panels, rows
+from equipoise.report.tables import panels, rows
 from equipoise.report.text import count, interval, number
 
 Row = Mapping[str, Any]

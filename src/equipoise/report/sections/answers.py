@@ -9,7 +9,7 @@ from equipoise.core import AuditResult, Finding
 from equipoise.report import charts_answers as charts
 from equipoise.report.blocks import Badge, Block, Cell, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.charts import MOST_GROUPS
-from equipoise.report.sections.tables import Row, distinct, has, panels, rows, scope
+from equipoise.report.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent, plural
 
 MOST_ANSWERS, MOST_PANELS = 20, 12

@@ -9,7 +9,7 @@ from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import charts_associations as charts
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.names import title
-from equipoise.report.sections.tables import distinct, panels, rows
+from equipoise.report.tables import distinct, panels, rows
 from equipoise.report.text import count, interval, number
 from equipoise.report.words import figures
 

@@ -11,7 +11,7 @@ from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table,
 from equipoise.report.charts_names import spread
 from equipoise.report.names import title
 from equipoise.report.sections.associations import MOST_PANELS
-from equipoise.report.sections.tables import distinct, has, panels, rows, scope
+from equipoise.report.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value
 
 MOST_LABELS = 15

@@ -10,7 +10,7 @@ from equipoise.report import charts_associations as charts
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.charts_names import spread
 from equipoise.report.sections.associations import MODALITIES, MOST_PANELS, MOST_TARGETS, sides_of
-from equipoise.report.sections.tables import distinct, has, panels, rows, scope
+from equipoise.report.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number
 
 

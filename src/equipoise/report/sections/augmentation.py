@@ -9,7 +9,7 @@ from equipoise.core import AuditResult
 from equipoise.report.augmentation import ARMS, accuracies, conclusions, distances, unequal
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.comparison_charts import accuracies_by_training
-from equipoise.report.sections.tables import distinct, rows
+from equipoise.report.tables import distinct, rows
 from equipoise.report.text import count, interval, listed, number, p_value, percent
 
 

@@ -11,7 +11,7 @@ from equipoise.report import charts_concepts as charts
 from equipoise.report.blocks import Block, Chart, Fold, Heading, Section, Table, Words
 from equipoise.report.charts_concepts import SYMBOLS
 from equipoise.report.names import title
-from equipoise.report.sections.tables import Row, distinct, has, panels, rows
+from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, number, plural
 from equipoise.report.words_concepts import TOLD, Version, name_of, sentence, versions_of, worse
 from equipoise.report.words_robust import UNKNOWN, Held, counted, held, unknowns, without_baseline

@@ -20,7 +20,7 @@ from equipoise.report.sections.concepts import (
     subjects_of,
     titled,
 )
-from equipoise.report.sections.tables import Row, distinct, has, panels, rows
+from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, listed, number, percent
 from equipoise.report.words_concepts import metric_name, name_of, order_sentence, worse
 

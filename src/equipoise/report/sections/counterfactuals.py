@@ -12,7 +12,7 @@ from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.charts_heat import tone
 from equipoise.report.names import title
 from equipoise.report.sections.retrieval import distributions
-from equipoise.report.sections.tables import distinct, panels, rows, scope
+from equipoise.report.tables import distinct, panels, rows, scope
 from equipoise.report.text import interval, number, p_value, percent
 
 Row = Mapping[str, Any]

@@ -9,7 +9,7 @@ from equipoise.core import AuditResult, Finding
 from equipoise.report import charts
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.names import title
-from equipoise.report.sections.tables import panels, rows
+from equipoise.report.tables import panels, rows
 from equipoise.report.text import count, interval, number, percent
 
 Row = Mapping[str, Any]

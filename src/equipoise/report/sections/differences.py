@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report import charts, comparison_charts
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table, Words
 from equipoise.report.comparison import (
     Pair,
@@ -17,8 +16,9 @@ from equipoise.report.comparison import (
     over_subjects,
     pair_of,
 )
-from equipoise.report.names import title
-from equipoise.report.sections.tables import distinct, has, panels, rows, scope
+from equipoise.report.names import DIFFERENCE, title
+from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent, plural
 from equipoise.report.words import figures, name_of, ranked
 
@@ -102,15 +102,15 @@ def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
     known = [(finding, pair) for finding in found if (pair := pair_of(finding))]
     data = [_row(finding, pair) for finding, pair in known]
     ends = [abs(row[key]) for row in data for key in ("value", "low", "high")]
-    # Rounded up, so that plots of like reach share a specification and a scale.
     reach = math.ceil(11 * max((end for end in ends if has(end)), default=0.0)) / 10 or 0.1
-    spec = charts.estimates(
-        "rows", distinct(data, "verdict"), len(data), reach=reach, sides=_sides(known[0][1])
-    )
-    label = (
-        f"{name or found[0].model}: differences with intervals, {', '.join(_sides(known[0][1]))}."
-    )
-    return Chart(label, spec, {"rows": data}, None, name)
+    sides = _sides(known[0][1])
+    label = f"{name or found[0].model}: differences with intervals, {', '.join(sides)}."
+    axis = Axis(sides, domain=(-reach, reach), zero=True)
+    verdicts = [*dict.fromkeys(row["series"] for row in data)]
+    return intervals(data, label, axis, title=name, series=verdicts, palette=_PALETTE)
+
+
+_PALETTE = {DIFFERENCE: VERDICTS[Verdict.DISPARITY.value], **VERDICTS}
 
 
 def _sides(pair: Pair) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _row(finding: Finding, pair: Pair) -> dict[str, Any]:
     word = Badge(finding.verdict, comparison=True).word
     worse = f", worse for {pair.worse}" if pair.worse else ""
     return {
-        "label": what, "value": value, "low": low, "high": high, "verdict": word,
+        "label": what, "value": value, "low": low, "high": high, "series": word,
         "tip": f"{word}: {what}, {figures(finding)}{worse}",
     }  # fmt: skip
 
@@ -157,15 +157,19 @@ def ranking(result: AuditResult) -> Section | None:
         return None
     plots = []
     for (metric, groups), panel in panels(found, "metric", "groups").items():
-        keys = ("model", "rank", "rank_low", "rank_high")
         data = [
-            {key: row[key] for key in keys}
-            | {"tip": f"{row['model']}: {number(row['value'])}, rank {row['rank']}"}
+            {
+                "label": row["model"],
+                "value": row["rank"],
+                "low": row["rank_low"],
+                "high": row["rank_high"],
+                "tip": f"{row['model']}: {number(row['value'])}, rank {row['rank']}",
+            }
             for row in sorted(panel, key=lambda row: row["rank"])
         ]
         name = f"{title(metric)}, {scope(groups, 'default')}"
-        spec = comparison_charts.ranking("rows", len(data))
-        plots.append(Chart(f"Ranks of the models: {name}", spec, {"rows": data}, None, name))
+        axis = Axis("rank (1 is best)", domain=(0.6, len(data) + 0.4))
+        plots.append(intervals(data, f"Ranks of the models: {name}", axis, title=name))
     columns = ["Metric", "Groups", "Model", "#Value", "#Rank", "Rank from, to", "#Best in"]
     cells = [
         (

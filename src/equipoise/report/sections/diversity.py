@@ -10,7 +10,7 @@ from equipoise.core import AuditResult
 from equipoise.report import charts_diversity
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.charts_heat import tone
-from equipoise.report.sections.tables import panels, rows
+from equipoise.report.tables import panels, rows
 from equipoise.report.text import count, interval, number, plural
 
 Row = Mapping[str, Any]

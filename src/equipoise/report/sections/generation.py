@@ -9,7 +9,7 @@ from equipoise.core import AuditResult
 from equipoise.report import charts_generation
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.charts import MOST_GROUPS
-from equipoise.report.sections.tables import distinct, has, panels, rows
+from equipoise.report.tables import distinct, has, panels, rows
 from equipoise.report.text import count, interval, number
 
 Row = Mapping[str, Any]

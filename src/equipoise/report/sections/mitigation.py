@@ -9,7 +9,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import charts_mitigation
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
-from equipoise.report.sections.tables import Row, distinct, panels, rows
+from equipoise.report.tables import Row, distinct, panels, rows
 from equipoise.report.text import count, interval, number, p_value
 from equipoise.report.voices.mitigation import name_of_measure
 

@@ -8,7 +8,7 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report import comparison_charts
 from equipoise.report.blocks import Block, Chart, Section, Table, Words
-from equipoise.report.sections.tables import Row, distinct, panels, rows
+from equipoise.report.tables import Row, distinct, panels, rows
 from equipoise.report.text import number, p_value
 
 

@@ -11,7 +11,7 @@ from equipoise.report import charts_retrieval
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.charts_heat import tone
 from equipoise.report.names import title
-from equipoise.report.sections.tables import panels, rows, scope
+from equipoise.report.tables import panels, rows, scope
 from equipoise.report.text import count, interval, number, percent
 
 Row = Mapping[str, Any]

@@ -11,7 +11,7 @@ from equipoise.report import charts_similarity
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
 from equipoise.report.charts import MOST_GROUPS
 from equipoise.report.charts_heat import tone
-from equipoise.report.sections.tables import distinct, panels, rows, scope
+from equipoise.report.tables import distinct, panels, rows, scope
 from equipoise.report.text import count, interval, number
 
 Row = Mapping[str, Any]

@@ -18,7 +18,7 @@ from equipoise.report.sections.associations import (
     sides_of,
     summaries,
 )
-from equipoise.report.sections.tables import distinct, has, panels, rows, scope
+from equipoise.report.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import interval, number
 
 Row = Mapping[str, Any]

@@ -10,7 +10,7 @@ from equipoise.report import charts_text_to_image as charts
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
 from equipoise.report.names import title
 from equipoise.report.sections.associations import MOST_PANELS
-from equipoise.report.sections.tables import distinct, has, panels, rows, scope
+from equipoise.report.tables import distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, percent
 
 Row = Mapping[str, Any]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
-from equipoise.report import comparison_charts
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table
 from equipoise.report.comparison import compares
 from equipoise.report.names import title
+from equipoise.report.plots import Axis, scatter
 from equipoise.report.sections.differences import side_by_side
-from equipoise.report.sections.tables import scope
+from equipoise.report.tables import scope
 from equipoise.report.text import interval, number
 
 MODELS_AS_COLUMNS = 5
@@ -79,19 +79,22 @@ def _points(found: dict[tuple[str, str], Finding], name: str) -> list[Chart]:
         return []
     plots = []
     for metric in _POINTS:
-        data = [
-            {"model": model, "x": x.value, "y": y.value,
-             "tip": f"{model}: {title(metric)} {number(x.value)}, "
-             f"{title(height)} {number(y.value)}"}
+        rows = [
+            {
+                "series": model,
+                "x": x.value,
+                "y": y.value,
+                "tip": f"{model}: {title(metric)} {number(x.value)}, "
+                f"{title(height)} {number(y.value)}",
+            }
             for model in names
             if (x := found.get((model, metric))) and (y := found.get((model, height)))
-        ]  # fmt: skip
-        if data:
-            label = f"{title(height)} against {title(metric)}, {name}, one point a model"
-            spec = comparison_charts.model_points("rows", title(metric), title(height), names)
-            plots.append(
-                Chart(label, spec, {"rows": data}, None, f"{title(height)} against {title(metric)}")
-            )
+        ]
+        if rows:
+            heading = f"{title(height)} against {title(metric)}"
+            label = f"{heading}, {name}, one point a model"
+            axes = Axis(title(metric)), Axis(title(height))
+            plots.append(scatter(rows, label, *axes, title=heading, series=names))
     return plots
 
 

@@ -6,7 +6,7 @@ import base64
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Block, Gallery, Heading, Picture, Section, Words
-from equipoise.report.sections.tables import Row, panels, rows
+from equipoise.report.tables import Row, panels, rows
 from equipoise.report.text import count
 
 MOST_BYTES = 48_000

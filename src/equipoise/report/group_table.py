@@ -1,0 +1,72 @@
+"""The table by group: one row for each group, with n and the kind's main metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from equipoise.core import AuditResult, Finding, GroupValue, Verdict
+from equipoise.report.blocks import SYMBOLS, Section, Table
+from equipoise.report.contrast import contrast
+from equipoise.report.summary import group_value_name
+from equipoise.report.tables import scope
+from equipoise.report.text import count, interval, number, percent
+from equipoise.report.words import worse_side
+
+MOST_COLUMNS = 6
+
+Key = tuple[str, str, str]
+Columns = Mapping[str, Finding]
+
+
+def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
+    """Return the table by group of an audit; None where no finding has values by group.
+
+    Parameters
+    ----------
+    result : AuditResult
+    metrics : sequence of str
+        Metrics whose findings have values by group, most important first.
+    """
+    places: dict[Key, dict[str, Finding]] = {}
+    for metric in metrics:
+        for one in result.findings:
+            if one.metric == metric and any(not math.isnan(part.value) for part in one.by_group):
+                columns = places.setdefault((one.model, one.groups, one.version), {})
+                about = f" ({one.subject})" if one.subject else ""
+                columns.setdefault(f"{group_value_name(one)}{about}", one)
+    if not places:
+        return None
+    titles = [*dict.fromkeys(title for columns in places.values() for title in columns)]
+    titles = titles[:MOST_COLUMNS]
+    cells = [
+        (part.group, model, scope(groups, version), count(part.n), *_cells(part, columns, titles))
+        for (model, groups, version), columns in places.items()
+        for part in next(iter(columns.values())).by_group
+    ]
+    header = ["Group", "Model", "Attributes", "#n", *(f"#{title}" for title in titles)]
+    caption = (
+        f"Value with its interval for each group. {SYMBOLS[Verdict.DISPARITY]} marks the group "
+        "that is worst off where the difference is a disparity."
+    )
+    return Section(
+        "groups", "Results by group", (Table.of(caption, header, cells, source="findings"),)
+    )
+
+
+def _cells(part: GroupValue, columns: Columns, titles: Sequence[str]) -> list[str]:
+    return [_cell(part.group, columns.get(title)) for title in titles]
+
+
+def _cell(group: str, finding: Finding | None) -> str:
+    own = next((one for one in finding.by_group if one.group == group), None) if finding else None
+    if finding is None or own is None:
+        return "–"
+    if math.isnan(own.value):
+        return own.note or "–"
+    share = all(0 <= one.value <= 1 for one in finding.by_group if not math.isnan(one.value))
+    value = percent(own.value) if share else number(own.value)
+    ends = interval(100 * own.low, 100 * own.high, 1) if share else interval(own.low, own.high)
+    apart = contrast(finding.by_group, worse_side(finding))
+    worst = finding.verdict == Verdict.DISPARITY and apart is not None and apart.worst is own
+    return f"{value} {ends}{f' {SYMBOLS[finding.verdict]}' if worst else ''}"

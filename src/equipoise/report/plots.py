@@ -1,0 +1,475 @@
+"""Charts as plain Vega-Lite: one function for each shape of chart.
+
+Colours are custom properties of the page's style sheet, so that they follow the reader's colour
+scheme and print. A test validates every shape against the Vega-Lite schema.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise.report.blocks import SYMBOLS, Chart, Rows
+
+Spec = dict[str, Any]
+Palette = Mapping[str, tuple[str, str]]
+"""Colour and shape by name."""
+
+INK, SOFT, LINE, CHANCE = "var(--ink)", "var(--soft)", "var(--line)", "var(--chance)"
+PAPER = "var(--paper)"
+COLORS = tuple(f"var(--m{place})" for place in range(1, 9))
+SHAPES = (
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
+    "triangle-left",
+)  # fmt: skip
+STEPS = tuple(f"var(--s{place})" for place in range(1, 6))
+VERDICTS: Palette = {
+    verdict.value: (f"var(--{verdict.value.replace(' ', '-')})", shape)
+    for verdict, shape in zip(
+        SYMBOLS, ("triangle-up", "diamond", "triangle-down", "circle", "square"), strict=True
+    )
+}
+SCATTER_HEIGHT = 280
+WIDE = 8
+"""Columns from which on a heat map takes the width of the page."""
+LEGIBLE = 42
+"""Pixels of a heat map's cell below which its number would run into the next one."""
+
+CONFIG: Spec = {
+    "background": None,
+    "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+    "view": {"stroke": None},
+    "aria": False,
+    "axis": {
+        "labelColor": SOFT, "titleColor": SOFT, "domainColor": LINE, "tickColor": LINE,
+        "gridColor": LINE, "gridOpacity": 0.6, "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "labelLimit": 170, "titleLimit": 420, "labelOverlap": True,
+    },
+    "legend": {
+        "labelColor": INK, "titleColor": SOFT, "labelFontSize": 12, "titleFontSize": 12,
+        "titleFontWeight": "normal", "orient": "top", "symbolStrokeColor": SOFT,
+        "labelLimit": 200, "columns": 3, "direction": "horizontal",
+    },
+    "text": {"color": INK, "fontSize": 12},
+    "point": {"filled": True, "size": 70},
+    "rule": {"color": SOFT},
+}  # fmt: skip
+"""Settings that all charts share."""
+
+_DASHED = [3, 3]
+_TIP: Spec = {"tooltip": {"field": "tip", "type": "nominal"}}
+_DETAIL: Spec = {"detail": {"field": "series", "type": "nominal"}}
+_LABELS: Spec = {"title": None, "ticks": False, "domain": False, "grid": False, "labelColor": INK}
+_COLUMNS: Spec = {**_LABELS, "orient": "top", "labelLimit": 150, "labelOverlap": False}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A quantitative axis.
+
+    Attributes
+    ----------
+    title : str or tuple of str
+        One line, or several.
+    percent : bool
+        Whether its numbers are shares.
+    domain : tuple of float or None
+        Its ends; those of the data unless given.
+    zero : bool
+        Whether a line marks 0. Numbers have no sign where the ends mirror each other.
+    """
+
+    title: str | tuple[str, ...] = ""
+    percent: bool = False
+    domain: tuple[float, float] | None = None
+    zero: bool = False
+
+    def channel(self, name: str, field: str, **more: Any) -> Spec:
+        """Return the encoding of a field."""
+        axis: Spec = {"title": self._title, "tickCount": 5}
+        if self.percent:
+            axis["format"] = "%"
+        if self.zero and self.domain and self.domain[0] == -self.domain[1]:
+            axis["labelExpr"] = "format(abs(datum.value), '.3~f')"
+        scale: Spec = {"domain": [*self.domain]} if self.domain else {"zero": False}
+        return {
+            name: {"field": field, "type": "quantitative", "axis": axis, "scale": scale, **more}
+        }
+
+    @property
+    def _title(self) -> str | list[str] | None:
+        return (self.title or None) if isinstance(self.title, str) else [*self.title]
+
+
+def intervals(
+    rows: Rows,
+    label: str,
+    axis: Axis,
+    *,
+    title: str = "",
+    series: Sequence[str] = (),
+    palette: Palette | None = None,
+    cuts: Sequence[float] = (),
+) -> Chart:
+    """Draw values with intervals, a row for each label.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Fields: label, value, low, high, tip. Optional: chance_low and chance_high (a grey band),
+        pool_low and pool_high (a dashed band), line (a tick), series.
+    label : str
+        The chart in words, for those who don't see it.
+    axis : Axis
+    series : sequence of str
+        Marks of one row, side by side; with a palette they share the row.
+    palette : mapping of str to (colour, shape), optional
+    cuts : sequence of float
+        Dashed lines.
+    """
+    beside = len(series) > 1 and palette is None
+    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": None, "axis": _ROW_AXIS}}
+    if beside:
+        place["yOffset"] = {"field": "series", "sort": [*series]}
+    channels = _channels(series, palette)
+    known = _fields(rows)
+    band: Spec = {"type": "bar", "height": 13 if beside else 16}
+    layers: list[Spec] = []
+    if "chance_low" in known:
+        layers.append(_layer(band | {"color": CHANCE}, place | _span("chance")))
+    if "pool_low" in known:
+        layers.append(_layer(band | _HOLLOW, place | _span("pool")))
+    if "line" in known:
+        tick = {"type": "tick", "color": SOFT, "size": 20, "thickness": 2}
+        layers.append(_layer(tick, place | _number("x", "line")))
+    layers += [_rule("x", cut) for cut in ([0.0] if axis.zero else []) + [*cuts]]
+    layers += [
+        _layer({"type": "rule", "strokeWidth": 2.3}, place | _span("") | _color(channels)),
+        _layer(_POINT, place | axis.channel("x", "value") | channels | _TIP),
+    ]
+    each = max(14 * len(series), 26) if beside else 28
+    return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
+
+
+def curves(
+    rows: Rows,
+    label: str,
+    x: Axis,
+    y: Axis,
+    *,
+    title: str = "",
+    series: Sequence[str] = (),
+    marks: bool = True,
+) -> Chart:
+    """Draw a number over another, a line for each series.
+
+    Rows have the fields x, value, series, tip. Optional: low and high (the interval), chance_low
+    and chance_high (a grey band). `marks` draws the points.
+    """
+    across, up = x.channel("x", "x"), y.channel("y", "value")
+    channels, known = _channels(series), _fields(rows)
+    layers: list[Spec] = []
+    if "chance_low" in known:
+        area = {"type": "area", "color": CHANCE, "opacity": 0.75}
+        layers.append(_layer(area, across | _span("chance", "y") | _DETAIL))
+    if y.zero:
+        layers.append(_rule("y", 0.0))
+    if "low" in known:
+        shade = {"type": "area", "opacity": 0.22}
+        layers.append(_layer(shade, across | _span("", "y") | _color(channels)))
+    point = _POINT if marks else {"type": "point", "size": 26, "opacity": 0}
+    layers += [
+        _layer({"type": "line", "strokeWidth": 2.2}, across | up | _color(channels)),
+        _layer(point, across | up | channels | _TIP),
+    ]
+    return _chart(layers, rows, label, title, 240)
+
+
+def scatter(
+    rows: Rows,
+    label: str,
+    x: Axis,
+    y: Axis,
+    *,
+    title: str = "",
+    series: Sequence[str] = (),
+    steps: tuple[str, Sequence[float]] | None = None,
+    rules: Sequence[tuple[str, float]] = (),
+) -> Chart:
+    """Draw one number against another, a mark for each row.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Fields: x, y, tip. Optional: series; x_low, x_high, y_low, y_high (intervals); fitted (a
+        curve over x); step (colour); name, align, dx and dy (names beside the marks, `names`).
+    steps : (str, sequence of float), optional
+        Title and four cuts of the five steps of colour of the field step.
+    rules : sequence of (str, float)
+        Dashed lines, such as ("x", 0.5).
+    """
+    across, up = x.channel("x", "x"), y.channel("y", "y")
+    channels, known = _channels(series), _fields(rows)
+    lines = [(name, 0.0) for name, axis in (("x", x), ("y", y)) if axis.zero]
+    layers = [_rule(name, place) for name, place in (*lines, *rules)]
+    for name, other in (("x", up), ("y", across)):
+        if f"{name}_low" in known:
+            bar = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.6}
+            layers.append(_layer(bar, _span(name, name) | other | _color(channels)))
+    if "fitted" in known:
+        line = {"type": "line", "strokeWidth": 2, "strokeDash": [5, 3]}
+        fit = _layer(line, across | _number("y", "fitted") | _color(channels) | _DETAIL)
+        layers.append({**fit, "transform": [{"filter": "isValid(datum.fitted)"}]})
+    mark = _POINT
+    if steps:
+        legend = {"title": steps[0], "format": ".1f", "gradientLength": 180}
+        scale = {"type": "threshold", "domain": [*steps[1]], "range": [*STEPS]}
+        channels = _number("fill", "step", scale=scale, legend=legend)
+        mark = _POINT | {"stroke": SOFT, "strokeWidth": 0.6}
+    layers.append(_layer(mark, across | up | channels | _TIP))
+    if "name" in known:
+        layers += _names(across | up)
+    return _chart(layers, rows, label, title, SCATTER_HEIGHT)
+
+
+def _names(place: Spec) -> list[Spec]:
+    """Return names beside marks, on paper so that no line runs through them."""
+    where = {key: {"expr": f"datum.{key}"} for key in ("align", "dx", "dy")}
+    text: Spec = {"type": "text", "fontSize": 11, "text": {"expr": "datum.name"}, **where}
+    halo = {"stroke": PAPER, "strokeWidth": 4, "strokeJoin": "round", "color": PAPER}
+    return [_layer(text | halo, place), _layer(text | {"color": SOFT}, place)]
+
+
+def bars(
+    rows: Rows,
+    label: str,
+    axis: Axis,
+    *,
+    title: str = "",
+    series: Sequence[str] = (),
+    palette: Palette | None = None,
+    stacked: bool = False,
+) -> Chart:
+    """Draw a bar for each label; of several series side by side, or stacked to both sides of 0.
+
+    Rows have the fields label, value, tip; series. Optional: before (a second bar up to there, in
+    grey) and total (a mark at the sum of a stack).
+    """
+    beside = len(series) > 1 and not stacked
+    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": None, "axis": _ROW_AXIS}}
+    if beside:
+        place["yOffset"] = {"field": "series", "sort": [*series]}
+    x = axis.channel("x", "value", stack="zero" if stacked else None)
+    known = _fields(rows)
+    bar: Spec = {"type": "bar"} | ({"stroke": PAPER, "strokeWidth": 1} if stacked else {})
+    layers: list[Spec] = []
+    if "before" in known:
+        grey = {"type": "bar", "color": CHANCE}
+        layers.append(_layer(grey, place | _number("x", "value") | {"x2": {"field": "before"}}))
+    layers.append(_layer(bar, place | x | _color(_channels(series, palette)) | _TIP))
+    if "total" in known:
+        total = _POINT | {"shape": "diamond", "color": INK, "stroke": PAPER}
+        layers += [_rule("x", 0.0), _layer(total, place | _number("x", "total"))]
+    each = max(13 * len(series), 24) if beside else 28
+    return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
+
+
+def histogram(
+    rows: Rows, label: str, axis: Axis, *, counts: str, bands: Sequence[str], title: str = ""
+) -> Chart:
+    """Draw how many rows have which value in [0, 1], coloured by the field band."""
+    scale = {"domain": [*bands], "range": [*STEPS[-len(bands) :]]}
+    color = {"field": "band", "type": "nominal", "scale": scale, "legend": {"title": None}}
+    up = {"aggregate": "count", "type": "quantitative", "axis": {"title": counts, "tickMinStep": 1}}
+    across = axis.channel("x", "value", bin={"step": 0.05, "extent": [0, 1]})
+    return _chart(
+        [_layer({"type": "bar"}, across | {"y": up, "color": color} | _TIP_COUNT)], rows, label,
+        title, 190,
+    )  # fmt: skip
+
+
+def strip(rows: Rows, label: str, axis: Axis, *, labels: Sequence[str], title: str = "") -> Chart:
+    """Draw a tick for each part and a mark for their mean, a row for each label.
+
+    Rows have the fields label, kind ("part" or "mean"), value, tip; means also low, high,
+    chance_low, chance_high, and pool_low, pool_high where there is a second null.
+    """
+    place: Spec = {"y": {"field": "label", "type": "nominal", "sort": [*labels], "axis": _ROW_AXIS}}
+    x = axis.channel("x", "value")
+    channels = _channels(labels, field="label", legend=False)
+    tick = {"type": "tick", "size": 20, "thickness": 2, "opacity": 0.6}
+    band: Spec = {"type": "bar", "height": 40}
+    layers = [
+        _of("mean", band | {"color": CHANCE}, place | _span("chance")),
+        _of("mean", band | _HOLLOW, place | _span("pool")),
+        _of("part", tick, place | x | _color(channels) | _TIP),
+        _of("mean", {"type": "rule", "strokeWidth": 3}, place | _span("") | _color(channels)),
+        _of("mean", _POINT | {"size": 120}, place | x | channels | _TIP),
+    ]
+    return _chart(layers, rows, label, title, 52 * len(labels) + 8)
+
+
+def heat_map(
+    rows: Rows,
+    label: str,
+    legend: Axis,
+    *,
+    columns: Sequence[str],
+    title: str = "",
+    cell: int = 28,
+) -> Chart:
+    """Draw cells in five steps of colour, each with its number where there is room for it.
+
+    From `WIDE` columns on the map takes the width of the page. Numbers without room are in
+    tooltips and tables.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Fields: row, column, value, shown (the number as text), tone (see `tone`), tip.
+    legend : Axis
+        Title, format and ends of the colour scale.
+    columns : sequence of str
+        In order.
+    cell : int
+        Height of a row in pixels.
+    """
+    wide = len(columns) >= WIDE
+    place = _grid(columns, -60 if wide else -35)
+    key = {"title": legend.title, "format": ".0%" if legend.percent else ".2f"}
+    scale = {"type": "quantize", "domain": [*(legend.domain or (0.0, 1.0))], "range": [*STEPS]}
+    fill = _number("color", "value", scale=scale, legend=key | {"gradientLength": 180})
+    fits = {"test": f"bandwidth('x') >= {LEGIBLE}", "field": "shown", "type": "nominal"}
+    # The middle step of colour bears the same ink in light and in dark.
+    inks = {"domain": ["low", "middle", "high"], "range": [INK, "#0b1116", PAPER]}
+    tones = {"field": "tone", "type": "nominal", "legend": None, "scale": inks}
+    text = {"text": {"condition": fits, "value": ""}, "color": tones}
+    layers = [
+        _layer({"type": "rect", "stroke": PAPER, "strokeWidth": 2}, place | fill | _TIP),
+        _layer({"type": "text", "fontSize": 12}, place | text),
+    ]
+    chart = _chart(layers, rows, label, title, cell * _count(rows, "row") + 8)
+    # The last column's label leans out farther once cells have shrunk to make room for it.
+    padding = {"left": 5, "top": 5, "bottom": 5, "right": 14}
+    more: Spec = {"resolve": {"scale": {"color": "independent"}}, "padding": padding}
+    more |= {"usermeta": {"wide": True}} if wide else {}
+    return Chart(label, {**chart.spec, **more}, chart.data, None, title)
+
+
+def tone(value: float, low: float, high: float) -> str:
+    """Return which ink is legible on a value's step of colour, in light and in dark."""
+    step = int(5 * (value - low) / (high - low)) if high > low else 0
+    return ("low", "low", "middle", "high", "high")[min(max(step, 0), 4)]
+
+
+def symbols(
+    rows: Rows, label: str, *, columns: Sequence[str], palette: Palette, title: str = ""
+) -> Chart:
+    """Draw a symbol in each cell, coloured by its kind.
+
+    Rows have the fields row, column, kind, symbol and tip; the palette gives colours by kind.
+    """
+    place = _grid(columns, -50)
+    scale = {"domain": [*palette], "range": [color for color, _ in palette.values()]}
+    color = {"field": "kind", "type": "nominal", "scale": scale, "legend": None}
+    cells = {"type": "rect", "fill": CHANCE, "fillOpacity": 0.25, "stroke": LINE}
+    marks = {"text": {"field": "symbol", "type": "nominal"}, "color": color}
+    layers = [
+        _layer(cells, place | _TIP),
+        _layer({"type": "text", "fontSize": 17, "fontWeight": "bold"}, place | marks | _TIP),
+    ]
+    return _chart(layers, rows, label, title, 30 * _count(rows, "row") + 8)
+
+
+def _grid(columns: Sequence[str], angle: int) -> Spec:
+    across = {**_COLUMNS, "labelAngle": angle}
+    return {
+        "x": {"field": "column", "type": "nominal", "sort": [*columns], "axis": across},
+        "y": {"field": "row", "type": "nominal", "sort": None, "axis": _ROW_AXIS},
+    }
+
+
+def _channels(
+    names: Sequence[str],
+    palette: Palette | None = None,
+    *,
+    field: str = "series",
+    legend: bool = True,
+) -> Spec:
+    """Return colour and shape by name; past eight names both repeat, and the labels tell."""
+    if not names:
+        return {"color": {"value": COLORS[0]}}
+    known = palette or {
+        name: (COLORS[place % len(COLORS)], SHAPES[place % len(SHAPES)])
+        for place, name in enumerate(names)
+    }
+    key = {"title": None, "values": [*names]} if legend and len(names) > 1 else None
+    return {
+        channel: {
+            "field": field,
+            "type": "nominal",
+            "legend": key,
+            "scale": {"domain": [*known], "range": [both[place] for both in known.values()]},
+        }
+        for place, channel in enumerate(("color", "shape"))
+    }
+
+
+def _color(channels: Spec) -> Spec:
+    """Keep the colour alone: lines and bars have no shape."""
+    return {key: channel for key, channel in channels.items() if key != "shape"}
+
+
+def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: float) -> Chart:
+    spec = {
+        "data": {"name": "rows"},
+        "layer": [*layers],
+        "width": "container",
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+    }
+    return Chart(label, spec, {"rows": rows}, None, title)
+
+
+def _layer(mark: Spec, encoding: Spec) -> Spec:
+    return {"mark": mark, "encoding": encoding}
+
+
+def _of(kind: str, mark: Spec, encoding: Spec) -> Spec:
+    return {**_layer(mark, encoding), "transform": [{"filter": f"datum.kind === '{kind}'"}]}
+
+
+def _number(channel: str, field: str, **more: Any) -> Spec:
+    return {channel: {"field": field, "type": "quantitative", **more}}
+
+
+def _span(name: str, axis: str = "x") -> Spec:
+    """Return the encoding from the field low to the field high, or name_low to name_high."""
+    start = f"{name}_" if name else ""
+    return _number(axis, f"{start}low") | {f"{axis}2": {"field": f"{start}high"}}
+
+
+def _rule(axis: str, place: float) -> Spec:
+    return _layer({"type": "rule", "color": SOFT, "strokeDash": _DASHED}, {axis: {"datum": place}})
+
+
+def _fields(rows: Rows) -> set[str]:
+    """Return the fields that have a value in some row."""
+    return {
+        key
+        for row in rows
+        for key, value in row.items()
+        if value is not None and not (isinstance(value, float) and math.isnan(value))
+    }
+
+
+def _count(rows: Rows, field: str) -> int:
+    return len({row[field] for row in rows})
+
+
+_ROW_AXIS: Spec = {**_LABELS, "labelPadding": 8}
+_POINT: Spec = {"type": "point", "size": 70, "opacity": 1}
+_HOLLOW: Spec = {"fillOpacity": 0, "stroke": SOFT, "strokeDash": _DASHED, "strokeWidth": 1.2}
+_TIP_COUNT: Spec = {"tooltip": {"aggregate": "count", "type": "quantitative"}}

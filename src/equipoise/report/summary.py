@@ -1,0 +1,250 @@
+"""The first screen: what a reader must know after one minute, one statement for each model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
+from equipoise.report.blocks import Badge, Chart
+from equipoise.report.contrast import contrast
+from equipoise.report.plots import Axis, intervals
+from equipoise.report.tables import Row
+from equipoise.report.text import count, interval, number, percent, plural
+from equipoise.report.words import figures, name_of, names_groups, ranked, sentence, worse_side
+
+MOST_MODELS = 8
+MOST_GROUPS = 16
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What the report says first about one model.
+
+    Attributes
+    ----------
+    badge : Badge or None
+    text : str
+        The finding that leads, in a sentence that names groups and values.
+    certainty : str
+        Its numbers: interval, chance level, q and n; then counts of findings by verdict.
+    finding : Finding or None
+        The finding that leads; None where a model has none with a verdict.
+    """
+
+    badge: Badge | None
+    text: str
+    certainty: str = ""
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The first screen of a page.
+
+    Attributes
+    ----------
+    statements : tuple of Statement
+    chart : Chart or None
+    worst : str
+        The group that is worst off in the first statement, with its value and n.
+    steps : tuple of str
+        What to do next.
+    more : str
+        How many models have no statement here.
+    caveat : str
+    """
+
+    statements: tuple[Statement, ...]
+    chart: Chart | None = None
+    worst: str = ""
+    steps: tuple[str, ...] = ()
+    more: str = ""
+    caveat: str = ""
+
+
+def summarize(result: AuditResult, leads: Sequence[str], caveat: str = "") -> Summary:
+    """Return the first screen of an audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+    leads : sequence of str
+        Metrics that lead, most important first; among others the largest excess leads.
+    caveat : str
+        Shown where a statement is a disparity.
+    """
+    findings = ranked(result.findings)
+    models = [*dict.fromkeys(one.model for one in result.findings)]
+    by_model = {model: [one for one in findings if one.model == model] for model in models}
+    # Findings of no model, such as human judgements, lead only where there is something to say.
+    if len(by_model) > 1 and not _disparities(by_model.get("", ())):
+        by_model.pop("", None)
+    statements = [_statement(model, own, leads) for model, own in by_model.items()]
+    statements.sort(key=lambda one: one.finding is None or one.finding.verdict != Verdict.DISPARITY)
+    shown = tuple(statements[:MOST_MODELS])
+    more = len(statements) - len(shown)
+    drawn = [one.finding for one in shown if one.finding is not None]
+    disparity = any(one.verdict == Verdict.DISPARITY for one in drawn)
+    return Summary(
+        shown,
+        _chart(drawn, result.findings),
+        _worst(drawn[0]) if drawn else "",
+        _steps(drawn),
+        f"{plural(more, 'further model')} below." if more > 0 else "",
+        caveat if disparity else "",
+    )
+
+
+def _disparities(findings: Iterable[Finding]) -> list[Finding]:
+    return [one for one in findings if one.verdict == Verdict.DISPARITY]
+
+
+def _statement(model: str, findings: Sequence[Finding], leads: Sequence[str]) -> Statement:
+    tested = [one for one in findings if one.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
+    name = f"{model}: " if model else ""
+    if not tested:
+        return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
+    lead = leading(tested, leads)
+    counts = _counts(tested)
+    if lead.verdict == Verdict.DISPARITY:
+        return Statement(Badge(lead.verdict), sentence(lead), f"{figures(lead)} · {counts}", lead)
+    unsure = sum(one.verdict == Verdict.INCONCLUSIVE for one in tested)
+    if unsure:
+        text = (
+            f"{name}not enough data to decide about {unsure} of {plural(len(tested), 'finding')}; "
+            "no finding shows a disparity."
+        )
+        return Statement(
+            Badge(Verdict.INCONCLUSIVE), text, f"{sentence(lead)} {figures(lead)}", lead
+        )
+    text = f"{name}no disparity as large as the thresholds in {plural(len(tested), 'finding')}."
+    return Statement(
+        Badge(Verdict.BELOW_THRESHOLD), text, f"{sentence(lead)} {figures(lead)}", lead
+    )
+
+
+def leading(tested: Sequence[Finding], leads: Sequence[str]) -> Finding:
+    """Return the finding that leads: by verdict, then by metric, then whether it names groups."""
+    verdict = tested[0].verdict
+    same = [one for one in tested if one.verdict == verdict]
+
+    def place(finding: Finding) -> tuple[int, bool, bool, bool]:
+        known = leads.index(finding.metric) if finding.metric in leads else len(leads)
+        whole = finding.family is not Family.COMPOSITE
+        return known, finding.version != "default", not names_groups(finding), whole
+
+    return min(same, key=place)
+
+
+def _counts(tested: Sequence[Finding]) -> str:
+    """Count findings by verdict in words."""
+    words = {
+        Verdict.DISPARITY: ("disparity", "disparities"),
+        Verdict.INCONCLUSIVE: ("undecided", "undecided"),
+        Verdict.BELOW_THRESHOLD: ("too small to matter", "too small to matter"),
+    }
+    parts = [
+        plural(n, *names)
+        for verdict, names in words.items()
+        if (n := sum(one.verdict == verdict for one in tested))
+    ]
+    return f"of {plural(len(tested), 'finding')}: {', '.join(parts)}"
+
+
+def _chart(drawn: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
+    """Draw the groups of the first statement, for every model; else each model's finding."""
+    if not drawn:
+        return None
+    first = drawn[0]
+    same = [
+        one
+        for one in findings
+        if (one.metric, one.subject, one.groups, one.version, one.null.split(";")[0])
+        == (first.metric, first.subject, first.groups, first.version, first.null.split(";")[0])
+    ][:MOST_MODELS]
+    if any(not math.isnan(part.value) for part in first.by_group):
+        return _groups_chart(first, same)
+    rows = [_finding_row(one, one.model or name_of(one)) for one in drawn]
+    label = f"{name_of(first)} of each model, with interval and chance band."
+    return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
+
+
+def _finding_row(finding: Finding, label: str) -> Row:
+    return {
+        "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
+        "chance_low": finding.chance_low, "chance_high": finding.chance_high,
+        "tip": f"{label}: {figures(finding)}",
+    }  # fmt: skip
+
+
+def _groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
+    side = 1 if worse_side(first) == "lower" else -1
+    known = [part for part in first.by_group if not math.isnan(part.value)]
+    order = sorted(known, key=lambda part: side * part.value)[:MOST_GROUPS]
+    share = all(
+        0 <= part.value <= 1 for one in same for part in one.by_group if part.value == part.value
+    )
+    rows = [
+        {
+            "label": f"{part.group} (n = {count(part.n)})", "series": one.model,
+            "value": own.value, "low": own.low, "high": own.high,
+            "tip": f"{one.model}, {part.group}: {number(own.value)} {interval(own.low, own.high)}",
+        }
+        for part in order
+        for one in same
+        for own in one.by_group
+        if own.group == part.group and not math.isnan(own.value)
+    ]  # fmt: skip
+    about = f" of “{first.subject}”" if first.subject else ""
+    title = f"{group_value_name(first)}{about} by {first.groups}"
+    models = [*dict.fromkeys(one.model for one in same)]
+    axis = Axis(percent=share, domain=(0.0, 1.0) if share else None)
+    return intervals(
+        rows, f"{title}, with intervals; worst first.", axis, title=title, series=models
+    )
+
+
+def group_value_name(finding: Finding) -> str:
+    """Return the name of the number that each group of a finding has."""
+    text = finding.direction.split(":")[0].split(" for “")[0]
+    return (
+        text[:1].upper() + text[1:]
+        if text and "lowest for" in finding.direction
+        else name_of(finding)
+    )
+
+
+def _worst(finding: Finding) -> str:
+    ends = contrast(finding.by_group, worse_side(finding))
+    if ends is None:
+        return ""
+    return f"{ends.worst.group}: {_value(ends.worst)}, n = {count(ends.worst.n)}"
+
+
+def _value(part: GroupValue) -> str:
+    if not 0 <= part.value <= 1:
+        return f"{number(part.value)} {interval(part.low, part.high)}"
+    return f"{percent(part.value)} {interval(100 * part.low, 100 * part.high, 1)}"
+
+
+def _steps(drawn: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what to do next, by the verdicts of the findings that lead."""
+    verdicts = {one.verdict for one in drawn}
+    steps = []
+    if Verdict.DISPARITY in verdicts:
+        steps += [
+            "Look at the images behind the first finding, and check the labels of the group that "
+            "is worst off.",
+            "Reduce the disparity (equipoise mitigate), or choose another model "
+            "(equipoise compare).",
+        ]
+    if Verdict.INCONCLUSIVE in verdicts:
+        steps.append(
+            "Add images of the smallest groups where data don't decide. “equipoise plan” says how "
+            "many rows a group needs."
+        )
+    if verdicts and Verdict.DISPARITY not in verdicts:
+        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
+    return tuple(steps)

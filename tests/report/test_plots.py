@@ -1,0 +1,115 @@
+"""Every shape of chart is valid Vega-Lite and draws the fields that its rows have."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import altair as alt
+import pytest
+
+from equipoise.report.blocks import Chart
+from equipoise.report.plots import (
+    VERDICTS,
+    WIDE,
+    Axis,
+    bars,
+    curves,
+    heat_map,
+    histogram,
+    intervals,
+    scatter,
+    strip,
+    symbols,
+    tone,
+)
+
+POINT = {"label": "a", "value": 0.4, "low": 0.3, "high": 0.5, "tip": "a: 0.4", "series": "m"}
+BAND = {"chance_low": 0.1, "chance_high": 0.2}
+POOL = {"pool_low": 0.0, "pool_high": 0.3}
+MARK = {"x": 1.0, "y": 2.0, "tip": "a", "series": "m"}
+CELL = {"row": "r", "column": "c", "value": 0.5, "shown": "0.50", "tone": "middle", "tip": "c"}
+SHARE = Axis("share", percent=True, domain=(0.0, 1.0))
+SIGNED = Axis(("left", "right"), domain=(-1.0, 1.0), zero=True)
+
+CHARTS: dict[str, Callable[[], Chart]] = {
+    "intervals": lambda: intervals([POINT | BAND | POOL | {"line": 0.1}], "words", SHARE),
+    "intervals of series": lambda: intervals(
+        [POINT, POINT | {"series": "n"}], "words", SIGNED, series=("m", "n"), cuts=(0.1,)
+    ),
+    "intervals by verdict": lambda: intervals(
+        [POINT | {"series": "disparity"}], "words", Axis(), series=("disparity",), palette=VERDICTS
+    ),
+    "curves": lambda: curves([POINT | BAND | {"x": 1}], "words", Axis("K"), SIGNED, series=("m",)),
+    "scatter": lambda: scatter(
+        [MARK | {"x_low": 0.0, "x_high": 2.0, "fitted": 1.0, "name": "a", "align": "left",
+                 "dx": 1, "dy": 1}],
+        "words", Axis("x", zero=True), Axis("y"), series=("m", "n"), rules=(("y", 1.0),),
+    ),
+    "scatter in steps": lambda: scatter(
+        [MARK | {"step": 0.2}], "words", SHARE, SHARE, steps=("odds", (0.1, 0.2, 0.3, 0.5))
+    ),
+    "bars": lambda: bars([POINT | {"before": 0.8}], "words", SHARE),
+    "stacked bars": lambda: bars(
+        [POINT | {"total": 0.4}], "words", SHARE, series=("m", "n"), stacked=True
+    ),
+    "histogram": lambda: histogram(
+        [POINT | {"band": "small"}], "words", SHARE, counts="classes", bands=("small", "large")
+    ),
+    "strip": lambda: strip(
+        [POINT | {"kind": "part"}, POINT | BAND | POOL | {"kind": "mean"}], "words", Axis("skew"),
+        labels=("a",),
+    ),
+    "heat map": lambda: heat_map([CELL], "words", SHARE, columns=("c",)),
+    "symbols": lambda: symbols(
+        [{"row": "r", "column": "c", "kind": "k", "symbol": "+", "tip": "t"}], "words",
+        columns=("c",), palette={"k": ("red", "circle")},
+    ),
+}  # fmt: skip
+
+
+def fields(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["field"]} if isinstance(value.get("field"), str) else set()
+        return own.union(*map(fields, value.values()))
+    return set().union(*map(fields, value)) if isinstance(value, list | tuple) else set()
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_is_valid_vega_lite_without_a_foreign_address(name: str) -> None:
+    chart = CHARTS[name]()
+    alt.Chart.from_dict(dict(chart.spec))
+    assert "http" not in str(chart.spec)
+    assert chart.label == "words"
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_draws_fields_that_its_rows_have(name: str) -> None:
+    chart = CHARTS[name]()
+    known = {field for row in chart.data["rows"] for field in row}
+    assert fields(chart.spec["layer"]) <= known
+
+
+def test_bands_without_numbers_are_not_drawn() -> None:
+    chart = intervals([POINT | dict.fromkeys(BAND, math.nan)], "words", SHARE)
+    assert "chance_low" not in fields(chart.spec["layer"])
+
+
+def test_marks_of_a_row_stand_beside_each_other_unless_a_palette_tells_them_apart() -> None:
+    rows = [POINT, POINT | {"series": "n"}]
+    beside = intervals(rows, "words", SHARE, series=("m", "n"))
+    together = intervals(rows, "words", SHARE, series=("m", "n"), palette=VERDICTS)
+    assert all("yOffset" in layer["encoding"] for layer in beside.spec["layer"])
+    assert not any("yOffset" in layer["encoding"] for layer in together.spec["layer"])
+
+
+@pytest.mark.parametrize("columns", [2, WIDE - 1, WIDE])
+def test_a_map_of_many_columns_takes_the_width_of_the_page(columns: int) -> None:
+    names = tuple(map(str, range(columns)))
+    chart = heat_map([CELL | {"column": name} for name in names], "words", SHARE, columns=names)
+    assert chart.wide == (columns >= WIDE)
+
+
+def test_numbers_have_an_ink_for_each_step() -> None:
+    inks = [tone(value, 0.0, 1.0) for value in (0.0, 0.3, 0.5, 0.7, 1.0)]
+    assert inks == ["low", "low", "middle", "high", "high"]
+    assert tone(0.5, 1.0, 1.0) == "low"

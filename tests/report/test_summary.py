@@ -1,0 +1,104 @@
+"""The first screen: which finding leads, for whom, and what to do next."""
+
+from dataclasses import replace
+
+import pytest
+
+from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.report.group_table import group_table
+from equipoise.report.summary import MOST_MODELS, summarize
+from report.synthetic import faces, finding, group_values, manifest
+
+CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
+LEADS = ("worst_group_accuracy", "accuracy_gap")
+
+
+def result(*findings: Finding) -> AuditResult:
+    return AuditResult(findings, manifest())
+
+
+def gap(verdict: Verdict, **changes: object) -> Finding:
+    by_group = group_values(CELLS)
+    return finding(model="m", groups="g", by_group=by_group, **{"verdict": verdict} | changes)
+
+
+def test_the_declared_metric_leads_whatever_the_excess_of_others() -> None:
+    larger = gap(Verdict.DISPARITY, metric="demographic_parity", excess=9.0)
+    lead = gap(Verdict.DISPARITY, metric="accuracy_gap")
+    (statement,) = summarize(result(larger, lead), LEADS).statements
+    assert statement.finding == lead
+
+
+def test_a_disparity_leads_before_what_is_undecided() -> None:
+    unsure = gap(Verdict.INCONCLUSIVE, metric="worst_group_accuracy", excess=9.0)
+    lead = gap(Verdict.DISPARITY, metric="demographic_parity")
+    (statement,) = summarize(result(unsure, lead), LEADS).statements
+    assert statement.finding == lead
+    assert "1 disparity, 1 undecided" in statement.certainty
+
+
+def test_not_enough_data_is_a_headline_of_its_own() -> None:
+    findings = [gap(Verdict.INCONCLUSIVE, subject=str(place)) for place in range(3)]
+    below = gap(Verdict.BELOW_THRESHOLD, subject="x")
+    summary = summarize(result(*findings, below), LEADS)
+    (statement,) = summary.statements
+    assert statement.badge is not None
+    assert statement.badge.verdict == Verdict.INCONCLUSIVE
+    assert "not enough data to decide about 3 of 4 findings" in statement.text
+    assert any("Add images" in step for step in summary.steps)
+
+
+def test_small_differences_are_said_to_be_small() -> None:
+    (statement,) = summarize(result(gap(Verdict.BELOW_THRESHOLD)), LEADS).statements
+    assert statement.badge is not None
+    assert statement.badge.verdict == Verdict.BELOW_THRESHOLD
+
+
+def test_values_without_a_verdict_draw_nothing() -> None:
+    summary = summarize(result(gap(Verdict.NONE)), LEADS)
+    assert summary.statements[0].finding is None
+    assert (summary.chart, summary.worst, summary.steps) == (None, "", ())
+
+
+def test_the_group_that_is_worst_off_is_named_with_its_interval_and_n() -> None:
+    worst = summarize(result(gap(Verdict.DISPARITY)), LEADS).worst
+    assert worst.startswith("a: 10.0")
+    assert worst.endswith("n = 100")
+
+
+def test_models_with_disparities_come_first_and_further_models_are_counted() -> None:
+    fine = [gap(Verdict.BELOW_THRESHOLD) for _ in range(MOST_MODELS + 1)]
+    named = [replace(one, model=f"fine {place}") for place, one in enumerate(fine)]
+    summary = summarize(result(*named, gap(Verdict.DISPARITY)), LEADS)
+    assert summary.statements[0].finding == gap(Verdict.DISPARITY)
+    assert len(summary.statements) == MOST_MODELS
+    assert summary.more.startswith("2 further models")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DISPARITY, Verdict.BELOW_THRESHOLD])
+def test_a_caveat_stands_beside_disparities_alone(verdict: Verdict) -> None:
+    caveat = summarize(result(gap(verdict)), LEADS, "Read the excess.").caveat
+    assert bool(caveat) == (verdict == Verdict.DISPARITY)
+
+
+def test_a_finding_of_no_model_leads_only_with_a_disparity() -> None:
+    people = replace(gap(Verdict.BELOW_THRESHOLD), model="")
+    summary = summarize(result(gap(Verdict.DISPARITY), people), LEADS)
+    models = [one.finding and one.finding.model for one in summary.statements]
+    assert models == ["m"]
+
+
+def test_the_table_by_group_has_a_row_for_each_group_and_marks_the_worst() -> None:
+    section = group_table(result(gap(Verdict.DISPARITY)), ("accuracy_gap",))
+    assert section is not None
+    (table,) = section.blocks
+    assert [row[0] for row in table.rows] == ["a", "b", "c"]  # type: ignore[union-attr]
+    marked = [row[0] for row in table.rows if "▲" in str(row[-1])]  # type: ignore[union-attr]
+    assert marked == ["a"]
+
+
+def test_groups_that_are_too_small_say_so() -> None:
+    by_group = group_values(CELLS | {("d",): (1, 5)})
+    section = group_table(result(replace(gap(Verdict.NONE), by_group=by_group)), ("accuracy_gap",))
+    assert "5 rows, fewer than 30" in str(section)
+    assert group_table(faces(), ("no_such_metric",)) is None
