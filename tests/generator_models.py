@@ -1,7 +1,5 @@
 """A quick model that makes images, for tests; `python:generator_models:…` names it."""
 
-import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -63,14 +61,7 @@ class Swatches:
 
 
 def swatches(*, device: str, dtype: str) -> Swatches:
-    """Takes a while over each image, so that a kill can meet it anywhere."""
-    seconds = float(os.environ.get("SWATCH_SECONDS", "0"))
-
-    def act(_: str, image: Image) -> Image:
-        time.sleep(seconds)
-        return image
-
-    return Swatches(act=act)
+    return Swatches()
 
 
 class PlainSwatches:

@@ -1,6 +1,5 @@
 """Small models and pictures for tests of extraction; `python:picture_models:…` names them."""
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -40,15 +39,8 @@ class Means:
         return np.zeros((len(texts), 4), dtype=np.float32)
 
 
-def slow_means(*, device: str, dtype: str) -> Means:
-    """Takes a while over each image, so that a kill can meet it anywhere."""
-    seconds = float(os.environ.get("PICTURE_SECONDS", "0"))
-
-    def act(_: NDArray[np.uint8], row: list[float]) -> list[float]:
-        time.sleep(seconds)
-        return row
-
-    return Means(act=act)
+def new_means(*, device: str, dtype: str) -> Means:
+    return Means()
 
 
 def write_pictures(folder: Path, n: int, *, seed: int = 0, size: int = 8) -> None:

@@ -295,7 +295,7 @@ def test_settings_out_of_range_are_refused(photos: Path, store: Path) -> None:
 def test_a_model_is_loaded_by_its_name_as_the_options_say(photos: Path, store: Path) -> None:
     pictures = pictures_in_folder(photos)
     found = extract_embeddings(
-        pictures, "python:picture_models:slow_means", store, options=RunOptions(device="cpu")
+        pictures, "python:picture_models:new_means", store, options=RunOptions(device="cpu")
     )
     np.testing.assert_allclose(vectors(found), truth(photos), rtol=1e-6)
     with pytest.raises(ModelError, match=r"^picture_models:nothing: the module .* has no 'no"):

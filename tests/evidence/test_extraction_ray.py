@@ -54,7 +54,7 @@ said = {
     "folder": str(found.folder), "computed": [found.computed, again.computed],
     "told": told, "nodes": len({*place.table["answer"].to_pylist()}), "errors": [],
 }
-for model in ("python:picture_models:nothing", "python:picture_models:slow_means", Means()):
+for model in ("python:picture_models:nothing", "python:picture_models:new_means", Means()):
     ask = extract_answers if isinstance(model, str) and "slow" in model else extract_embeddings
     try:
         question = ("Who?",) if ask is extract_answers else ()

@@ -91,6 +91,20 @@ def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
         recipe.fit(base(), training(images=False), tmp_path / "made", seed=1)
 
 
+def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
+    recipe = TextDistillation(steps=1, kept=8)
+    half, state = tmp_path / ".made.0123abcd.partial", tmp_path / "made.training"
+    half.mkdir()
+    (half / "config.json").write_text("{}")
+    recipe.fit(base(), training(images=False), tmp_path / "made")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    # A kill between the renaming and the end leaves the state of a model that is whole.
+    state.mkdir()
+    (state / "state.safetensors").write_bytes(b"")
+    recipe.fit(base(), training(images=False), tmp_path / "made")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "notes.txt").write_text("mine")

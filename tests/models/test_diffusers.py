@@ -294,8 +294,8 @@ def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_factories_of_the_user() -> None:
     made = load_generator("python:generator_models:swatches")
     assert made.info.family == "swatches"
-    with pytest.raises(ModelError, match="slow_means made a Means, which makes no images"):
-        load_generator("python:picture_models:slow_means")
+    with pytest.raises(ModelError, match="new_means made a Means, which makes no images"):
+        load_generator("python:picture_models:new_means")
 
 
 @pytest.mark.parametrize(

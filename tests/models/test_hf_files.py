@@ -74,6 +74,14 @@ def test_weights_in_several_files(folder: Path) -> None:
         load(folder)
 
 
+def test_a_tokenizer_that_fails_on_every_text_is_refused(folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "pad_token": None}))
+    with pytest.raises(ModelError, match=r" has no tokenizer that can be loaded: "):
+        load(folder)
+
+
 def test_missing_weights_are_never_random(folder: Path) -> None:
     from safetensors.torch import load_file, save_file
 

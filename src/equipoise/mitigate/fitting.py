@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import ModelError, RunError
+from equipoise.evidence import leftovers
 from equipoise.evidence.store import locked, write
 from equipoise.mitigate.recipe import Progress, refuse_occupied
 from equipoise.mitigate.record import made, reloaded
@@ -105,10 +106,12 @@ def fitted(
         When the loss is not finite.
     """
     name = f"{subject.prefix}:{out}"
+    folder = out.with_name(f"{out.name}.training")
     if made(out, record):
+        # A run that was killed after it wrote the model leaves its state behind.
+        shutil.rmtree(folder, ignore_errors=True)
         return name
     refuse_occupied(out)
-    folder = out.with_name(f"{out.name}.training")
     with locked(folder):
         runner = _Fit(subject, dict(weights), plan, str(record["digest"]), folder / STATE)
         runner.resume()
@@ -155,6 +158,8 @@ def wrapped(
 def publish(out: Path, fill: Callable[[Path], None]) -> None:
     """Fill a folder under another name and rename it: a model is there whole, or not at all.
 
+    Folders that killed runs left half filled are removed.
+
     Raises
     ------
     RunError
@@ -163,14 +168,16 @@ def publish(out: Path, fill: Callable[[Path], None]) -> None:
     refuse_occupied(out)
     partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
     try:
-        partial.mkdir(parents=True)
-        fill(partial)
-        for path in sorted(partial.rglob("*")):
-            if path.is_file():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-        refuse_occupied(out)
-        partial.replace(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep(out)
+        with leftovers.made(partial):
+            fill(partial)
+            for path in sorted(partial.rglob("*")):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+            refuse_occupied(out)
+            partial.replace(out)
     except OSError as error:
         raise RunError(
             f"{out}: the model cannot be written there ({error.strerror or error}). To do: free "

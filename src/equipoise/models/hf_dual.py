@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.core.errors import ModelError
 from equipoise.models.batching import Batches
 from equipoise.models.hf_loading import Source, image_facts, text_facts
 from equipoise.models.info import ModelInfo
@@ -150,6 +151,7 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         "truncation": True,
         "max_length": min(family.longest, model.config.text_config.max_position_embeddings),
     }
+    _check_tokenizer(source, tokenizer, settings)
     prepare = source.preparation(images)
     tower = source.tower(
         model,
@@ -176,6 +178,16 @@ def load_dual_encoder(source: Source) -> HfDualEncoder:
         image_batches=source.placement.batches(),
         text_batches=source.placement.batches(),
     )
+
+
+def _check_tokenizer(source: Source, tokenizer: Any, settings: dict[str, Any]) -> None:
+    """Refuse a tokenizer that loads and then fails on every text, such as one that can't pad."""
+    try:
+        tokenizer(["a", "a photo"], return_tensors="pt", **settings)
+    except Exception as error:
+        raise ModelError(
+            f"{source.checkpoint.asked} has no tokenizer that can be loaded: {error}"
+        ) from error
 
 
 def _dimension(model: Any) -> int:

@@ -1,0 +1,58 @@
+"""Work that is killed or interrupted at random moments ends as if nobody had disturbed it."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from equipoise.planted.scenes.embed import WEIGHTS
+from tools.soak.kills import (
+    Task,
+    distillation,
+    extraction,
+    files,
+    fine_tuning,
+    generation,
+    kill_and_resume,
+)
+from tools.soak.work import extract, stopped
+
+
+def test_an_extraction_that_is_killed(tmp_path: Path) -> None:
+    row = kill_and_resume(extraction(tmp_path, pictures=1500), tmp_path, kills=10, seed=4)
+    assert row.failures == ()
+    assert row.held >= 8
+
+
+@pytest.mark.slow
+def test_an_extraction_by_a_trained_model_that_is_killed(tmp_path: Path) -> None:
+    task = extraction(tmp_path, model=f"hf:{WEIGHTS / 'clip-biased'}")
+    assert kill_and_resume(task, tmp_path, kills=20, seed=4).failures == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "kills"),
+    [
+        (signal.SIGKILL, 4),
+        (signal.SIGINT, 3),
+        pytest.param(signal.SIGKILL, 20, marks=pytest.mark.slow),
+    ],
+)
+def test_a_generation_that_is_stopped(number: int, kills: int, tmp_path: Path) -> None:
+    row = kill_and_resume(generation(), tmp_path, kills=kills, seed=number, number=number)
+    assert row.failures == ()
+
+
+@pytest.mark.parametrize("task", [distillation, fine_tuning])
+def test_a_training_that_is_killed(task: Callable[[], Task], tmp_path: Path) -> None:
+    assert kill_and_resume(task(), tmp_path, kills=3, seed=2).failures == ()
+
+
+def test_what_a_kill_leaves_is_seen(tmp_path: Path) -> None:
+    # The comparison has the power to fail: a store that a kill left is not a whole one.
+    task = extraction(tmp_path, pictures=200)
+    extract(lambda _: None, tmp_path / "whole", *task.arguments)
+    code = stopped(extract, (tmp_path / "store", *task.arguments), target=32, delay=0)
+    assert code == -signal.SIGKILL
+    assert files(tmp_path / "store") != files(tmp_path / "whole")

@@ -1,0 +1,489 @@
+"""Change one byte or one setting: evidence is computed anew or refused. Move it: it is kept."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from equipoise.core.errors import EquipoiseError
+from equipoise.evidence import (
+    Decoding,
+    RunOptions,
+    extract_answers,
+    extract_embeddings,
+    extract_probabilities,
+    pictures_in_folder,
+    pictures_of_table,
+)
+from tools.soak.table import Row
+
+PICTURES = 8
+CPU = RunOptions(device="cpu", dtype="float32")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change, and whether it decides an output.
+
+    Attributes
+    ----------
+    what : str
+    change : callable
+        Changes the files of a subject.
+    settings : mapping
+        Other settings than those of the first run.
+    decides : bool
+        Whether the evidence must be computed anew or refused; else it must be kept.
+    """
+
+    what: str
+    change: Callable[[Path], object] = lambda _: None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    decides: bool = True
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Evidence of one kind of model.
+
+    Attributes
+    ----------
+    name : str
+    make : callable
+        Writes the model and its inputs into a folder.
+    run : callable
+        Takes that folder, a store and settings; returns how many units were computed.
+    cases : tuple of Case
+    """
+
+    name: str
+    make: Callable[[Path], object]
+    run: Callable[..., int]
+    cases: tuple[Case, ...]
+
+
+def key_tests(folder: Path, subjects: tuple[Subject, ...] | None = None) -> list[Row]:
+    """Run every case of every subject; return a row for each subject."""
+    return [_tested(subject, folder) for subject in subjects or SUBJECTS]
+
+
+def _tested(subject: Subject, folder: Path) -> Row:
+    own = folder / subject.name.replace(" ", "-").replace(":", "")
+    files, store = own / "files", own / "store"
+    files.mkdir(parents=True)
+    subject.make(files)
+    failures = []
+    if not subject.run(files, store):
+        failures.append(f"{subject.name}: the first run computed nothing")
+    for number, case in enumerate(subject.cases):
+        copy = own / f"files-{number}"
+        shutil.copytree(files, copy)
+        case.change(copy)
+        failures += [
+            f"{subject.name}, {case.what}: {one}" for one in _wrong(subject, case, copy, store)
+        ]
+    tried = len(subject.cases)
+    return Row("Keys", subject.name, tried, tried - len(failures), tuple(failures))
+
+
+def _wrong(subject: Subject, case: Case, files: Path, store: Path) -> list[str]:
+    """Return what is wrong with the outcome of a case: a line, or nothing."""
+    try:
+        computed = subject.run(files, store, **case.settings)
+    except EquipoiseError as error:
+        return [] if case.decides else [f"refused: {error}"]
+    except Exception as error:  # noqa: BLE001 - every other exception is a failure of the check
+        return [f"{type(error).__name__}: {error}"]
+    if case.decides and not computed:
+        return ["old evidence was used"]
+    return [] if case.decides or not computed else [f"{computed} units were computed anew"]
+
+
+def flip(name: str) -> Callable[[Path], None]:
+    """Return a change of one byte in the middle of a file, whose size and time stay the same."""
+
+    def change(files: Path) -> None:
+        path = files / name
+        data, before = bytearray(path.read_bytes()), path.stat()
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    return change
+
+
+def touch(files: Path) -> None:
+    """Give every file another time."""
+    for path in files.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+
+
+def move(name: str, other: str) -> Callable[[Path], Path]:
+    """Return a change of a file's or a folder's name, with a link left in its place."""
+
+    def change(files: Path) -> Path:
+        (files / name).rename(files / other)
+        (files / name).symlink_to(other)
+        return files / name
+
+    return change
+
+
+def bytes_of(*names: str) -> tuple[Case, ...]:
+    """Return a case for one byte of each file."""
+    return tuple(Case(f"a byte of {name}", flip(name)) for name in names)
+
+
+KEPT = (Case("copied", decides=False), Case("touched", touch, decides=False))
+
+
+def _photos(files: Path) -> None:
+    rng = np.random.default_rng(0)
+    (files / "photos").mkdir()
+    for place in range(PICTURES):
+        pixels = rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(files / "photos" / f"{place}.png")
+
+
+def _planted(*names: str) -> Callable[[Path], None]:
+    """Return a maker of photos and a copy of shipped models of the scenes in `model`."""
+
+    def make(files: Path) -> None:
+        from equipoise.planted.scenes.embed import WEIGHTS
+
+        _photos(files)
+        (files / "model").mkdir()
+        for name in names:
+            source = WEIGHTS / name
+            if source.is_dir():
+                shutil.copytree(source, files / "model", dirs_exist_ok=True)
+            else:
+                shutil.copy(source, files / "model")
+
+    return make
+
+
+def _clip(files: Path, store: Path, *, ids: int = PICTURES, crop: int = 0, **more: Any) -> int:
+    names = [f"{place}.png" for place in range(ids)]
+    crops = [[0, 0, 32 - crop, 32]] * ids if crop else None
+    pictures = pictures_of_table(names, names, root=files / "photos", name="table", crops=crops)
+    model = f"hf:{files / 'model'}"
+    return extract_embeddings(pictures, model, store, **{"options": CPU, **more}).computed
+
+
+def _known_clip(files: Path, store: Path) -> int:
+    """Run a model as an audit does: known by its files, without loading its weights."""
+    from equipoise.audits.running.remembered import open_model
+
+    model = open_model(f"hf:{files / 'model'}", CPU, store)
+    return extract_embeddings(pictures_in_folder(files / "photos"), model, store).computed
+
+
+def _embeddings(prefix: str, path: str = "model") -> Callable[..., int]:
+    def run(files: Path, store: Path, **more: Any) -> int:
+        pictures, model = pictures_in_folder(files / "photos"), f"{prefix}:{files / path}"
+        return extract_embeddings(pictures, model, store, **{"options": CPU, **more}).computed
+
+    return run
+
+
+def _classes(prefix: str, path: str = "model") -> Callable[..., int]:
+    def run(files: Path, store: Path, *, features: bool = False) -> int:
+        pictures, model = pictures_in_folder(files / "photos"), f"{prefix}:{files / path}"
+        extract = extract_embeddings if features else extract_probabilities
+        return extract(pictures, model, store, options=replace(CPU, dtype="auto")).computed
+
+    return run
+
+
+SOURCE = """
+from equipoise.models import ModelInfo
+
+class Widths:
+    info = ModelInfo("python:soak_widths:make", "widths", weights_sha256="none")
+
+    def answer(self, images, question):
+        return [f"{question} {image.shape[1]}" for image in images]
+
+def make(*, device, dtype):
+    return Widths()
+"""
+
+
+def _code(files: Path) -> None:
+    _photos(files)
+    (files / "soak_widths.py").write_text(SOURCE, encoding="utf-8")
+
+
+def _widths(files: Path, store: Path, *, question: str = "Who?", **more: Any) -> int:
+    sys.modules.pop("soak_widths", None)
+    sys.path.insert(0, str(files))
+    importlib.invalidate_caches()
+    try:
+        pictures = pictures_in_folder(files / "photos")
+        options = replace(CPU, dtype="auto", **more)
+        name = "python:soak_widths:make"
+        return extract_answers(pictures, question, name, store, options=options).computed
+    finally:
+        sys.path.remove(str(files))
+
+
+def _open_clip(files: Path) -> None:
+    import open_clip
+    import torch
+    from safetensors.torch import save_file
+
+    tower = {"layers": 1, "width": 32}
+    model = {
+        "embed_dim": 16,
+        "vision_cfg": {**tower, "image_size": 32, "patch_size": 16, "head_width": 16},
+        "text_cfg": {**tower, "context_length": 8, "vocab_size": 49408, "heads": 2},
+    }
+    prepare = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
+    _photos(files)
+    (files / "model").mkdir()
+    settings = json.dumps({"model_cfg": model, "preprocess_cfg": prepare})
+    (files / "model" / "open_clip_config.json").write_text(settings, encoding="utf-8")
+    torch.manual_seed(0)
+    tensors = {name: one.contiguous() for name, one in open_clip.CLIP(**model).state_dict().items()}
+    save_file(tensors, files / "model" / "open_clip_model.safetensors")
+
+
+def _timm(files: Path) -> None:
+    import timm
+    import torch
+
+    tiny = {"img_size": 32, "patch_size": 8, "embed_dim": 48, "depth": 1, "num_heads": 2}
+    torch.manual_seed(0)
+    model = timm.create_model("vit_tiny_patch16_224", num_classes=2, **tiny)
+    _photos(files)
+    timm.models.save_for_hf(
+        model,
+        str(files / "model"),
+        model_config={"label_names": ["dark", "bright"]},
+        model_args=tiny,
+        safe_serialization=True,
+    )
+
+
+def _wrapped(files: Path) -> None:
+    from equipoise.mitigate import PromptEnsemble, Training
+    from equipoise.models import load_model
+
+    _planted("clip-biased")(files)
+    base = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
+    PromptEnsemble().fit(base, Training(_subject_texts()), files / "wrapped")
+
+
+def _subject_texts() -> tuple[Any, ...]:
+    from equipoise.cli.mitigation_world import subject_texts
+    from equipoise.planted.scenes.render import SUBJECTS
+
+    return tuple(map(subject_texts, SUBJECTS[:3]))
+
+
+def _edited(files: Path) -> None:
+    from equipoise.models import load_model
+    from equipoise.models.edits import UnitEdit
+    from equipoise.models.unit_hooks import LayerEdit
+
+    _planted("clip-biased")(files)
+    model = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
+    layer = "vision_model.encoder.layers.0.mlp.fc1"
+    edit = LayerEdit(layer, -1, (0, 1), (0, 0), (0.5, 0.25), (1.0, 1.0))
+    name, digest = model.info.name, model.info.weights_sha256
+    UnitEdit(name, None, digest, "clamp", (edit,)).write(files / "units.json")
+
+
+def _swatches(files: Path, store: Path, **more: Any) -> int:
+    from equipoise.counterfactuals import caption_sets, generate_sets
+    from tools.soak.work import SWATCHES
+
+    subjects = json.loads((files / "subjects.json").read_text(encoding="utf-8"))
+    captions = caption_sets(subjects, {"gender": ["male", "female"]})
+    return generate_sets(captions, SWATCHES, store, **{"candidates": 2, **more}).computed
+
+
+def _subjects(files: Path) -> None:
+    (files / "subjects.json").write_text('["doctor", "nurse"]', encoding="utf-8")
+
+
+def _other_subject(files: Path) -> None:
+    (files / "subjects.json").write_text('["doctor", "baker"]', encoding="utf-8")
+
+
+def _diffusion(files: Path) -> None:
+    from equipoise.planted.scenes import diffusion
+
+    shutil.copytree(Path(diffusion.__file__).parent / "weights", files / "model")
+
+
+def _diffused(files: Path, store: Path) -> int:
+    from equipoise.counterfactuals import generate_prompts
+    from equipoise.models.generators import Sampling
+
+    prompts = pa.table({"prompt_id": ["a"], "prompt": ["a solid circle"]})
+    model, sampling = f"diffusers:{files / 'model'}", Sampling(steps=1)
+    result = generate_prompts(prompts, model, store, sampling=sampling, options=CPU)
+    return result.computed
+
+
+def _trained(files: Path, store: Path, *, seed: int = 0, rate: float = 3e-4, texts: int = 3) -> int:
+    from equipoise.mitigate import TextDistillation, Training
+    from equipoise.models import load_model
+
+    steps: list[int] = []
+    base = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")
+    TextDistillation(steps=2, learning_rate=rate, kept=8).fit(
+        base,
+        Training(_subject_texts()[:texts]),
+        store / "made",
+        seed=seed,
+        progress=lambda step, done, _: steps.append(done) if step == "training" else None,
+    )
+    return len(steps)
+
+
+def _sampling(**more: Any) -> dict[str, Any]:
+    from equipoise.models.generators import Sampling
+
+    return {"sampling": Sampling(**more)}
+
+
+CLIP_FILES = (
+    "model/config.json",
+    "model/model.safetensors",
+    "model/preprocessor_config.json",
+    "model/tokenizer.json",
+    "model/tokenizer_config.json",
+)
+DIFFUSION_FILES = (
+    "model/model_index.json",
+    "model/scheduler/scheduler_config.json",
+    "model/text_encoder/config.json",
+    "model/text_encoder/model.safetensors",
+    "model/tokenizer/tokenizer.json",
+    "model/tokenizer/tokenizer_config.json",
+    "model/unet/config.json",
+    "model/unet/diffusion_pytorch_model.safetensors",
+    "model/vae/config.json",
+    "model/vae/diffusion_pytorch_model.safetensors",
+)
+
+SUBJECTS = (
+    Subject(
+        "CLIP",
+        _planted("clip-biased"),
+        _clip,
+        (
+            *KEPT,
+            Case("renamed model", move("model", "other"), decides=False),
+            Case("renamed photos", move("photos", "other"), decides=False),
+            *bytes_of(*CLIP_FILES, "photos/3.png"),
+            Case("dtype", settings={"options": replace(CPU, dtype="bfloat16")}),
+            Case("backend", settings={"options": replace(CPU, backend="onnxruntime")}),
+            Case("background", settings={"decoding": Decoding(background=(0, 0, 0))}),
+            Case("max_pixels", settings={"decoding": Decoding(max_pixels=1_000_000)}),
+            Case("max_ratio", settings={"decoding": Decoding(max_ratio=50.0)}),
+            Case("part", settings={"part": 4}),
+            Case("ids", settings={"ids": PICTURES - 1}),
+            Case("crop", settings={"crop": 2}),
+        ),
+    ),
+    Subject(
+        "CLIP in an audit", _planted("clip-biased"), _known_clip, (*KEPT, *bytes_of(*CLIP_FILES))
+    ),
+    Subject(
+        "ViT classifier",
+        _planted("vit-biased"),
+        _classes("hf"),
+        (
+            *KEPT,
+            *bytes_of("model/config.json", "model/model.safetensors"),
+            *bytes_of("model/preprocessor_config.json"),
+            Case("features", settings={"features": True}),
+        ),
+    ),
+    Subject(
+        "ONNX classifier",
+        _planted("cnn-biased.onnx", "cnn-biased.labels.txt"),
+        _classes("onnx", "model/cnn-biased.onnx"),
+        (*KEPT, *bytes_of("model/cnn-biased.onnx", "model/cnn-biased.labels.txt")),
+    ),
+    Subject(
+        "python: factory",
+        _code,
+        _widths,
+        (
+            *KEPT,
+            *bytes_of("soak_widths.py"),
+            Case("revision", settings={"revision": "two"}),
+            Case("question", settings={"question": "What?"}),
+        ),
+    ),
+    Subject(
+        "open_clip",
+        _open_clip,
+        _embeddings("open_clip"),
+        (*KEPT, *bytes_of("model/open_clip_config.json", "model/open_clip_model.safetensors")),
+    ),
+    Subject(
+        "timm",
+        _timm,
+        _classes("timm"),
+        (*KEPT, *bytes_of("model/config.json", "model/model.safetensors")),
+    ),
+    Subject(
+        "Prompt ensemble",
+        _wrapped,
+        _embeddings("equipoise", "wrapped"),
+        (*KEPT, *bytes_of("wrapped/equipoise_model.json", *CLIP_FILES[:2])),
+    ),
+    Subject(
+        "Edited units",
+        _edited,
+        _embeddings("edited", "units.json"),
+        (*KEPT, *bytes_of("units.json", *CLIP_FILES[:2])),
+    ),
+    Subject(
+        "Generated sets",
+        _subjects,
+        _swatches,
+        (
+            *KEPT,
+            Case("caption", _other_subject),
+            Case("seed", settings={"seed": 1}),
+            Case("candidates", settings={"candidates": 3}),
+            Case("shared", settings={"shared": (0.2, 0.9)}),
+            Case("steps", settings=_sampling(steps=49)),
+            Case("guidance", settings=_sampling(guidance=7.0)),
+            Case("negative prompt", settings=_sampling(negative_prompt="blue")),
+            Case("height", settings=_sampling(height=8)),
+        ),
+    ),
+    Subject("Diffusion", _diffusion, _diffused, (*KEPT, *bytes_of(*DIFFUSION_FILES))),
+    Subject(
+        "Mitigation",
+        _planted("clip-biased"),
+        _trained,
+        (
+            *KEPT,
+            *bytes_of(*CLIP_FILES),
+            Case("seed", settings={"seed": 1}),
+            Case("learning rate", settings={"rate": 1e-4}),
+            Case("texts", settings={"texts": 2}),
+        ),
+    ),
+)
+"""All subjects: more than 50 cases."""

@@ -1,0 +1,170 @@
+"""Work in processes of its own that are killed at a chosen moment.
+
+The processes are forked from one that has imported what they need. A new interpreter would spend
+its time on imports, and many kills would meet it there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from tools.soak.models import PAUSE
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "daft",
+        "equipoise.cli.mitigation_world",
+        "equipoise.counterfactuals.generating.generation",
+        "equipoise.evidence.extraction",
+        "inflect",
+        "torch",
+        "transformers.models.clip.modeling_clip",
+    ]
+)
+
+Report = Callable[[int], None]
+Work = Callable[..., int]
+MEANS = "python:tools.soak.models:slow_means"
+SWATCHES = "python:tools.soak.models:slow_swatches"
+
+
+def write_pictures(folder: Path, n: int, *, broken: tuple[int, ...] = ()) -> None:
+    """Write n small PNG files of noise, some of which are no pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for place in range(n):
+        pixels = rng.integers(0, 256, (8, 8 + place % 3, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{place:05d}.png")
+    for place in broken:
+        (folder / f"{place:05d}.png").write_bytes(b"no picture")
+
+
+def extract(report: Report, store: Path, photos: Path, model: str, part: int) -> int:
+    """Embed a folder of pictures; return how many were computed."""
+    from equipoise.evidence import extract_embeddings, pictures_in_folder
+
+    pictures = pictures_in_folder(photos)
+    result = extract_embeddings(
+        pictures, model, store, part=part, progress=lambda _, done, __: report(done)
+    )
+    return result.computed
+
+
+def generate(report: Report, store: Path, candidates: int, part: int) -> int:
+    """Make caption sets of four subjects; return how many images were made."""
+    from equipoise.counterfactuals import caption_sets, generate_sets
+
+    values = {"race": ["Asian", "Black", "White"], "gender": ["male", "female"]}
+    result = generate_sets(
+        caption_sets(["doctor", "umpire", "nurse", "chef"], values),
+        SWATCHES,
+        store,
+        candidates=candidates,
+        part=part,
+        progress=lambda _, done, __: report(done),
+    )
+    return result.computed
+
+
+def mitigate(report: Report, store: Path, recipe: Any) -> int:
+    """Train the planted CLIP by a recipe; return how many steps were trained."""
+    import torch
+
+    from equipoise.cli.mitigation_world import image_sets, subject_texts
+    from equipoise.mitigate import Training
+    from equipoise.planted.scenes.embed import load_clip
+    from equipoise.planted.scenes.render import SUBJECTS
+    from equipoise.planted.scenes.sets import render_sets
+
+    learned, watched = SUBJECTS[:4], SUBJECTS[4:6]
+    images = image_sets(render_sets(1, seed=11), seed=11)
+    training = Training(
+        tuple(map(subject_texts, learned)),
+        tuple(map(subject_texts, watched)),
+        images.of(learned),
+        images.of(watched),
+    )
+    steps: list[int] = []
+
+    def progress(step: str, done: int, _: int | None) -> None:
+        if step == "training":
+            steps.append(done)
+            report(done)
+            time.sleep(float(os.environ.get(PAUSE, "0")))
+
+    # The same number of threads sums in the same order.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        recipe.fit(load_clip("biased"), training, store / "made", seed=5, progress=progress)
+    finally:
+        torch.set_num_threads(threads)
+    return len(steps)
+
+
+def stopped(
+    work: Work,
+    arguments: tuple[Any, ...],
+    *,
+    target: int,
+    delay: float,
+    number: int = signal.SIGKILL,
+) -> int:
+    """Run until `target` units are done and `delay` more seconds, then send a signal.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    reading, writing = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_run, args=(writing, dict(os.environ), work, arguments))
+    process.start()
+    writing.close()
+    with reading, suppress(EOFError):
+        while reading.recv() < target:
+            pass
+        time.sleep(delay)
+        # A process that has finished can't be stopped.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid or 0, number)
+    process.join()
+    code = process.exitcode
+    process.close()
+    return -1 if code is None else code
+
+
+def _run(
+    writing: Connection, environment: dict[str, str], work: Work, arguments: tuple[Any, ...]
+) -> None:
+    os.environ.update(environment)
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    writing.send(0)
+    work(writing.send, *arguments)
+
+
+@contextmanager
+def pausing(seconds: float) -> Iterator[None]:
+    """Have models and trainings of child processes pause at each unit of work."""
+    before = os.environ.get(PAUSE)
+    os.environ[PAUSE] = str(seconds)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[PAUSE]
+        else:
+            os.environ[PAUSE] = before
