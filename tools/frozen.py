@@ -66,7 +66,7 @@ def record(folder: Path, names: Sequence[str]) -> None:
     inputs = folder / "inputs"
     if not inputs.exists():
         command = [sys.executable, "-m", "tools.frozen_inputs", str(inputs.resolve())]
-        subprocess.run(command, cwd=ROOT, check=True)  # noqa: S603
+        subprocess.run(command, cwd=ROOT, check=True)
     for name, tables in made(folder, names):
         for table, content in tables.items():
             path = folder / "runs" / name / f"{table}.jsonl.gz"

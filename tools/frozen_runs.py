@@ -134,7 +134,7 @@ def execute(run: Run, inputs: Path, runs: Path) -> Path:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     for command in run.commands:
         words = [word.format(models=models, runs=runs) for word in command]
-        found = subprocess.run(  # noqa: S603
+        found = subprocess.run(
             [sys.executable, "-m", "equipoise", *words],
             cwd=folder,
             env=environment,

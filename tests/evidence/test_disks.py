@@ -14,10 +14,10 @@ import pytest
 from equipoise.core.errors import RunError
 from equipoise.evidence import extract_embeddings, pictures_in_folder
 from equipoise.evidence.texts import embed_texts
-from killed_work import FORKS, extract
 from picture_models import Means, write_pictures
+from tools.soak.models import PAUSE
+from tools.soak.work import FORKS, MEANS, extract
 
-MODEL = "python:picture_models:slow_means"
 LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
 
 
@@ -71,7 +71,7 @@ def test_a_full_disk_keeps_what_is_done_and_the_next_run_goes_on(
 def run_twice(photos: Path, store: Path) -> list[int]:
     """Run two extractions into a store at the same time, in processes of their own."""
     both = [
-        FORKS.Process(target=extract, args=(nothing, photos, store, MODEL, 4)) for _ in range(2)
+        FORKS.Process(target=extract, args=(nothing, store, photos, MEANS, 4)) for _ in range(2)
     ]
     for one in both:
         one.start()
@@ -88,14 +88,14 @@ def test_two_extractions_at_the_same_time_leave_the_right_bytes(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pictures = pictures_in_folder(photos)
-    whole = extract_embeddings(pictures, MODEL, tmp_path / "whole", part=4)
-    monkeypatch.setenv("PICTURE_SECONDS", "0.02")
+    whole = extract_embeddings(pictures, MEANS, tmp_path / "whole", part=4)
+    monkeypatch.setenv(PAUSE, "0.02")
     store = tmp_path / "store"
     codes = run_twice(photos, store)
     # The later waits for nobody: it finds all there, or is refused.
     assert codes in ([0, 0], [0, 1])
     assert files(store) == files(tmp_path / "whole")
-    again = extract_embeddings(pictures, MODEL, store, part=4)
+    again = extract_embeddings(pictures, MEANS, store, part=4)
     assert (again.computed, again.inputs) == (0, whole.inputs)
 
 

@@ -16,10 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tools.soak.fuzz import fuzz
 from tools.soak.keys import key_tests
 from tools.soak.kills import distillation, extraction, fine_tuning, generation, kill_and_resume
 from tools.soak.ray_kills import ray_kills
 from tools.soak.table import PAGE, Row, keep, table
+
+FUZZED = 2000
 
 
 def main() -> None:
@@ -47,6 +50,7 @@ def run(folder: Path, seed: int) -> tuple[list[Row], float]:
         lambda: [kill_and_resume(distillation(), folder / "texts", kills=9, seed=seed)],
         lambda: [kill_and_resume(fine_tuning(), folder / "both", kills=9, seed=seed)],
         lambda: ray_kills(folder, seed=seed),
+        lambda: fuzzed(FUZZED, seed),
         lambda: key_tests(folder / "keys"),
     ]
     began, rows = time.monotonic(), []
@@ -57,6 +61,14 @@ def run(folder: Path, seed: int) -> tuple[list[Row], float]:
             sys.stdout.write(f"{at:4.0f} s  {row.check}, {row.case}: {row.held} of {row.tried}\n")
             sys.stdout.flush()
     return rows, time.monotonic() - began
+
+
+def fuzzed(count: int, seed: int) -> list[Row]:
+    """Damage files of every format; a file must be read, or refused with an error that names it."""
+    return [
+        Row("Damaged files", one.format, one.files, one.read + one.refused, one.bugs)
+        for one in fuzz(count, seed)
+    ]
 
 
 if __name__ == "__main__":

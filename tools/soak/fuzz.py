@@ -178,7 +178,7 @@ class Reader:
 
     def _start(self) -> subprocess.Popen[str]:
         with self._errors.open("w") as errors:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module
+            self._process = subprocess.Popen(
                 self._command,
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
