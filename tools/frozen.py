@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,8 @@ def made(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Ta
             begun = time.monotonic()
             place = execute(runs[name], folder / "inputs", Path(scratch))
             if name in names:
-                tables = dict(read_tables(place))
+                places = {str(scratch): "RUNS", str((folder / "inputs").resolve()): "INPUTS"}
+                tables = dict(read_tables(place, places))
                 rows = sum(len(table.rows) for table in tables.values())
                 write(
                     f"{name}: {len(tables)} tables, {rows} rows, {time.monotonic() - begun:.0f} s"
@@ -110,18 +111,27 @@ def made(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Ta
                 yield name, tables
 
 
-def read_tables(folder: Path) -> Iterator[tuple[str, Table]]:
-    """Yield the tables of all that a run wrote, with its folder before the name."""
+def read_tables(folder: Path, places: Mapping[str, str]) -> Iterator[tuple[str, Table]]:
+    """Yield the tables of all that a run wrote, with its folder before the name.
+
+    `places` has the folders that JSON documents may name, and what stands for each.
+    """
+
+    def values(path: Path) -> Any:
+        text = path.read_text(encoding="utf-8")
+        for place, name in places.items():
+            text = text.replace(place, name)
+        return json.loads(text)
+
     root = folder / "run"
     for path in sorted(root.rglob("*.parquet")):
         rows = pq.read_table(path).to_pylist()
         yield path.relative_to(root).with_suffix("").as_posix().replace("/", "."), table_of(rows)
     for path in sorted(root.rglob("manifest.json")):
-        counts = json.loads(path.read_text(encoding="utf-8")).get("counts", {})
         name = path.with_name("counts").relative_to(root).as_posix().replace("/", ".")
-        yield name, document(counts)
+        yield name, document(values(path).get("counts", {}))
     for path in sorted(folder.glob("*.json")):
-        yield f"output.{path.stem}", document(json.loads(path.read_text(encoding="utf-8")))
+        yield f"output.{path.stem}", document(values(path))
     for path in sorted(root.glob("*.md")):
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [{"line": number, "text": line} for number, line in enumerate(lines, 1)]

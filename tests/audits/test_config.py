@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from audits.configs import EXAMPLE, outcome, values, with_data
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
-from equipoise.audits.predictions.config_metrics import EffectSizeOptions
+from equipoise.audits.predictions.config import EffectSizeOptions
 from equipoise.metrics.spec import SPECS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

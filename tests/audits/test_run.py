@@ -221,8 +221,8 @@ def test_the_plan_says_what_could_be_found() -> None:
         "models": {"m": {"table": frame, "prediction": "answer"}},
     }
     plan = audits.plan(audits.parse_config(values))
-    assert (plan.rows, plan.classes) == (900, 3)
-    (detectable,) = plan.detectable
+    assert (plan.details["rows"], plan.details["classes"]) == (900, 3)
+    (detectable,) = plan.details["detectable"]
     assert 0.05 < detectable["accuracy_difference"] < 0.3
     assert 0.05 < detectable["cramers_v"] < 0.5
     assert detectable["rows_per_group_wanted"] > 900

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cli.project import data, result
 from equipoise import audits
+from equipoise.audits.comparison import comparing
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import Config
@@ -200,7 +201,7 @@ def test_compare_reads_runs_and_writes_one(
         seen.update(runs)
         return compared()
 
-    monkeypatch.setattr(audits, "compare", compare)
+    monkeypatch.setattr(comparing, "compare", compare)
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
     assert [*seen] == ["one", "two"]

@@ -9,13 +9,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from equipoise.core import DataError
 from equipoise.data import (
+    Coded,
     LabelSource,
     Normalization,
+    Outputs,
     PredictionData,
     Predictions,
     PredictionSource,
+    Reading,
+    join_predictions,
     load_predictions,
 )
+from equipoise.data.labels import read_labels
 
 LABELS = pl.DataFrame(
     {"id": ["3", "1", "2", "10"], "y": ["a", "b", "a", None], "g": ["x", "y", None, "y"]}
@@ -115,14 +120,23 @@ def test_the_share_without_a_partner_may_reach_the_limit() -> None:
         load(rows, max_unmatched=0.24)
 
 
-def test_rows_that_failed_need_no_partner() -> None:
-    rows = {"id": ["1", "2"], "p": ["b", "a"]}
-    data = load(rows, max_unmatched=0.25, failed=frozenset({"3"}))
-    model = data.models["m"]
+def test_failed_ids_of_a_live_model_are_not_unmatched() -> None:
+    labels = read_labels(LabelSource(LABELS, "id", "y", ("g",)))
+
+    def joined(max_unmatched: float) -> PredictionData:
+        outputs = Outputs(
+            model="m", content="labels", source="models.m.vocabulary",
+            ids=pl.Series("", ["1", "2"]), labels=Coded.of(pl.Series(["b", "a"])).column(),
+            requested=np.array(["1", "2", "3"], dtype=object), failed={"3": "decode"},
+        )  # fmt: skip
+        return join_predictions(labels, {"m": (outputs, Reading())}, max_unmatched=max_unmatched)
+
+    model = joined(0.25).models["m"]
     assert model.state[[1, 3]].tolist() == ["unmatched", "unmatched"]
-    assert (model.failed, model.told("unmatched"), model.told("answered")) == (1, 1, 2)
-    with pytest.raises(DataError, match=r"1 of 4 ids \(25\.0%\) have no prediction in"):
-        load(rows, max_unmatched=0.0, failed=frozenset({"3"}))
+    assert (model.failed, model.rows("unmatched"), model.rows("answered")) == (1, 1, 2)
+    with pytest.raises(DataError) as raised:
+        joined(0.0)
+    assert raised.value.problem.startswith("1 of 4 ids")
 
 
 def test_what_the_labels_count() -> None:

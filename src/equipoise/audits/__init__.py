@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.auditing import load, plan, prepare, run
+    from equipoise.audits.auditing import compare_runs, load, plan, prepare, run, save
     from equipoise.audits.comparison.comparing import compare
     from equipoise.audits.comparison.results import compare_results, together
     from equipoise.audits.config import load_config, parse_config
@@ -15,6 +15,7 @@ _HOMES = {
     "AuditConfig": "config_sections",
     "compare": "comparison.comparing",
     "compare_results": "comparison.results",
+    "compare_runs": "auditing",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating_scenes",
     "load": "auditing",
@@ -23,6 +24,7 @@ _HOMES = {
     "plan": "auditing",
     "prepare": "auditing",
     "run": "auditing",
+    "save": "auditing",
     "together": "comparison.results",
 }
 
@@ -30,6 +32,7 @@ __all__ = [
     "AuditConfig",
     "compare",
     "compare_results",
+    "compare_runs",
     "demo",
     "demo_scenes",
     "load",
@@ -38,6 +41,7 @@ __all__ = [
     "plan",
     "prepare",
     "run",
+    "save",
     "together",
 ]
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from equipoise.audits.audit import Audit, Inputs, runs_models
 from equipoise.audits.findings import conclude
-from equipoise.audits.kinds import Progress, kind, prepares
+from equipoise.audits.kinds import Progress, audit_of, kind, prepares
+from equipoise.audits.outputs import LiveModels
 from equipoise.audits.provenance import manifest_of
 from equipoise.audits.running.placed import placed
 from equipoise.audits.running.prepared import Prepared
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 def prepare(
     config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None
-) -> Prepared:
-    """Run the models that a configuration names, and make tables of the formats of its images.
+) -> Prepared | Inputs[Any, Any]:
+    """Run the models that a config names, and load its data.
 
     What a model said is kept in the store (`extraction.store`) and read where it is there. Where
     images are left to do, every model is opened and the audit planned on stand-ins first: a word
@@ -40,8 +42,8 @@ def prepare(
 
     Returns
     -------
-    Prepared
-        What `load` and `run` take in place of the configuration.
+    Inputs
+        What `load` and `run` take in place of the config.
 
     Raises
     ------
@@ -52,6 +54,9 @@ def prepare(
     ModelError
         When a model cannot be loaded or run.
     """
+    audit = audit_of(config.audit)
+    if audit is not None:
+        return audit.prepare(config, base, progress)
     from equipoise.audits.running.live import Live
 
     live = Live(config, base, progress)
@@ -66,7 +71,7 @@ def _rehearse(config: AuditConfig, base: Path, live: Live) -> None:
 
     if not to_run(getattr(config, "models", {})):
         return
-    ready = prepares(config.audit)(config, Rehearsal(config, base, live.opened))
+    ready = prepares(config.audit)(config, Rehearsal(config, base, live))
     if any(run["to_do"] for run in ready.runs):
         planned = kind(config.audit).plan(ready.config, _loaded(ready, base))
         _check_groups([row for row in getattr(planned, "groups", ()) if "compared" in row])
@@ -88,13 +93,16 @@ def _check_groups(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def load(
-    config: AuditConfig | Prepared, *, base: Path = Path(), progress: Progress | None = None
+    config: AuditConfig | Inputs[Any, Any] | Prepared,
+    *,
+    base: Path = Path(),
+    progress: Progress | None = None,
 ) -> Any:
     """Read what a configuration names.
 
     Parameters
     ----------
-    config : AuditConfig or Prepared
+    config : AuditConfig or Inputs
         What `prepare` returned, or a configuration, which is prepared before.
     base : Path
         What relative paths are relative to.
@@ -111,7 +119,8 @@ def load(
     DataError
         When a file cannot be read or joined; it names the file, column and row.
     """
-    return _loaded(_ready(config, base, progress), base)
+    ready = _ready(config, base, progress)
+    return ready.data if isinstance(ready, Inputs) else _loaded(ready, base)
 
 
 def _loaded(ready: Prepared, base: Path) -> Any:
@@ -124,14 +133,16 @@ def _loaded(ready: Prepared, base: Path) -> Any:
         raise told from error
 
 
-def _ready(config: AuditConfig | Prepared, base: Path, progress: Progress | None) -> Prepared:
-    if isinstance(config, Prepared):
+def _ready(
+    config: AuditConfig | Inputs[Any, Any] | Prepared, base: Path, progress: Progress | None
+) -> Prepared | Inputs[Any, Any]:
+    if isinstance(config, Prepared | Inputs):
         return config
     return prepare(config, base=base, progress=progress)
 
 
 def run(
-    config: AuditConfig | Prepared,
+    config: AuditConfig | Inputs[Any, Any] | Prepared,
     *,
     base: Path = Path(),
     data: Any = None,
@@ -141,7 +152,7 @@ def run(
 
     Parameters
     ----------
-    config : AuditConfig or Prepared
+    config : AuditConfig or Inputs
         What `prepare` returned, or a configuration, which is prepared before.
     base : Path
         What relative paths in the configuration are relative to.
@@ -161,7 +172,9 @@ def run(
         When a file cannot be used, or nothing is left to compare.
     """
     started = perf_counter()
-    ready = _ready(config, base, progress)
+    ready = _ready(config, base, progress) if data is None else _given(config, base, data)
+    if isinstance(ready, Inputs):
+        return _audit(ready.config).run(ready, base, progress, started)
     steps = kind(ready.config.audit)
     loaded = _loaded(ready, base) if data is None else data
     measured = steps.measure(ready.config, loaded, progress)
@@ -171,6 +184,23 @@ def run(
     manifest = manifest_of(ready.asked, loaded, base, seconds=seconds, notes=notes)
     tables = {"failures": ready.failures} if len(ready.failures) else {}
     return AuditResult(findings, _with_models(manifest, ready), {**measured.tables, **tables})
+
+
+def _given(
+    config: AuditConfig | Inputs[Any, Any] | Prepared, base: Path, data: Any
+) -> Prepared | Inputs[Any, Any]:
+    """Return data that were loaded before, with what is known of how."""
+    if isinstance(config, Prepared | Inputs):
+        return config
+    if audit_of(config.audit) is None or runs_models(config):
+        return prepare(config, base=base)
+    return Inputs(config, data, LiveModels(config, base))
+
+
+def _audit(config: AuditConfig) -> Audit[Any, Any, Any]:
+    audit = audit_of(config.audit)
+    assert audit is not None  # noqa: S101 - the caller has inputs of such a kind
+    return audit
 
 
 def _with_models(manifest: Manifest, ready: Prepared) -> Manifest:
@@ -189,17 +219,53 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Any:
 
     Returns
     -------
-    dataclass
-        Counts, sizes and a rough time, by kind of audit; a `RunningPlan` around it where models
-        are to be run.
+    Plan
 
     Raises
     ------
     DataError
         When a file cannot be used.
     """
+    audit = audit_of(config.audit)
+    if audit is not None:
+        return audit.plan(config, base)
     from equipoise.audits.running.rehearsal import Rehearsal, RunningPlan
 
     ready = prepares(config.audit)(config, Rehearsal(config, base))
     planned = kind(config.audit).plan(ready.config, load(ready, base=base))
     return RunningPlan.of(ready.runs, planned) if ready.runs else planned
+
+
+def compare_runs(
+    runs: Mapping[str, AuditResult],
+    folders: Mapping[str, Path],
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Compare the models of finished runs of one kind.
+
+    Parameters
+    ----------
+    runs : mapping of str to AuditResult
+        By name.
+    folders : mapping of str to Path
+        Where each run lies.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Raises
+    ------
+    DataError
+        When there are fewer than two models, or two have no measure in common.
+    """
+    from equipoise.audits.comparison.results import compare_results
+
+    first = next(iter(runs.values()))
+    audit = audit_of(str(first.manifest.resolved.get("audit")))
+    return compare_results(runs) if audit is None else audit.compare(runs, folders, progress)
+
+
+def save(config: AuditConfig, folder: Path, data: Any) -> None:
+    """Write into a run what `compare_runs` reads beside its findings."""
+    audit = audit_of(config.audit)
+    if audit is not None:
+        audit.save(folder, data)

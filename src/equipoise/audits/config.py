@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from equipoise.audits.config_problems import explain, keys, nearest
 from equipoise.audits.config_sections import AuditConfig
 from equipoise.audits.config_yaml import line_of, parse_yaml
-from equipoise.audits.kinds import KINDS, schema
+from equipoise.audits.kinds import names, schema
 from equipoise.core.errors import ConfigError
 from equipoise.core.regular import IrregularFileError, read_regular
 
@@ -102,10 +102,10 @@ def _validated(values: Any, source: str, node: Any) -> AuditConfig:
 def _audit(values: Mapping[Any, Any], source: str, node: Any) -> str:
     """Return the kind of audit; predictions where none is named, so that its schema says so."""
     audit = values.get("audit", "predictions")
-    if audit in KINDS:
+    if audit in names():
         return str(audit)
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
-        f"{', '.join(KINDS)}{nearest(audit, KINDS)}"
+        f"{', '.join(names())}{nearest(audit, names())}"
     )

@@ -104,8 +104,7 @@ class ArrayConfig(Section):
     @property
     def made(self) -> bool:
         """Whether a model gave it that was run for the audit."""
-        metadata = getattr(getattr(self.file, "schema", None), "metadata", None)
-        return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
+        return is_made(self.file)
 
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
@@ -122,6 +121,12 @@ class ArrayConfig(Section):
             delimiter=self.delimiter,
             made=self.made,
         )
+
+
+def is_made(file: Any) -> bool:
+    """Return whether a table is from a model that was run for the audit."""
+    metadata = getattr(getattr(file, "schema", None), "metadata", None)
+    return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
 
 def ids_at(given: Any, base: Path) -> Any:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WrapSerializer,
+)
 
 
 class Section(BaseModel):
@@ -110,3 +118,21 @@ def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
             f"{', '.join(map(repr, twice))} is listed under more than one of 'missing', "
             "'unknown' and 'refused'"
         )
+
+
+class NoOptions(Section):
+    """A metric that takes no options."""
+
+
+def _switch(value: object) -> object:
+    """Read `true` or nothing as the defaults, and `false` as off."""
+    return {} if value is None or value is True else None if value is False else value
+
+
+def _switched(value: object, dump: Any) -> object:
+    return False if value is None else dump(value)
+
+
+Options = TypeVar("Options", bound=Section)
+Switch = Annotated[Options | None, BeforeValidator(_switch), WrapSerializer(_switched)]
+"""Options of a metric, or None when it is switched off (`false` in the configuration)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import quote
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -136,6 +136,14 @@ class TestingConfig(Section):
         return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
 
 
+class Attributes(Protocol):
+    """A section about a table, or about images that a table is made of."""
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the key `missing` goes with it: with tables, not folders or other formats."""
+
+
 class AuditConfig(Section):
     """What every audit is configured by, beside its own data, models and metrics."""
 
@@ -155,6 +163,30 @@ class AuditConfig(Section):
                 f"and testing.alpha is {alpha}; expected at least {ceil(1 / alpha - 1e-9) - 1}"
             )
         return self
+
+    @model_validator(mode="after")
+    def _models_can_be_files(self) -> AuditConfig:
+        file_names(getattr(self, "models", {}))
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> AuditConfig:
+        for index, rule in enumerate(self.gate if self.group_names is not None else ()):
+            among(f"gate[{index}].model", rule.model, [*getattr(self, "models", {})])
+            groups = group_name(rule.groups or ()) or None
+            among(f"gate[{index}].groups", groups, [*(self.group_names or ())])
+        return self
+
+    @property
+    def group_names(self) -> Sequence[str] | None:
+        """Names of the choices of groups, for the gate; None of a kind that checks them itself."""
+        return None
+
+    @property
+    def attributes_section(self) -> Attributes:
+        """The section that the groups' attributes come from."""
+        section: Attributes = getattr(self, "data")  # noqa: B009 - each kind has its own type
+        return section
 
     @property
     def resolved(self) -> dict[str, Any]:

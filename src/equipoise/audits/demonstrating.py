@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.audits.auditing import run
+from equipoise.audits.auditing import load, run
 from equipoise.audits.kinds import Progress, told
 from equipoise.audits.predictions.config import Config
-from equipoise.audits.predictions.loading import load
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.predict import predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -39,7 +37,7 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
     """
     table = _predict(progress)
     config = _config(table)
-    data = load(config, base=Path())
+    data: PredictionData = load(config)
     result = run(config, data=data, progress=progress)
     planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
     notes = (*_notes(), *result.manifest.notes)

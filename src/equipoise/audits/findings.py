@@ -18,11 +18,14 @@ from equipoise.stats.verdict import judge
 
 
 @dataclass(frozen=True)
-class Draft:
+class UncorrectedFinding:
     """A finding before correction and verdict, with the side of chance that is worse."""
 
     finding: Finding
     harm: Harm
+
+
+Draft = UncorrectedFinding
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ def whole(
     by_group: tuple[GroupValue, ...] = (),
     about: str = "",
     shows: str = "",
-) -> Draft:
-    """Draft the finding of an estimate as a whole.
+) -> UncorrectedFinding:
+    """UncorrectedFinding the finding of an estimate as a whole.
 
     `by_group` is about the class `about`, and holds values of `shows` where that is another
     metric.
@@ -84,11 +87,13 @@ def whole(
         reason=estimate.reason or estimate.no_chance,
         citation=estimate.reference,
     )
-    return Draft(finding, estimate.harm)
+    return UncorrectedFinding(finding, estimate.harm)
 
 
-def parts(estimate: Estimate, place: Place, *, metric: str | None = None) -> list[Draft]:
-    """Draft one leaf finding for each part of an estimate."""
+def parts(
+    estimate: Estimate, place: Place, *, metric: str | None = None
+) -> list[UncorrectedFinding]:
+    """UncorrectedFinding one leaf finding for each part of an estimate."""
     if not estimate.parts:
         return []
     base = whole(estimate, place, Family.LEAF)
@@ -111,7 +116,7 @@ def with_numbers(finding: Finding, part: Part) -> Finding:
     )
 
 
-def _part(base: Draft, part: Part, metric: str | None) -> Draft:
+def _part(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
     name = metric or part.metric
     finding = replace(
         with_numbers(base.finding, part),
@@ -122,10 +127,10 @@ def _part(base: Draft, part: Part, metric: str | None) -> Draft:
         direction=direction(part.shows or name, part.subject, part.by_group),
         reason=part.reason,
     )
-    return Draft(finding, base.harm)
+    return UncorrectedFinding(finding, base.harm)
 
 
-def without_verdict(draft: Draft, why: str) -> Draft:
+def without_verdict(draft: UncorrectedFinding, why: str) -> UncorrectedFinding:
     """Return a draft that is shown and not tested; a reason it has already is kept."""
     described = replace(
         draft.finding,
@@ -187,7 +192,7 @@ def _as_json(params: Mapping[str, object]) -> str:
     return json.dumps(dict(params), sort_keys=True, default=str)
 
 
-def conclude(drafts: Iterable[Draft], testing: TestingConfig) -> tuple[Finding, ...]:
+def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tuple[Finding, ...]:
     """Correct p-values within each family of a model and give every finding its verdict.
 
     What is found of one model is the same whatever others were audited with it, see decision
@@ -212,7 +217,7 @@ def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[floa
     return q_values
 
 
-def _judged(draft: Draft, q: float, testing: TestingConfig) -> Finding:
+def _judged(draft: UncorrectedFinding, q: float, testing: TestingConfig) -> Finding:
     finding = draft.finding
     if finding.family is Family.DESCRIPTIVE:
         nothing = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE

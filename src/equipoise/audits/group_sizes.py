@@ -141,6 +141,33 @@ def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
             )
 
 
+def small(groups: Groups, of: str) -> Iterator[str]:
+    """Yield notes on groups that are too small to be compared, and on empty intersections.
+
+    Parameters
+    ----------
+    groups : Groups
+    of : str
+        What is counted: "images" or "rows".
+    """
+    sizes = [*zip(groups.names, groups.counts.tolist(), groups.usable.tolist(), strict=True)]
+    few = [f"{name} ({n})" for name, n, usable in sizes if n and not usable]
+    empty = [name for name, n, _ in sizes if n == 0]
+    noun = "group has" if len(few) == 1 else "groups have"
+    if few:
+        yield (
+            f"{groups.name}: {len(few)} {noun} fewer than {groups.min_size} {of}, not compared: "
+            f"{_first(few)}."
+        )
+    noun = "intersection has" if len(empty) == 1 else "intersections have"
+    if empty:
+        yield f"{groups.name}: {len(empty)} {noun} no {of}: {_first(empty)}."
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+
+
 def without_group(groups: Groups) -> Iterator[str]:
     """Yield the note on rows that are in no group, where there are any."""
     n = groups.n_missing

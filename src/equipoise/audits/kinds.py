@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from equipoise.audits.audit import Audit
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.findings import Draft
     from equipoise.audits.running.prepared import Prepared
@@ -43,12 +45,15 @@ PERCEIVED = (
 Item = TypeVar("Item")
 
 
-def told(items: Sequence[Item], progress: Progress | None, step: str) -> Iterator[Item]:
-    """Yield items, telling before each how many are done."""
+def with_progress(items: Sequence[Item], progress: Progress | None, step: str) -> Iterator[Item]:
+    """Yield items; before each, call `progress` with the number done."""
     for done, item in enumerate(items):
         if progress is not None:
             progress(step, done, len(items))
         yield item
+
+
+told = with_progress
 
 
 class Loaded(Protocol):
@@ -118,7 +123,29 @@ def prepares(audit: str) -> Callable[[Any, Runner], Prepared]:
     return cast("Callable[[Any, Runner], Prepared]", found.prepare)
 
 
+_REGISTERED: dict[str, Audit[Any, Any, Any]] = {}
+
+
+def register(name: str, audit: Audit[Any, Any, Any]) -> None:
+    """Register a kind of audit; see `audit_kind`."""
+    _REGISTERED[name] = audit
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all kinds: those of the package, then those that were registered."""
+    return tuple(dict.fromkeys((*KINDS, *_REGISTERED)))
+
+
+def audit_of(name: str) -> Audit[Any, Any, Any] | None:
+    """Return a kind of audit; None for one of the package that has no `audit.py` yet."""
+    if name not in _REGISTERED and find_spec(f"equipoise.audits.{name}.audit") is not None:
+        import_module(f"equipoise.audits.{name}.audit")
+    return _REGISTERED.get(name)
+
+
 def schema(audit: str) -> type[AuditConfig]:
-    """Return the schema of the configuration of a kind of audit."""
-    found: type[AuditConfig] = import_module(f"equipoise.audits.{audit}.config").Config
+    """Return the schema of the configuration of a kind of audit: `Config` beside it."""
+    kind = _REGISTERED.get(audit)
+    home = f"equipoise.audits.{audit}" if kind is None else kind.__module__.rpartition(".")[0]
+    found: type[AuditConfig] = import_module(f"{home}.config").Config
     return found

@@ -48,9 +48,10 @@ from equipoise.data.items import Items, ItemSource, load_items
 from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon
 from equipoise.data.matrices import Matrix, load_matrix
 from equipoise.data.normalize import Normalization
-from equipoise.data.predictions import load_predictions
+from equipoise.data.outputs import Choices, Outputs
+from equipoise.data.predictions import join_predictions, load_predictions, read_predictions
 from equipoise.data.results import ModelPredictions, PredictionData, Predictions
-from equipoise.data.sources import LabelSource, PredictionSource
+from equipoise.data.sources import LabelSource, PredictionSource, Reading
 from equipoise.data.synsets import synset_text, synset_texts
 from equipoise.data.tables import Table, read_table
 from equipoise.data.templates import TEMPLATES, Templates, filled, templates
@@ -70,6 +71,7 @@ __all__ = [
     "Boxes",
     "CaptionGroups",
     "Captions",
+    "Choices",
     "ClassMapping",
     "Coded",
     "CollapseRows",
@@ -88,11 +90,13 @@ __all__ = [
     "Matrix",
     "ModelPredictions",
     "Normalization",
+    "Outputs",
     "Pairs",
     "PataCaption",
     "PredictionData",
     "PredictionSource",
     "Predictions",
+    "Reading",
     "Rule",
     "Step",
     "Table",
@@ -107,6 +111,7 @@ __all__ = [
     "hall_boxes",
     "hall_captions",
     "income_bands",
+    "join_predictions",
     "leave_out_visual_genome",
     "lexicon",
     "load_items",
@@ -124,6 +129,7 @@ __all__ = [
     "read_pata",
     "read_pata_captions",
     "read_plain",
+    "read_predictions",
     "read_social_counterfactuals",
     "read_table",
     "read_visogender",

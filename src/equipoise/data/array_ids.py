@@ -135,6 +135,7 @@ def align(
     place: str,
     fix: str,
     max_unmatched: float,
+    failed: frozenset[str] = frozenset(),
 ) -> tuple[Positions, dict[str, Any]]:
     """Return the row of each item, -1 where it has none, and what was counted.
 
@@ -150,6 +151,8 @@ def align(
     fix : str
         How to give ids to it.
     max_unmatched : float in [0, 1]
+    failed : frozenset of str
+        Ids of the items that a live model failed on: they aren't unmatched.
     """
     if not 0 <= max_unmatched <= 1:
         raise InputError(f"max_unmatched is {max_unmatched}; expected a share from 0 to 1")
@@ -172,8 +175,9 @@ def align(
         texts = ids.texts.gather(present)
         positions = match(texts, item_ids)
         check_matches(
-            (item_ids, items.name), (texts, ids.file), positions, max_unmatched, alone=ALONE
-        )
+            (item_ids, items.name), (texts, ids.file), positions, max_unmatched, alone=ALONE,
+            failed=failed,
+        )  # fmt: skip
         rows = np.full(len(items), -1, dtype=np.int64)
         rows[positions[positions >= 0]] = present[positions >= 0]
         alone = texts.filter(pl.Series(positions < 0)).sort().to_list()

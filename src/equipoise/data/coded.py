@@ -35,6 +35,10 @@ class Coded:
         codes, vocabulary = encode(texts)
         return cls(codes, tuple(vocabulary.to_list()))
 
+    def column(self) -> Coded:
+        """Return the labels, shape (n,), as those of one rank, shape (n, 1)."""
+        return Coded(self.codes[:, None], self.vocabulary)
+
     @cached_property
     def values(self) -> npt.NDArray[Any]:
         """The labels themselves as objects, of the shape of `codes`; None where there is none."""

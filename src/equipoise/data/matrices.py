@@ -17,7 +17,16 @@ from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource
 from equipoise.data.items import Items, Objects
 from equipoise.data.join import Positions
-from equipoise.data.opened import Grid, how_to_give_ids, ids_of, inputs_of, open_source
+from equipoise.data.opened import (
+    Grid,
+    how_to_give_ids,
+    ids_of,
+    inputs_of,
+    is_live,
+    open_source,
+    unmatched,
+)
+from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns
 from equipoise.data.vector_cells import Mask
 
@@ -180,13 +189,17 @@ def _turned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def load_matrix(
-    source: ArraySource, items: Items, *, what: str = "scores", max_unmatched: float = 0.01
+    source: ArraySource | Outputs,
+    items: Items,
+    *,
+    what: str = "scores",
+    max_unmatched: float = 0.01,
 ) -> Matrix:
     """Read named columns of numbers and join them to items.
 
     Parameters
     ----------
-    source : ArraySource
+    source : ArraySource or Outputs
     items : Items
     what : str
         What the numbers are, for messages; stands for the file name of an array in memory.
@@ -204,13 +217,18 @@ def load_matrix(
     columns = _columns(opened, source, items)
     rows, counts = align(
         items, ids, columns.absent,
-        place=opened.place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
+        place=opened.place, fix=how_to_give_ids(opened),
+        **unmatched(source, max_unmatched),
     )  # fmt: skip
     names, read = columns.names, columns.read
     dtype, held = _look_over(names, read, rows)
-    inputs = inputs_of(opened, ids, ((name, read(name)) for name in names))
+    inputs = (
+        source.inputs
+        if isinstance(source, Outputs)
+        else inputs_of(opened, ids, ((name, read(name)) for name in names))
+    )
     counts |= held | {"columns": len(names), "columns_left_out": [*columns.left_out]}
-    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, source.made)
+    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, is_live(source))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,11 +241,16 @@ class _Columns:
     left_out: tuple[str, ...] = ()
 
 
-def _columns(opened: Grid | ColumnFile, source: ArraySource, items: Items) -> _Columns:
+def _columns(opened: Grid | ColumnFile, source: ArraySource | Outputs, items: Items) -> _Columns:
     if isinstance(opened, Grid):
-        places = _places(opened, source)
+        places = (
+            {name: place for place, name in enumerate(source.names)}
+            if isinstance(source, Outputs)
+            else _places(opened, source)
+        )
         absent = np.zeros(len(opened.values), dtype=bool)
         return _Columns(tuple(places), Blocks(opened.values, places), absent)
+    assert isinstance(source, ArraySource)  # noqa: S101 - live outputs are a grid
     if source.column is not None:
         values, absent = opened.stack(source.column)
         places = _places(Grid(opened.name, opened.name, values, opened.digest), source)

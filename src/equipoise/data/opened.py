@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from equipoise.data.arrays import ArraySource
 from equipoise.data.cells import as_text
 from equipoise.data.frames import is_frame
 from equipoise.data.items import Items
+from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns
 
 BLOCK_BYTES = 1 << 24
@@ -54,14 +55,16 @@ class Grid:
         return self.arrays is not None and self.arrays.several
 
 
-def open_source(source: ArraySource, what: str) -> Grid | ColumnFile:
-    """Open a file, array or data frame.
+def open_source(source: ArraySource | Outputs, what: str) -> Grid | ColumnFile:
+    """Open a file, array, data frame or the numbers of a live model.
 
     Raises
     ------
     DataError
         When it cannot be read, or holds no two-dimensional array of numbers.
     """
+    if isinstance(source, Outputs):
+        return Grid(source.source, source.source, source.numbers, {})
     if isinstance(source.file, str | os.PathLike):
         path = Path(source.file)
         is_array = path.suffix.lower() in EXTENSIONS
@@ -181,11 +184,13 @@ def inputs_of(
     return {opened.name: {**digest, "rows": rows}, **({} if ids is None else ids.inputs)}
 
 
-def ids_of(source: ArraySource, opened: Grid | ColumnFile, items: Items) -> RowIds | None:
+def ids_of(source: ArraySource | Outputs, opened: Grid | ColumnFile, items: Items) -> RowIds | None:
     """Return the ids of the rows, or None where rows follow the items.
 
     A table that has a column named as the items' ids is matched by it.
     """
+    if isinstance(source, Outputs):
+        return RowIds(source.ids, source.source, source.inputs)
     if source.ids is not None:
         return _declared(source, opened)
     if isinstance(opened, Grid):
@@ -208,6 +213,33 @@ def _declared(source: ArraySource, opened: Grid | ColumnFile) -> RowIds:
     if arrays is not None and arrays.several and not Path(ids).suffix:
         raise arrays.no_array(str(ids))
     return ids_in_file(Path(ids), source.encoding, source.delimiter)
+
+
+def is_live(source: ArraySource | Outputs) -> bool:
+    """Return whether equipoise ran the model that a source is from."""
+    return source.live if isinstance(source, Outputs) else source.made
+
+
+def unmatched(source: ArraySource | Outputs, limit: float) -> UnmatchedLimit:
+    """Return the limit of unmatched items of a source: images that a live model failed on aren't.
+
+    Parameters
+    ----------
+    source : ArraySource or Outputs
+    limit : float in [0, 1]
+        Of a file.
+    """
+    if isinstance(source, Outputs):
+        return {"max_unmatched": limit, "failed": frozenset(source.failed)}
+    # A table of a live model has a row for every image but those that failed.
+    return {"max_unmatched": 1.0 if source.made else limit, "failed": frozenset()}
+
+
+class UnmatchedLimit(TypedDict):
+    """Arguments of `align`."""
+
+    max_unmatched: float
+    failed: frozenset[str]
 
 
 def how_to_give_ids(opened: Grid | ColumnFile) -> str:

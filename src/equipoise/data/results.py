@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.data.coded import Coded
-from equipoise.data.left_out import LeftOut
 
 Objects = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
@@ -76,7 +75,7 @@ class ModelPredictions:
     without_label : int
         Ids of the predictions that no label has.
     failed : int
-        Of the "unmatched" rows those whose image failed when the model was run; see `LeftOut`.
+        Of the "unmatched" rows those whose image failed when the model was run.
     """
 
     versions: Mapping[str, Predictions]
@@ -89,10 +88,10 @@ class ModelPredictions:
         """State of each row in words, shape (n,)."""
         return self.coded_state.values
 
-    def told(self, state: str) -> int:
-        """Return how many rows of a state a note is to tell."""
+    def rows(self, state: str) -> int:
+        """Return the number of rows in a state; failed images don't count as "unmatched"."""
         failed = self.failed if state == "unmatched" else 0
-        return LeftOut(int((self.state == state).sum()), failed).untold
+        return int((self.state == state).sum()) - failed
 
 
 @dataclass(frozen=True, eq=False)

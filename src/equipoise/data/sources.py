@@ -58,29 +58,60 @@ class LabelSource:
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
-@dataclass(frozen=True)
-class Offered:
-    """What a model that is yet to run may predict.
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the texts that a model produced become labels.
 
     Attributes
     ----------
-    labels : tuple of str
-        Every one, before any mapping.
-    ranks : int
-        How many of them each image will get.
-    chosen : bool
-        Whether they were listed for the model, so that each is meant to be a class of the target;
-        otherwise they are its own.
+    maps : mapping of str to mapping
+        Alternative class mappings (predicted label to class) by name, each of which makes one
+        version of the predictions. Labels that a mapping does not name stay as they are.
+    missing, unknown, refused : tuple of str
+        Texts that mean "no answer", "the model does not know" and "the model declined".
+        The empty cell is always missing.
+    open_vocabulary : bool
+        Whether labels that are no class of the target are allowed.
+    normalize : Normalization or None
+        How free text is brought to labels; makes the versions "raw" and "normalised".
+    may_decline : bool
+        Whether it is a result, and no error, that every row is unknown or refused.
+    place : str
+        Section of the config that holds these keys, such as "models.clip", for errors.
+
+    Raises
+    ------
+    InputError
+        When a text is listed under two states.
     """
 
-    labels: tuple[str, ...]
-    ranks: int
-    chosen: bool
+    maps: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    missing: tuple[str, ...] = ("",)
+    unknown: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    open_vocabulary: bool = False
+    normalize: Normalization | None = None
+    may_decline: bool = False
+    place: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a text that is listed under two states."""
+        seen: dict[str, str] = {}
+        for state in ("missing", "unknown", "refused"):
+            for text in getattr(self, state):
+                if seen.setdefault(text, state) != state:
+                    raise InputError(
+                        f"{text!r} is listed as {seen[text]} and as {state}; list it once"
+                    )
+
+    def key(self, name: str) -> str:
+        """Return a key as errors name it: within its section of the config."""
+        return f"{self.place}.{name}" if self.place else name
 
 
 @dataclass(frozen=True)
-class PredictionSource:
-    """A table of what one model predicted.
+class PredictionSource(Reading):
+    """A table of one model's predictions, and how to read it.
 
     Attributes
     ----------
@@ -96,25 +127,8 @@ class PredictionSource:
         Class to the column of its probability. Every class of the target needs one.
     id : str or None
         Column of the id; None: named as in the labels.
-    maps : mapping of str to mapping
-        Alternative class mappings (predicted label to class) by name, each of which makes one
-        version of the predictions. Labels that a mapping does not name stay as they are.
-    missing, unknown, refused : tuple of str
-        Texts that mean "no answer", "the model does not know" and "the model declined".
-        The empty cell is always missing.
-    open_vocabulary : bool
-        Whether labels that are no class of the target are allowed.
-    normalize : Normalization or None
-        How free text is brought to labels; makes the versions "raw" and "normalised".
     encoding, delimiter : str
         Of a CSV; `encoding` also of JSON lines.
-    failed : frozenset of str
-        Ids without a row for a reason that is known and counted elsewhere.
-    may_decline : bool
-        Whether it is a result, and no error, that every row is unknown or refused.
-    offered : Offered or None
-        Of a model that is yet to run: what it may predict. The labels of the table then stand in
-        for what it will say, and are not checked themselves.
 
     Raises
     ------
@@ -128,20 +142,12 @@ class PredictionSource:
     probabilities: Mapping[str, str] | None = None
     id: str | None = None
     rank: str | None = None
-    maps: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
-    missing: tuple[str, ...] = ("",)
-    unknown: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    open_vocabulary: bool = False
-    normalize: Normalization | None = None
     encoding: str = "utf-8"
     delimiter: str = ","
-    failed: frozenset[str] = frozenset()
-    may_decline: bool = False
-    offered: Offered | None = None
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
+        super().__post_init__()
         if self.prediction is None and not self.top and not self.probabilities:
             raise InputError(
                 "nothing says what the model predicted; give prediction, top or probabilities"
@@ -156,16 +162,6 @@ class PredictionSource:
                 f"prediction is {self.prediction!r} and top starts with {self.top[0]!r}; both name "
                 "the column of rank 1, so give the same or leave prediction out"
             )
-        self._check_states()
-
-    def _check_states(self) -> None:
-        seen: dict[str, str] = {}
-        for state in ("missing", "unknown", "refused"):
-            for text in getattr(self, state):
-                if seen.setdefault(text, state) != state:
-                    raise InputError(
-                        f"{text!r} is listed as {seen[text]} and as {state}; list it once"
-                    )
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -17,7 +17,16 @@ from equipoise.data.arrays import ArraySource
 from equipoise.data.items import Items, Objects
 from equipoise.data.join import EXAMPLES, Positions
 from equipoise.data.left_out import LeftOut
-from equipoise.data.opened import Grid, how_to_give_ids, ids_of, inputs_of, open_source
+from equipoise.data.opened import (
+    Grid,
+    how_to_give_ids,
+    ids_of,
+    inputs_of,
+    is_live,
+    open_source,
+    unmatched,
+)
+from equipoise.data.outputs import Outputs
 from equipoise.data.problems import listed
 from equipoise.data.vector_cells import Mask
 
@@ -118,13 +127,17 @@ class Vectors:
 
 
 def load_vectors(
-    source: ArraySource, items: Items, *, what: str = "embeddings", max_unmatched: float = 0.01
+    source: ArraySource | Outputs,
+    items: Items,
+    *,
+    what: str = "embeddings",
+    max_unmatched: float = 0.01,
 ) -> Vectors:
     """Read embeddings and join them to items.
 
     Parameters
     ----------
-    source : ArraySource
+    source : ArraySource or Outputs
     items : Items
     what : str
         What the vectors are, for messages; stands for the file name of an array in memory.
@@ -142,16 +155,19 @@ def load_vectors(
     stored, absent, counts = _stored(opened, source, items)
     rows, matched = align(
         items, ids, absent,
-        place=opened.place, fix=how_to_give_ids(opened), max_unmatched=max_unmatched,
+        place=opened.place, fix=how_to_give_ids(opened),
+        **unmatched(source, max_unmatched),
     )  # fmt: skip
     not_finite, zero, normalised = _look_over(stored, rows)
     _check_usable(rows, not_finite, zero, opened.place)
-    inputs = inputs_of(opened, ids, [("", stored)])
+    inputs = (
+        source.inputs if isinstance(source, Outputs) else inputs_of(opened, ids, [("", stored)])
+    )
     counts = {**matched, **counts, **_examples("not_finite", items.ids[not_finite])}
     counts |= _examples("zero", items.ids[zero])
     return Vectors(
         opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts,
-        source.made,
+        is_live(source),
     )  # fmt: skip
 
 
@@ -160,11 +176,13 @@ def _examples(name: str, ids: Objects) -> dict[str, Any]:
 
 
 def _stored(
-    opened: Grid | ColumnFile, source: ArraySource, items: Items
+    opened: Grid | ColumnFile, source: ArraySource | Outputs, items: Items
 ) -> tuple[npt.NDArray[Any], Mask, dict[str, Any]]:
     """Return the vectors in the order of the source, and which rows are empty."""
     if isinstance(opened, Grid):
-        return _floats(opened, source), np.zeros(len(opened.values), dtype=bool), {}
+        stored = opened.values if isinstance(source, Outputs) else _floats(opened, source)
+        return stored, np.zeros(len(opened.values), dtype=bool), {}
+    assert isinstance(source, ArraySource)  # noqa: S101 - live outputs are a grid
     column = source.column or _only_list(opened, source)
     if column is not None:
         return *opened.stack(column), {}

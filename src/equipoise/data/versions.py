@@ -15,6 +15,7 @@ import numpy.typing as npt
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
 from equipoise.data.normalize import Normalization
+from equipoise.data.outputs import Choices, Outputs
 from equipoise.data.problems import (
     SAME_NUMBERS,
     counted,
@@ -24,7 +25,7 @@ from equipoise.data.problems import (
     show,
     without_point,
 )
-from equipoise.data.sources import Offered, PredictionSource
+from equipoise.data.sources import Reading
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
 ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))
@@ -86,41 +87,44 @@ def _describe_map(name: str, mapping: Mapping[str, str]) -> str:
     return f"mapping {name} ({version}): {', '.join(pairs[:MAX_PAIRS])}{more}"
 
 
-def recipes(source: PredictionSource, classes: tuple[str, ...], file: str) -> list[Recipe]:
-    """Return the versions that a source asks for; see `PredictionSource`.
+def recipes(reading: Reading, classes: tuple[str, ...], file: str) -> list[Recipe]:
+    """Return the versions that a reading makes; see `Reading`.
 
     Raises
     ------
     DataError
         When normalisation makes two classes of the target one.
     """
-    maps = dict(source.maps) or {"default": {}}
-    if source.normalize is None:
+    maps = dict(reading.maps) or {"default": {}}
+    if reading.normalize is None:
         return [Recipe(name, mapping, None, classes) for name, mapping in maps.items()]
-    _check_forms(source.normalize, classes, file)
+    _check_forms(reading, reading.normalize, classes, file)
     made = []
     for name, mapping in maps.items():
         prefix = f"{name}, " if len(maps) > 1 else ""
         made.append(Recipe(f"{prefix}raw", mapping, None, classes))
-        made.append(Recipe(f"{prefix}normalised", mapping, source.normalize, classes))
+        made.append(Recipe(f"{prefix}normalised", mapping, reading.normalize, classes))
     return made
 
 
-def _check_forms(normalize: Normalization, classes: tuple[str, ...], file: str) -> None:
+def _check_forms(
+    reading: Reading, normalize: Normalization, classes: tuple[str, ...], file: str
+) -> None:
     seen: dict[str, str] = {}
     for name in classes:
         other = seen.setdefault(normalize.form(name), name)
         if other != name:
             raise DataError(
                 f"normalisation makes the classes {show(other)} and {show(name)} one",
-                file=file,
+                file=reading.key("normalize") if reading.place else file,
                 expected="classes that stay different",
-                fix="map them to one class in `data: map:`, or turn a step of `normalize:` off",
+                fix="map them to one class in `data: map:`, or turn a step of "
+                f"`{reading.key('normalize')}:` off",
             )
 
 
 def text_states(
-    source: PredictionSource, vocabulary: Sequence[str], classes: tuple[str, ...], file: str
+    reading: Reading, vocabulary: Sequence[str], classes: tuple[str, ...], file: str
 ) -> npt.NDArray[np.int8]:
     """Return the state of each text of a vocabulary.
 
@@ -129,25 +133,26 @@ def text_states(
     DataError
         When a class of the target is listed as missing, unknown or refused.
     """
-    form = source.normalize.form if source.normalize else str
+    form = reading.normalize.form if reading.normalize else str
     states = {
         form(text): state
         for state, name in ((REFUSED, "refused"), (UNKNOWN, "unknown"), (MISSING, "missing"))
-        for text in getattr(source, name)
+        for text in getattr(reading, name)
     } | {"": MISSING}
     for name in classes:
         if form(name) in states:
             state = STATES[states[form(name)]]
+            key = reading.key(state)
             raise DataError(
                 f"{show(name)} is a class of the target and is listed under `{state}:`",
-                file=file,
-                fix=f"take it out of `{state}:`, or map the class to another name",
+                file=key if reading.place else file,
+                fix=f"take it out of `{key}:`, or map the class to another name",
             )
     return np.array([states.get(form(text), ANSWERED) for text in vocabulary], dtype=np.int8)
 
 
 def check_vocabulary(
-    labels: Coded, allowed: int, file: str, column: str, row: int | None, name: str
+    labels: Coded, allowed: int, outputs: Outputs, row: int | None, name: str, reading: Reading
 ) -> None:
     """Raise where labels lie outside the classes, the first `allowed` of the vocabulary."""
     outside = labels.vocabulary[allowed:]
@@ -167,89 +172,106 @@ def check_vocabulary(
         f"{counted(len(ranked), 'predicted label')} outside the classes of the target"
         f"{version}{within}: "
         f"{some}{more}",
-        file=file,
-        column=column,
+        file=outputs.source,
+        column=outputs.column,
         row=row,
         expected=f"one of {listed(labels.vocabulary[:allowed])}",
-        fix=_instead(outside, labels.vocabulary[:allowed]),
+        fix=_instead(outside, labels.vocabulary[:allowed], reading),
     )
 
 
-def offered_outside(
-    source: PredictionSource, recipe: Recipe, classes: Sequence[str], target: tuple[str, ...]
+def choices_outside(
+    labels: Sequence[str],
+    reading: Reading,
+    recipe: Recipe,
+    classes: Sequence[str],
+    target: tuple[str, ...],
 ) -> list[str]:
-    """Return what a model that is yet to run may predict and is no class, sorted.
+    """Return the labels that a model may predict and that are no class, sorted.
 
     Parameters
     ----------
-    source : PredictionSource
+    labels : sequence of str
+        That the model may predict.
+    reading : Reading
     recipe : Recipe
-        What makes labels of what it says.
     classes : sequence of str
         Labels that are allowed.
     target : tuple of str
         Classes of the target.
     """
-    labels = () if source.offered is None else source.offered.labels
-    states = text_states(source, labels, target, "").tolist()
-    said = zip(labels, states, strict=True)
-    return sorted(one for one, state in said if state == ANSWERED and recipe(one) not in classes)
+    states = text_states(reading, labels, target, "").tolist()
+    pairs = zip(labels, states, strict=True)
+    return sorted(
+        label for label, state in pairs if state == ANSWERED and recipe(label) not in classes
+    )
 
 
-def check_offered(
-    offered: Offered, outside: Sequence[str], classes: Sequence[str], file: str, of: str
+def check_choices(
+    choices: Choices,
+    outside: Sequence[str],
+    classes: Sequence[str],
+    file: str,
+    of: str,
+    reading: Reading,
 ) -> None:
-    """Raise where a model that is yet to run is bound to predict a label outside the classes.
+    """Raise where a model that has yet to run is bound to predict a label outside the classes.
 
     Parameters
     ----------
-    offered : Offered
+    choices : Choices
     outside : sequence of str
-        What of it is no class.
+        The choices that are no class.
     classes : sequence of str
     file : str
+        How the error names the outputs.
     of : str
         Whose classes they are: "the target 'job'".
+    reading : Reading
 
     Raises
     ------
     DataError
-        When any label that was chosen for the model is outside; or of its own so many that those
-        within cannot fill the ranks.
+        When any label that the user listed is outside; or so many of the model's own classes that
+        those within can't fill the ranks.
     """
-    every = len(offered.labels)
-    if not outside or not (offered.chosen or every - len(outside) < offered.ranks):
+    every, mapped = len(choices.labels), _mapped(reading)
+    if not outside or not (choices.listed or every - len(outside) < choices.ranks):
         return
-    if offered.chosen:
+    if choices.listed:
         verb = "is no class" if len(outside) == 1 else "are no classes"
         problem = f"{listed(outside)} {verb} of {of}"
         near = {one: nearest(one, classes, least=MISSPELT) for one in outside}
         meant = [
             f"write {show(to)} for {show(one)} if that was meant" for one, to in near.items() if to
         ]
-        fix = "; ".join([*meant, _MAPPED])
+        fix = "; ".join([*meant, mapped])
     else:
         problem = (
             f"of its {every} classes {of} lacks {len(outside)} ({listed(outside, MAX_OUTSIDE)}), "
-            f"and {counted(offered.ranks, 'rank')} of each image are kept, so that each gets some"
+            f"and {counted(choices.ranks, 'rank')} of each image are kept, so that each gets some"
         )
-        fix = f"{_MAPPED}; or keep fewer ranks with `k:`"
+        fix = f"{mapped}; or keep fewer ranks with `{reading.key('k')}:`"
     raise DataError(problem, file=file, expected=f"one of {listed(classes)}", fix=fix)
 
 
-_MAPPED = "map them to a class under `map:`, or set `open_vocabulary: true`"
+def _mapped(reading: Reading) -> str:
+    return (
+        f"map them to a class under `{reading.key('map')}:`, or set "
+        f"`{reading.key('open_vocabulary')}: true`"
+    )
 
 
-def _instead(outside: Sequence[str], classes: Sequence[str]) -> str:
+def _instead(outside: Sequence[str], classes: Sequence[str], reading: Reading) -> str:
     """Say what to do about labels outside the classes; some may be missing predictions."""
     if {without_point(label) for label in outside} & {without_point(name) for name in classes}:
         return SAME_NUMBERS
     gone = [label for label in outside if looks_missing(label)]
     if not gone:
-        return _MAPPED
+        return _mapped(reading)
     which = f"where {listed(gone)} means that there is no prediction, give "
-    which += f"`missing: {json.dumps(['', *gone])}`"
-    return which if len(gone) == len(outside) else f"{which}; of the others, {_MAPPED}"
+    which += f"`{reading.key('missing')}: {json.dumps(['', *gone])}`"
+    return which if len(gone) == len(outside) else f"{which}; of the others, {_mapped(reading)}"
 
 
 MISSPELT = 0.85

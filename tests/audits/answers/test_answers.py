@@ -222,9 +222,11 @@ def test_questions_stand_side_by_side() -> None:
     assert pick(result, "unanswered_rate").version == "job"
     assert {row["question"] for row in result.tables["texts"].to_pylist()} == {"job", "place"}
     planned = audits.plan(config(questions(), model={**STATES, "by_question": "question"}))
-    asked = [(one["question"], one["answered"], one["compared"]) for one in planned.models]
+    asked = [
+        (one["question"], one["answered"], one["compared"]) for one in planned.details["models"]
+    ]
     assert asked == [("job", 178, 3), ("place", 200, 2)]
-    assert planned.rows == 200
+    assert planned.details["rows"] == 200
     assert sum(one["rows"] for one in planned.groups) == 200
 
 
@@ -297,7 +299,7 @@ def test_small_groups_and_missing_attributes_are_told() -> None:
     groups = ["a"] * 95 + ["c"] * 4 + [None] + ["b"] * N
     frame = images().with_columns(group=pl.Series(groups))
     notes = run(JOBS, frame=frame, model=STATES).manifest.notes
-    assert "group: fewer than 30 rows, not compared: c (4)." in notes
+    assert "group: 1 group has fewer than 30 rows, not compared: c (4)." in notes
     assert "group: 1 row lacks an attribute and is in no group." in notes
 
 

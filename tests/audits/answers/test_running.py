@@ -96,8 +96,8 @@ def test_a_picture_that_fails_is_no_answer_that_was_withheld(
 
 def test_a_plan_asks_nothing(folder: Path) -> None:
     planned = audits.plan(config(model="python:nowhere:model", question=COLOUR), base=folder)
-    assert planned.audit.rows == 120
-    (told,) = planned.audit.models
+    assert planned.details["rows"] == 120
+    (told,) = planned.details["models"]
     assert {told.pop("model"), told.pop("question")} == {"m", ""}
     assert {*told.values()} == {None}
     assert planned.runs

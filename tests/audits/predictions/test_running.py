@@ -119,29 +119,24 @@ def test_pictures_that_the_model_never_saw_are_in_none_of_its_numbers(tmp_path: 
     assert not [note for note in notes if "prediction row" in note]
 
 
-def test_rows_without_a_prediction_are_told_apart_from_images_that_failed() -> None:
-    labels = {"id": [*"abcdef"], "y": [*"xyxyxy"], "g": [*"ppqqpq"]}
-    values = {
-        "audit": "predictions",
-        "data": {
-            "table": pl.DataFrame(labels), "id": "id", "target": "y", "groups": ["g"],
-            "min_group_size": 1, "max_unmatched": 0.5,
-        },
-        "models": {"m": {"table": pl.DataFrame({"id": [*"abc"], "p": [*"xyx"]}),
-                         "prediction": "p"}},
-        "resampling": {"replicates": 20, "permutations": 99},
-    }  # fmt: skip
-    parsed: Any = audits.parse_config(values)
-    ran = parsed.models["m"].tabled({"": frozenset("de")})
-    told = [
-        note
-        for ready in (parsed, parsed.model_copy(update={"models": {"m": ran}}))
-        for note in audits.run(ready).manifest.notes
-        if "prediction row" in note
-    ]
-    assert told == [
-        f"m: {n} labelled rows have no prediction row and are not used." for n in (3, 1)
-    ]
+def test_failed_images_are_not_counted_as_rows_without_a_prediction(tmp_path: Path) -> None:
+    painted(tmp_path)
+    (tmp_path / "pictures" / "p007.png").write_bytes(b"no picture")
+    table = pl.read_csv(tmp_path / "images.csv")[1:]
+    values = config(model=Encoder(), vocabulary=[*NAMES]).model_dump(mode="python")
+    values["models"] = {
+        "live": {"model": Encoder(), "vocabulary": [*NAMES]},
+        "file": {"table": table, "prediction": "shown"},
+    }
+    result = audits.run(audits.parse_config(values), base=tmp_path)
+    states = {
+        (row["model"], row["state"]): row["count"]
+        for row in result.tables["states"].to_pylist()
+        if not row["groups"]
+    }
+    assert states["live", "unmatched"] == states["file", "unmatched"] == 1
+    notes = [note for note in result.manifest.notes if "no prediction row" in note]
+    assert [note.split(":")[0] for note in notes] == ["file"]
 
 
 def test_a_second_run_asks_the_model_nothing(folder: Path) -> None:
@@ -167,7 +162,7 @@ def test_a_second_run_asks_the_model_nothing(folder: Path) -> None:
 )
 def test_a_plan_runs_no_model(folder: Path, model: dict[str, Any]) -> None:
     planned = audits.plan(config(**model), base=folder)
-    assert planned.audit.rows == 120
+    assert planned.details["rows"] == 120
     assert planned.runs
 
 

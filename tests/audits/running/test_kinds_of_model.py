@@ -107,7 +107,9 @@ def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(
     prepare: Callable[[dict[str, Any]], Prepared], world: Path
 ) -> None:
     next(iter(sorted((world / "pictures").iterdir()))).write_bytes(b"no picture")
-    ready = prepare(retrieval(model=fakes.Scorer())).config
+    values = retrieval(model=fakes.Scorer())
+    values["data"] = values["data"] | {"max_unmatched": 0.05}
+    ready = prepare(values).config
     made = ready.models["m"].scores
     brought = made.model_copy(update={"file": made.file.replace_schema_metadata(None)})
     for scores, told in (

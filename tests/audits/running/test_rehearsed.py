@@ -11,7 +11,7 @@ from audits.running.fakes import Classifier, Encoder
 from audits.running.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
 from equipoise import audits
 from equipoise.audits.running.rehearsal import _table
-from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.core.errors import DataError, EquipoiseError, ModelError
 from equipoise.evidence import RunOptions
 
 Change = Callable[[dict[str, Any]], Any]
@@ -161,13 +161,15 @@ def test_a_classifier_may_know_classes_that_the_data_do_not_have(world: Path) ->
     values = predictions()
     model = Classifier(labels=("other", "more", CHOSEN[0]))
     values["models"] = {"m": {"model": model, "map": {"more": CHOSEN[1]}, "k": 2}}
-    (note,) = audits.plan(audits.parse_config(values), base=world).audit.notes
+    (note,) = audits.plan(audits.parse_config(values), base=world).notes
     assert note == (
         "m: no row has 'other' as data.target, subject, and these are classes of the model. Where "
         "it predicts one, the audit stops after it has run: map them under models.m.map, or set "
         "models.m.open_vocabulary: true."
     )
-    audits.prepare(audits.parse_config(values), base=world)
+    with pytest.raises(DataError) as raised:
+        audits.prepare(audits.parse_config(values), base=world)
+    assert raised.value.file == "models.m.model"
     assert [*world.rglob("part-*")]
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_arrays import MADE, ArrayConfig
 from equipoise.audits.pictures.known import known, need_pictures
-from equipoise.audits.running.asked import to_run, unmatched
+from equipoise.audits.running.asked import to_run
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.live import Live
 from equipoise.audits.running.prepared import Prepared, gathered
@@ -46,15 +46,16 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         runner.offer(name, given, *_OFFERS)
         said, overlays, grid = _said(name, given, pictures, items, config, runner)
         ran.append(said)
-        cells, frames = (ArrayConfig(file=said.table, id="id", column=c) for c in ("map", "frame"))
+        cells, frames = (
+            ArrayConfig(file=said.table.replace_schema_metadata(MADE), id="id", column=c)
+            for c in ("map", "frame")
+        )
         models[name] = given.model_copy(
             update={
                 "model": None, "maps": cells, "frames": frames, "grid": grid, "overlays": overlays,
             }
         )  # fmt: skip
-    data = config.data.model_copy(
-        update={"images": found.items, "max_unmatched": unmatched(config.data.max_unmatched, ran)}
-    )
+    data = config.data.model_copy(update={"images": found.items})
     return gathered(
         config,
         config.model_copy(update={"data": data, "models": models}),

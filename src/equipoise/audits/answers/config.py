@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -15,20 +15,23 @@ from equipoise.audits.config_fields import (
     Label,
     Labels,
     Name,
+    NoOptions,
     Section,
+    Switch,
     Table,
     one_state_each,
 )
+from equipoise.audits.config_labels import LabelledImagesConfig, given_keys
 from equipoise.audits.config_normalize import NormalizeConfig
-from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
-from equipoise.audits.predictions.config_inputs import ImagesConfig, TabledConfig, given_keys
-from equipoise.audits.predictions.config_metrics import NoOptions, Switch
+from equipoise.audits.config_sections import AuditConfig, among, group_name
+from equipoise.audits.running.config import RunConfig
+from equipoise.data import Reading
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
 _OF_MODEL = ("question", "questions")
 
 
-class DataConfig(ImagesConfig):
+class DataConfig(LabelledImagesConfig):
     """The images that were asked about, and the groups that they are in.
 
     Attributes
@@ -51,7 +54,7 @@ class DataConfig(ImagesConfig):
         return self
 
 
-class ModelConfig(TabledConfig):
+class ModelConfig(RunConfig):
     """One model: a table of its answers, or how to ask it.
 
     Attributes
@@ -91,9 +94,21 @@ class ModelConfig(TabledConfig):
     delimiter: Delimiter = ","
 
     @property
-    def asked(self) -> Mapping[str, str]:
+    def by_name(self) -> Mapping[str, str]:
         """Questions by name, for a model that is run."""
         return self.questions or {"": self.question or ""}
+
+    def reading(self, name: str) -> Reading:
+        """Return how answers become labels."""
+        return Reading(
+            missing=self.missing,
+            unknown=self.unknown,
+            refused=self.refused,
+            open_vocabulary=True,
+            normalize=None if self.normalize is None else self.normalize.steps,
+            may_decline=True,
+            place=f"models.{name}",
+        )
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -190,12 +205,13 @@ class Config(AuditConfig):
         return self
 
     @model_validator(mode="after")
-    def _names_fit(self) -> Config:
-        file_names(self.models)
-        groups = [group_name(group) for group in self.data.groups]
+    def _figures_fit(self) -> Config:
         for name, figure in self.figures.items():
-            among(f"figures.{name}.groups", group_name(figure.groups or ()) or None, groups)
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
+            wanted = group_name(figure.groups or ()) or None
+            among(f"figures.{name}.groups", wanted, [*self.group_names])
         return self
+
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups."""
+        return [group_name(group) for group in self.data.groups]

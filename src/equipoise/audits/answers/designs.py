@@ -7,85 +7,93 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from equipoise.audits.config_problems import nearest
 from equipoise.audits.config_sections import group_name
-from equipoise.audits.predictions.designs import Design, check_groups, chosen, groups_of
+from equipoise.audits.engines.labels import LabelDesign, check_groups, groups_by
 from equipoise.core.errors import ConfigError
 from equipoise.metrics.counts import Counts, count
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import AnswersOptions, Config
-    from equipoise.audits.answers.loading import AnswersData, Asked
+    from equipoise.audits.answers.loading import AnswersData
     from equipoise.data import Coded
 
 RARER = "(rarer answers)"
 """What answers are pooled under that are given too seldom to be compared by themselves."""
 
+# Seconds for a design and for a cell of a resampled table: rough guides, from the example.
+_SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.15, 2e-7
 RAW = "raw"
 NONE_GIVEN = ("unknown", "refused", "missing")
 """States of a row without an answer."""
 
 
 @dataclass(frozen=True, eq=False)
-class AnswersDesign:
-    """One version of a model's answers to a question, held against one set of groups.
+class AnswersDesign(LabelDesign):
+    """One version of a model's answers to a question, compared between one set of groups.
 
     Attributes
     ----------
-    asked : Asked
-    design : Design
-        The rows; its model is `asked.key`.
-    version : str
-        As findings call it: the question and the version of the answers, where there are several.
+    question : str
+        Its name; "" where there is one question only.
     leads : bool
         Whether it is what is tested; raw texts beside their normalised form are only shown.
+    options : AnswersOptions or None
+        Of the comparison answer by answer.
+    figures : int
+        Figures from outside, counted as tests with the first design of a model.
     """
 
-    asked: Asked
-    design: Design
-    version: str
-    leads: bool
+    question: str = ""
+    leads: bool = True
+    options: AnswersOptions | None = None
+    figures: int = 0
 
     @property
-    def groups(self) -> str:
-        """Name of what makes the groups."""
-        return self.design.groups.name
+    def shown(self) -> str:
+        """The version as findings call it: the question and the version, where several."""
+        version = "" if self.version == "default" and self.question else self.version
+        return ", ".join(part for part in (self.question, version) if part)
 
     @cached_property
-    def label(self) -> Coded:
+    def answers(self) -> Coded:
         """Answers of the rows."""
-        return self.design.label
+        return self.label
 
     @cached_property
     def silent(self) -> bool:
         """Whether no row of a group has an answer."""
-        return not ((self.label.codes >= 0) & (self.design.groups.codes >= 0)).any()
+        return not ((self.answers.codes >= 0) & (self.groups.codes >= 0)).any()
 
     @cached_property
-    def counts(self) -> Counts:
+    def by_answer(self) -> Counts:
         """Counts of answers by group, every answer by itself."""
-        return self._counted(self.label)
+        return self._counted(self.answers)
+
+    @property
+    def tests(self) -> int:
+        """About how many tests the design makes."""
+        if not self.leads:
+            return self.figures
+        compared = [] if self.options is None else [*frequent_answers(self.answers, self.options)]
+        return 4 + len(compared) + self.figures
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        cells = int((self.answers.counts > 0).sum()) * len(self.groups)
+        return _SECONDS_PER_DESIGN + cells * draws * _SECONDS_PER_CELL
 
     def pooled(self, options: AnswersOptions) -> Counts:
         """Counts of answers by group, those pooled that are too rare or too many."""
-        frequent = [*frequent_answers(self.label, options)]
-        if len(frequent) == int((self.label.counts > 0).sum()):
-            return self.counts
+        frequent = [*frequent_answers(self.answers, options)]
+        if len(frequent) == int((self.answers.counts > 0).sum()):
+            return self.by_answer
         kept = set(frequent)
-        names = [name if name in kept else RARER for name in self.label.vocabulary]
-        return self._counted(self.label.relabel(names))
+        names = [name if name in kept else RARER for name in self.answers.vocabulary]
+        return self._counted(self.answers.relabel(names))
 
     def _counted(self, label: Coded) -> Counts:
-        return count(label, label, self.design.groups, units=self.design.units)
-
-    @cached_property
-    def states(self) -> npt.NDArray[np.object_]:
-        """State of each row in words."""
-        rows, state = self.design.rows, self.design.data.models[self.asked.key].coded_state
-        return np.asarray(chosen(state, rows).values)
+        return count(label, label, self.groups, units=self.units)
 
 
 def frequent_answers(label: Coded, options: AnswersOptions) -> Iterator[str]:
@@ -108,17 +116,17 @@ def designs(config: Config, data: AnswersData) -> list[AnswersDesign]:
         When a figure names a group that is not compared.
     """
     every = [*_every(config, data)]
-    check_groups((one.design.groups for one in every), data.rows)
-    for one in every:
-        _check_figures(one, config)
+    check_groups((design.groups for design in every), data.rows)
+    for design in every:
+        _check_figures(design, config)
     return every
 
 
-def _check_figures(one: AnswersDesign, config: Config) -> None:
+def _check_figures(design: AnswersDesign, config: Config) -> None:
     """Refuse a figure whose first group is not compared."""
-    groups = one.design.groups
+    groups = design.groups
     usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
-    for name in figures_about(one, config):
+    for name in figures_about(design, config):
         first = config.figures[name].first
         if first not in usable:
             raise ConfigError(
@@ -127,34 +135,31 @@ def _check_figures(one: AnswersDesign, config: Config) -> None:
             )
 
 
-def figures_about(one: AnswersDesign, config: Config) -> Iterator[str]:
-    """Yield the names of the figures that a design's answers are held against."""
+def figures_about(design: AnswersDesign, config: Config) -> Iterator[str]:
+    """Yield the names of the figures that a design's answers are compared with."""
     for name, figure in config.figures.items():
         wanted = group_name(figure.groups or config.data.groups[0])
-        if one.leads and not one.silent and wanted == one.groups:
+        if design.leads and not design.silent and wanted == design.groups.name:
             yield name
 
 
 def _every(config: Config, data: AnswersData) -> Iterator[AnswersDesign]:
+    counted: set[str] = set()
     for asked in data.asked:
         model = data.rows.models[asked.key]
         rows = model.state != "unmatched"
+        groups = [
+            groups_by(attributes, data.rows, config.data.min_group_size, rows)
+            for attributes in config.data.groups
+        ]
         versions = [*model.versions]
         for version in versions:
-            for attributes in config.data.groups:
-                groups = groups_of(config.data, data.rows, attributes, rows)
-                design = Design(asked.key, version, groups, data.rows, rows)
-                named = _version(asked.question, version)
-                yield AnswersDesign(asked, design, named, version == versions[-1])
-
-
-def _version(question: str, version: str) -> str:
-    parts = [question, "" if version == "default" and question else version]
-    return ", ".join(part for part in parts if part)
-
-
-def tests_of(one: AnswersDesign, options: AnswersOptions | None) -> int:
-    """Return about how many tests a design makes."""
-    if not one.leads:
-        return 0
-    return 4 + (len([*frequent_answers(one.label, options)]) if options is not None else 0)
+            for each in groups:
+                yield AnswersDesign(
+                    asked.model, version, each, data.rows, rows, asked.key,
+                    question=asked.question,
+                    leads=version == versions[-1],
+                    options=config.metrics.answer_gap,
+                    figures=0 if asked.model in counted else len(config.figures),
+                )  # fmt: skip
+                counted.add(asked.model)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.audits.config_arrays import located
 from equipoise.core.errors import DataError
-from equipoise.data import PredictionData, PredictionSource, load_predictions, read_table
+from equipoise.data import (
+    PredictionData,
+    PredictionSource,
+    join_predictions,
+    read_predictions,
+    read_table,
+)
+from equipoise.data.labels import read_labels
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
+    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.data import Reading
+    from equipoise.evidence import Pictures
 
 
 @dataclass(frozen=True)
@@ -57,34 +68,72 @@ class AnswersData:
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Ids of the images."""
+        return self.rows.ids
 
-def load(config: Config, *, base: Path) -> AnswersData:
-    """Read everything that a configuration names.
+
+def load(config: Config, models: Models) -> AnswersData:
+    """Read everything that a config names, and ask the models that are named.
 
     Raises
     ------
     DataError
         When a table cannot be read or joined; it names the file, column and row.
     """
-    data = config.data
+    data, base = config.data, models.base
+    images = models.read_images(data.pictures, data.columns)
+    labels = data.labels(images.source(base))
     asked: list[Asked] = []
-    sources: dict[str, PredictionSource] = {}
-    inputs: dict[str, Mapping[str, Any]] = {}
-    for name, model in config.models.items():
-        for question, table, digest in _tables(name, model, str(data.id), base):
-            one = Asked(name, question, f"{name}, {question}" if question else name)
-            asked.append(one)
-            sources[one.key] = _source(model, question, table)
-            inputs |= digest
-    rows = load_predictions(data.labels(base), sources, max_unmatched=data.max_unmatched)
-    # Parts of one table are no files of their own.
-    parts = tuple(f"predictions of {one.key} (" for one in asked if one.question)
-    read = {file: facts for file, facts in rows.inputs.items() if not file.startswith(parts)}
+    outputs: dict[str, tuple[Outputs, Reading]] = {}
+    for name, section in config.models.items():
+        answered = (
+            _read(name, section, labels.id, base)
+            if section.model is None
+            else _asked(models, name, section, images.need_pictures(name))
+        )
+        for question, answers in answered:
+            key = f"{name}, {question}" if question else name
+            asked.append(Asked(name, question, key))
+            outputs[key] = answers, section.reading(name)
+    rows = join_predictions(read_labels(labels), outputs, max_unmatched=data.max_unmatched)
+    inputs = dict(rows.inputs)
     figures = {}
     for name, figure in config.figures.items():
         figures[name], digest = _figures(figure, base)
         inputs |= digest
-    return AnswersData(rows, tuple(asked), figures, {**read, **inputs}, rows.counts)
+    return AnswersData(rows, tuple(asked), figures, inputs, rows.counts)
+
+
+def _asked(
+    models: Models, name: str, section: ModelConfig, pictures: Pictures
+) -> Iterator[tuple[str, Outputs]]:
+    """Ask a model each question about each image."""
+    models.capability(name, section, "answerer")
+    key = "questions" if section.questions else "question"
+    for question, text in section.by_name.items():
+        on = f"images, {question}" if question else "images"
+        outputs = models.answer(name, section, pictures, text, on=on)
+        yield question, replace(outputs, source=f"models.{name}.{key}", rows=len(outputs.ids))
+
+
+def _read(
+    name: str, section: ModelConfig, id_column: str, base: Path
+) -> Iterator[tuple[str, Outputs]]:
+    """Read the answers to each question."""
+    for question, table, digest in _tables(name, section, id_column, base):
+        source = PredictionSource(
+            table,
+            prediction=section.answer,
+            id=section.id,
+            encoding=section.encoding,
+            delimiter=section.delimiter,
+        )
+        key = f"{name}, {question}" if question else name
+        outputs = read_predictions(source, model=key, id_column=id_column)
+        # Parts of one table are no files of their own.
+        yield question, replace(outputs, inputs=digest) if digest else outputs
 
 
 def _tables(
@@ -119,23 +168,6 @@ def _tables(
     frame = pl.DataFrame(dict(read.texts))
     for question in questions.unique().sort().to_list():
         yield question, frame.filter(pl.col(column) == question), {read.name: read.digest}
-
-
-def _source(model: ModelConfig, question: str, table: Any) -> PredictionSource:
-    return PredictionSource(
-        table=table,
-        prediction=model.answer,
-        id=model.id,
-        missing=model.missing,
-        unknown=model.unknown,
-        refused=model.refused,
-        open_vocabulary=True,
-        normalize=None if model.normalize is None else model.normalize.steps,
-        encoding=model.encoding,
-        delimiter=model.delimiter,
-        failed=model.failed(question),
-        may_decline=True,
-    )
 
 
 def _figures(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.audits.answers.designs import NONE_GIVEN, RARER, AnswersDesign
-from equipoise.audits.drawing import resampling_of
 from equipoise.audits.findings import Draft, Place, direction, parts, whole, without_verdict
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
@@ -34,22 +33,22 @@ _RAW = "raw texts, shown beside their normalised form, which is tested"
 _POOLED = "many different answers together"
 
 
-def measure_design(one: AnswersDesign, config: Config, tests: int) -> list[Draft]:
+def measure_design(
+    one: AnswersDesign, config: Config, resampling: Resampling | None
+) -> list[Draft]:
     """Measure one design with everything that the configuration asks for.
 
     Parameters
     ----------
     one : AnswersDesign
     config : Config
-    tests : int
-        How many tests the model has, so that p-values are drawn finely enough.
+    resampling : Resampling or None
     """
-    place = Place(AUDIT, one.asked.model, one.groups, one.version, config.resampling.level)
-    resampling = resampling_of(config, tests)
+    place = one.place(AUDIT, config.resampling.level, one.shown)
     found = [] if one.silent else [*_said(one, config, place, resampling)]
     if not one.leads:
         return [without_verdict(draft, _RAW) for draft in found if not draft.finding.subject]
-    asked = replace(place, version=one.asked.question or "default")
+    asked = replace(place, version=one.question or "default")
     return [*_unanswered(one, config, asked, resampling), *found]
 
 
@@ -78,7 +77,7 @@ def _unanswered(
     """Whether one group is left without an answer more often than another, and in which way."""
     if config.metrics.unanswered_rate is None:
         return
-    states = one.states
+    states = one.state
     kinds = [state for state in NONE_GIVEN if (states == state).any()]
     if not kinds:
         return
@@ -100,7 +99,7 @@ def _rate(
     metric: str,
 ) -> Draft:
     labels = np.where(states == state, state, "other")
-    counts = count(labels, labels, one.design.groups, units=one.design.units)
+    counts = count(labels, labels, one.groups, units=one.units)
     estimate = measure(counts, [DemographicParity()], resampling, config.resampling.seed)[0]
     draft = next(
         draft for draft in parts(estimate, place, metric=metric) if draft.finding.subject == state
@@ -167,7 +166,7 @@ def _distribution(
     if options is None:
         return
     effect = EffectSizes("cramers_v", options.min_expected, False, "independence")
-    estimate = measure(one.counts, [effect], resampling, config.resampling.seed)[0]
+    estimate = measure(one.by_answer, [effect], resampling, config.resampling.seed)[0]
     draft = whole(estimate, place, Family.COMPOSITE, metric="cramers_v")
     about = gaps[0].finding.direction if gaps else ""
     dropped = [excluded for part in estimate.parts for excluded in part.excluded]
@@ -180,12 +179,12 @@ def _concentration(
 ) -> Iterator[Draft]:
     """How far the answers of each group pile up on a few."""
     options = config.metrics.label_concentration
-    if options is None or int((one.label.counts > 0).sum()) <= options.k:
+    if options is None or int((one.answers.counts > 0).sum()) <= options.k:
         return
-    units = one.design.units
+    units = one.units
     estimate = label_concentration(
-        one.label.values,
-        one.design.groups,
+        one.answers.values,
+        one.groups,
         k=options.k,
         units=None if units is None else units.values,
         resampling=resampling,
@@ -211,8 +210,8 @@ def _right(
     if config.metrics.accuracy is None or config.data.target is None:
         return
     seed = config.resampling.seed
-    everything = measure(one.design.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
-    by_group = measure(one.design.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
+    everything = measure(one.overall, [Accuracy("accuracy", None)], resampling, seed)[0]
+    by_group = measure(one.counts, [Accuracy("accuracy_gap", "rows")], resampling, seed)[0]
     rates = by_group.parts[0].by_group
     yield whole(everything, place, Family.DESCRIPTIVE, by_group=rates)
     yield whole(by_group, place, Family.COMPOSITE, by_group=rates)

@@ -73,10 +73,10 @@ def _related(
     name: str,
     figures: Mapping[str, float],
 ) -> Related:
-    place = Place("answers", one.asked.model, one.groups, one.version, config.resampling.level)
+    place = one.place("answers", config.resampling.level, one.shown)
     figure = config.figures[name]
     known = _in_one_form(figures, one, config)
-    leans = leans_of(one, options, one.design.groups.names.index(figure.first))
+    leans = leans_of(one, options, one.groups.names.index(figure.first))
     points = tuple(
         Point(answer, known[answer], lean, n)
         for answer, (lean, n) in leans.items()
@@ -108,12 +108,12 @@ def leans_of(
     one: AnswersDesign, options: AnswersOptions, first: int
 ) -> dict[str, tuple[float, int]]:
     """Return the lean of each frequent answer to a group, and how often it was given."""
-    counts = one.counts
+    counts = one.by_answer
     table = counts.by_prediction(counts.observed)[0]
     usable = counts.groups.usable
     rest = usable & (np.arange(len(usable)) != first)
     mine, others = table[:, first], table[:, rest].sum(axis=1)
-    frequent = set(frequent_answers(one.label, options))
+    frequent = set(frequent_answers(one.answers, options))
     found = {}
     for answer, a, b in zip(counts.classes, mine.tolist(), others.tolist(), strict=True):
         if answer in frequent and a + b > 0:
@@ -126,7 +126,7 @@ def _in_one_form(
     figures: Mapping[str, float], one: AnswersDesign, config: Config
 ) -> Mapping[str, float]:
     """Return figures by answer in the form that the answers have."""
-    steps = config.models[one.asked.model].normalize
+    steps = config.models[one.model].normalize
     if steps is None:
         return figures
     normal = steps.steps

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits import group_sizes
 from equipoise.audits.answers.designs import RAW, AnswersDesign, frequent_answers
-from equipoise.audits.predictions.designs import groups_of
 
 if TYPE_CHECKING:
-    from equipoise.audits.answers.config import AnswersOptions, Config
+    from equipoise.audits.answers.config import AnswersOptions
     from equipoise.audits.answers.loading import AnswersData
     from equipoise.audits.answers.outside import Related
 
@@ -23,33 +21,31 @@ Row = dict[str, Any]
 _TEXTS = 5
 
 
-def tables_of(
-    config: Config,
-    data: AnswersData,
-    every: Sequence[AnswersDesign],
-    found: Sequence[Related],
-    options: AnswersOptions,
-) -> Mapping[str, pa.Table]:
-    """Return every table by name."""
-    leading = [one for one in every if one.leads]
+def of_design(
+    design: AnswersDesign, related: Sequence[Related], options: AnswersOptions
+) -> dict[str, pa.Table]:
+    """Return the tables of one design by name."""
     rows = {
-        "answers": [row for one in leading if not one.silent for row in _answers(one, options)],
-        "texts": [row for asked in data.asked for row in _texts(data, asked.key, options)],
-        "answer_states": [row for one in leading for row in _states(one)],
-        "figures": [row for one in found for row in _points(one)],
+        "answers": [*_answers(design, options)] if design.leads and not design.silent else [],
+        "answer_states": [*_states(design)] if design.leads else [],
+        "figures": [row for each in related for row in _points(each)],
     }
-    made = {name: pa.Table.from_pylist(some, _SCHEMAS[name]) for name, some in rows.items() if some}
-    everything = np.ones(len(data.rows.ids), dtype=bool)
-    made["group_sizes"] = group_sizes.table(
-        row
-        for attributes in config.data.groups
-        for row in group_sizes.sizes_of(groups_of(config.data, data.rows, attributes, everything))
+    return _tables(rows)
+
+
+def texts_of(data: AnswersData, options: AnswersOptions) -> dict[str, pa.Table]:
+    """Return the raw texts behind each answer, as the table `texts`."""
+    return _tables(
+        {"texts": [row for each in data.asked for row in _texts(data, each.key, options)]}
     )
-    return made
+
+
+def _tables(rows: Mapping[str, list[Row]]) -> dict[str, pa.Table]:
+    return {name: pa.Table.from_pylist(some, _SCHEMAS[name]) for name, some in rows.items() if some}
 
 
 def _place(one: AnswersDesign) -> Row:
-    return {"model": one.asked.model, "groups": one.groups, "version": one.version}
+    return {"model": one.model, "groups": one.groups.name, "version": one.shown}
 
 
 def _answers(one: AnswersDesign, options: AnswersOptions) -> Iterator[Row]:
@@ -69,9 +65,9 @@ def _answers(one: AnswersDesign, options: AnswersOptions) -> Iterator[Row]:
 
 def _hits(one: AnswersDesign) -> dict[tuple[str, str], int] | None:
     """Count the right answers by answer and group; None where no true answer is known."""
-    if not one.design.data.classes:
+    if not one.data.classes:
         return None
-    counts = one.design.counts
+    counts = one.counts
     right = counts.hits(counts.observed)[0]
     places, groups = np.nonzero(right)
     return {
@@ -104,15 +100,15 @@ def _texts(data: AnswersData, key: str, options: AnswersOptions) -> Iterator[Row
 
 def _states(one: AnswersDesign) -> Iterator[Row]:
     """Count what became of the rows of each group, whichever states occur."""
-    states = one.states
+    states = one.state
     present = [state for state in _STATES if (states == state).any()]
-    for group, name in enumerate(one.design.groups.names):
-        mine = states[one.design.groups.codes == group]
+    for group, name in enumerate(one.groups.names):
+        mine = states[one.groups.codes == group]
         for state in present:
             n = int((mine == state).sum())
             share = n / len(mine) if len(mine) else None
             yield {
-                "model": one.asked.model, "groups": one.groups, "question": one.asked.question,
+                "model": one.model, "groups": one.groups.name, "question": one.question,
                 "group": name, "state": state, "count": n, "n": len(mine), "share": share,
             }  # fmt: skip
 

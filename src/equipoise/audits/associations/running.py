@@ -8,7 +8,7 @@ from equipoise.audits.associations.config_inputs import ModelConfig, PairsConfig
 from equipoise.audits.associations.loading import needed_columns
 from equipoise.audits.associations.sets import sets_of
 from equipoise.audits.pictures.known import known, need_pictures
-from equipoise.audits.running.asked import averaged, prompts_of, to_run, unmatched
+from equipoise.audits.running.asked import averaged, prompts_of, to_run
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.data import load_items
@@ -50,18 +50,12 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         models[name], said = _said(config, name, given, found, runner)
         ran += said
     data = {
-        name: _ready(one, found.get(name), [said for said in ran if said.what == name])
-        for name, one in config.data.items()
+        name: found[name].items if name in found else table for name, table in config.data.items()
     }
     ready = config.model_copy(update={"data": data, "models": models})
     return gathered(
         config, ready, known=found, ran=ran, members=lambda what: _members(what, ready, runner.base)
     )
-
-
-def _ready(given: TableConfig, found: Known[TableConfig] | None, ran: list[Ran]) -> TableConfig:
-    items = given if found is None else found.items
-    return items.model_copy(update={"max_unmatched": unmatched(given.max_unmatched, ran)})
 
 
 def _said(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.audits.engines.repeats import once, without_mirrors
 from equipoise.audits.findings import Draft, conclude
-from equipoise.audits.predictions.repeats import once, told_once
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics.skewsize import NO_TEST
 from equipoise.stats.chance import band, p_value
@@ -130,7 +130,7 @@ def findings_of(contrasts: Sequence[Contrast], config: Config) -> tuple[Finding,
     drafts: list[Draft] = []
     for one in contrasts:
         made = [_draft(one, config)]
-        drafts += told_once(made, classes=one.classes, determined=one.determined)
+        drafts += without_mirrors(made, classes=one.classes, determined=one.determined)
     numbers = [(one.metric, one.subject, one.models, one.behind) for one in contrasts]
     judged = conclude(once(zip(drafts, numbers, strict=True)), config.testing)
     return tuple(replace(one, reason=_reworded(one.reason)) for one in judged)

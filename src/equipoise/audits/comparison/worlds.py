@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.audits.comparison.merge import Merged
-from equipoise.audits.predictions.designs import groups_of
-from equipoise.audits.predictions.measuring import effect_sizes_of
+from equipoise.audits.engines.labels import groups_by
+from equipoise.audits.predictions.audit import effect_sizes
 from equipoise.core.groups import Groups
 from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.class_effects import EffectTables
@@ -71,9 +71,8 @@ def worlds(found: Merged) -> Iterator[World]:
     if config.metrics.accuracy is not None:
         whole = Groups(("all",), (("all",),), everything)
         yield World("", _join(found, whole), (Accuracy("accuracy", None),))
-    rows = np.ones(len(found.data.ids), dtype=bool)
     for attributes in config.data.groups:
-        groups = groups_of(config.data, found.data, attributes, rows).take(found.rows)
+        groups = groups_by(attributes, found.data, config.data.min_group_size).take(found.rows)
         yield World(groups.name, _join(found, groups), tuple(_measures(config)))
 
 
@@ -96,9 +95,9 @@ def _measures(config: Config) -> Iterator[Measure]:
     if chosen.equalized_odds is not None:
         yield EqualizedOdds(chosen.equalized_odds.aggregate)
     if chosen.effect_sizes is not None:
-        yield effect_sizes_of(chosen.effect_sizes)
+        yield effect_sizes(chosen.effect_sizes)
     if chosen.skewsize is not None:
-        options = effect_sizes_of(chosen.skewsize)
+        options = effect_sizes(chosen.skewsize)
         yield SkewSize(**options.params)
 
 

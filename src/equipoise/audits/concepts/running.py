@@ -11,6 +11,7 @@ import pyarrow as pa
 from equipoise.audits.concepts.labelling import read_labels
 from equipoise.audits.concepts.rows import needed_columns, read_rows
 from equipoise.audits.concepts.sources import columns_of
+from equipoise.audits.config_arrays import MADE
 from equipoise.audits.pictures.known import known, labels_of, need_pictures
 from equipoise.audits.running.asked import (
     ID,
@@ -19,7 +20,6 @@ from equipoise.audits.running.asked import (
     filled_in,
     matrix,
     to_run,
-    unmatched,
 )
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
@@ -64,10 +64,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         pictures = need_pictures(found, why=f"models.{name}.model")
         models[name], said = _said(name, given, pictures, asked, runner)
         ran += said
-    allowed = unmatched(data.max_unmatched, ran)
-    ready = ready.model_copy(
-        update={"data": data.model_copy(update={"max_unmatched": allowed}), "models": models}
-    )
+    ready = ready.model_copy(update={"models": models})
     return gathered(
         config,
         ready,
@@ -158,7 +155,7 @@ def _section(given: ModelConfig, numbers: ArrayConfig) -> ModelConfig:
     values = np.asarray(numbers.file["values"].combine_chunks().flatten())
     values = values.reshape(len(numbers.file), -1)
     columns = {name: values[:, place] for place, name in enumerate(numbers.names)}
-    table = pa.table({ID: numbers.file["id"], **columns})
+    table = pa.table({ID: numbers.file["id"], **columns}, metadata=MADE)
     read = {"model": None, "file": table, "id": ID, "templates": "plain", "words": {}}
     return given.model_copy(update=read)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from equipoise.audits.config_arrays import ids_at, located
+from equipoise.audits.config_arrays import ids_at, is_made, located
 from equipoise.data import ArraySource, Items, Matrix, load_matrix
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def matrix_of(
         missing=config.missing,
         encoding=config.encoding,
         delimiter=config.delimiter,
+        made=is_made(config.file),
     )
     return load_matrix(source, images, what=what, max_unmatched=max_unmatched)
 

@@ -12,7 +12,7 @@ from equipoise.audits.counterfactuals.layout import laid_out
 from equipoise.audits.pictures.known import Known, known, need_pictures
 from equipoise.audits.retrieval import running as retrieval
 from equipoise.audits.retrieval.config import QueriesConfig
-from equipoise.audits.running.asked import to_run, unmatched
+from equipoise.audits.running.asked import to_run
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.data import load_items
@@ -96,8 +96,7 @@ def _with_quality(
     if asked.layout:
         pictures = need_pictures(images, why="quality.layout")
         quality |= {"layout": False, **laid_out(pictures, runner)}
-    data = ready.data.model_copy(update={"max_unmatched": unmatched(ready.data.max_unmatched, ran)})
-    update = {"quality": asked.model_copy(update=quality), "models": models, "data": data}
+    update = {"quality": asked.model_copy(update=quality), "models": models}
     more = gathered(
         config,
         ready.model_copy(update=update),

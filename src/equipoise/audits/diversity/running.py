@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.audits.diversity.config import ModelConfig
 from equipoise.audits.pictures.known import known, need_pictures
-from equipoise.audits.running.asked import to_run, unmatched
+from equipoise.audits.running.asked import to_run
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.data import load_items
@@ -47,8 +47,7 @@ def prepare(config: Config, runner: Runner) -> Prepared:
         references[name] = about.model_copy(update=update)
         ran += said
     own = {one.model: ModelConfig(**dict(one.vectors)) for one in ran if one.what == "images"}
-    allowed = unmatched(data.max_unmatched, ran)
-    data = data.model_copy(update={"images": found["images"].items, "max_unmatched": allowed})
+    data = data.model_copy(update={"images": found["images"].items})
     models = {**config.models, **own}
     ready = config.model_copy(update={"data": data, "models": models, "references": references})
     return gathered(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from equipoise.audits.pictures.places import Located
-    from equipoise.data import ImageSet
+    from equipoise.data import ImageSet, ItemSource
     from equipoise.evidence import Pictures
 
 ID = "image_id"
@@ -68,6 +68,20 @@ class Known(Generic[P]):
             When there is no such folder, or a column has no path.
         """
         return None if self.located is None else self.located.pictures()
+
+    def source(self, base: Path, columns: Sequence[str] = ()) -> ItemSource:
+        """Return the table of the images, with paths relative to `base`."""
+        return self.items.source(base, tuple(columns))
+
+    def need_pictures(self, model: str, *, place: str = "data.images") -> Pictures:
+        """Return where the pixels are that a model runs on.
+
+        Raises
+        ------
+        ConfigError
+            When the config does not say where the files are.
+        """
+        return need_pictures(self, place=place, why=f"models.{model}.model")
 
 
 def known(

@@ -1,20 +1,230 @@
-"""The configuration of an audit of predictions."""
+"""The config of an audit of predictions; see docs/config.md for every key."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from equipoise.audits.config_fields import Label
-from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
-from equipoise.audits.predictions.config_inputs import DataConfig, ModelConfig
-from equipoise.audits.predictions.config_metrics import MetricsConfig
+from equipoise.audits.config_arrays import located
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    Label,
+    Labels,
+    Name,
+    NoOptions,
+    Section,
+    Switch,
+    Table,
+    distinct,
+    one_state_each,
+)
+from equipoise.audits.config_labels import LabelledImagesConfig, Mapped, given_keys
+from equipoise.audits.config_normalize import NormalizeConfig
+from equipoise.audits.config_sections import AuditConfig, group_name
+from equipoise.audits.config_vocabulary import Vocabulary
+from equipoise.audits.running.config import RunConfig, Templates
+from equipoise.data import PredictionSource, Reading
+
+# Keys that are about a table of predictions, and about a model to run.
+_OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "rank", "id", "encoding")
+_OF_MODEL = ("vocabulary", "templates", "k", "question")
+
+
+class DataConfig(LabelledImagesConfig):
+    """The images with their true classes and groups.
+
+    Attributes
+    ----------
+    target : str
+        Column of the true class.
+    """
+
+    target: Name
+
+    @property
+    def truth(self) -> str:
+        """The column of the true class."""
+        return self.target
+
+
+class ModelConfig(RunConfig):
+    """One model: a table of its predictions, or how to run it.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image, or with `rank` one row per image and rank.
+    prediction, top, probabilities
+        One of: the column of the predicted class; the columns of rank 1, 2, ...; class to the
+        column of its probability. Probabilities may stand beside `prediction`.
+    rank : str, optional
+        Column of the rank, from 1, where each image has several rows.
+    id : str, optional
+        Column that names the image; `data.id` unless given.
+    vocabulary : list or mapping
+        Of a model to run that has no classes of its own: what it chooses between.
+    templates : str or list of str
+        What the words of the vocabulary are put into.
+    k : int
+        Ranks that are kept of a model to run.
+    question : str, optional
+        What a model to run is asked about each image.
+    map, maps : mapping, optional
+        Predicted label to class; or several such mappings by name, measured side by side.
+    missing, unknown, refused : list of str
+        Cell texts that mean no prediction, "do not know", and a refusal.
+    open_vocabulary : bool
+        Predictions may be any text; otherwise a label that is no class is an error. Answers to a
+        question always may.
+    normalize : mapping, optional
+        How free text becomes classes.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table | None = None
+    prediction: Name | None = None
+    top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
+    probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
+    rank: Name | None = None
+    id: Name | None = None
+    vocabulary: Vocabulary | None = None
+    templates: Templates = "plain"
+    k: Annotated[int, Field(ge=1)] = 5
+    question: Name | None = None
+    map: Mapped | None = None
+    maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
+    missing: Labels = ("",)
+    unknown: Labels = ()
+    refused: Labels = ()
+    open_vocabulary: bool = False
+    normalize: NormalizeConfig | None = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        self.excludes(given_keys(self, _OF_PREDICTIONS))
+        self.needs_model(_OF_MODEL)
+        if self.model is None and self.table is None:
+            raise ValueError(
+                "'table' is missing. To do: name the table of its predictions, or under 'model' "
+                "what to run"
+            )
+        if self.question is not None and self.vocabulary is not None:
+            raise ValueError(
+                "'question' and 'vocabulary' are both given; expected a question for a model that "
+                "answers, or a vocabulary for one that compares images and texts"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> ModelConfig:
+        if self.model is None and not (self.prediction or self.top or self.probabilities):
+            raise ValueError(
+                "no prediction. To do: name its column under 'prediction', the columns of rank "
+                "1, 2, ... under 'top', or class to column under 'probabilities'"
+            )
+        if self.prediction and self.top:
+            raise ValueError("'prediction' and 'top' are both given; expected one of them")
+        if self.rank and (not self.prediction or self.probabilities):
+            raise ValueError("'rank' goes with 'prediction' alone: one row per image and rank")
+        if self.map and self.maps:
+            raise ValueError("'map' and 'maps' are both given; expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _one_state(self) -> ModelConfig:
+        one_state_each(self.missing, self.unknown, self.refused)
+        return self
+
+    def reading(self, name: str, *, open_vocabulary: bool) -> Reading:
+        """Return how the model's texts become labels."""
+        return Reading(
+            maps=dict(self.maps or {}) if self.map is None else {"default": self.map},
+            missing=self.missing,
+            unknown=self.unknown,
+            refused=self.refused,
+            open_vocabulary=open_vocabulary,
+            normalize=None if self.normalize is None else self.normalize.steps,
+            place=f"models.{name}",
+        )
+
+    def source(self, base: Path) -> PredictionSource:
+        """Return the table to read, with paths relative to `base`."""
+        return PredictionSource(
+            table=located(self.table, base),
+            prediction=self.prediction,
+            top=self.top,
+            probabilities=self.probabilities,
+            id=self.id,
+            rank=self.rank,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+
+
+class EqualizedOddsOptions(Section):
+    """Options of equalized odds: `aggregate` over the two true-class conditions."""
+
+    aggregate: Literal["max", "mean"] = "max"
+
+
+class HitRateOptions(Section):
+    """Options of the hit rate: a hit is a true class among the top `k`."""
+
+    k: Annotated[int, Field(ge=1)] = 5
+
+
+class EffectSizeOptions(Section):
+    """Options of the effect sizes per class and their aggregates.
+
+    Attributes
+    ----------
+    statistic : str
+        Measure of association; `_corrected` ones are corrected for the bias of small samples.
+    min_expected : float
+        Predicted labels whose smallest expected count is below are dropped; 0 drops none.
+    yates : bool
+        Yates' correction of 2 by 2 tables, as the published SkewSize listing has it.
+    formulation : str
+        Condition on the true class, on the predicted class, or on nothing.
+    """
+
+    statistic: Literal[
+        "cramers_v",
+        "cramers_v_corrected",
+        "phi",
+        "phi_corrected",
+        "tschuprows_t",
+        "tschuprows_t_corrected",
+    ] = "cramers_v"
+    min_expected: Annotated[float, Field(ge=0)] = 5.0
+    yates: bool = False
+    formulation: Literal["separation", "sufficiency", "independence"] = "separation"
+
+
+class MetricsConfig(Section):
+    """Options per metric; `false` switches a metric off, everything else the input allows is on."""
+
+    accuracy: Switch[NoOptions] = NoOptions()
+    worst_group_accuracy: Switch[NoOptions] = NoOptions()
+    accuracy_gap: Switch[NoOptions] = NoOptions()
+    demographic_parity: Switch[NoOptions] = NoOptions()
+    equalized_odds: Switch[EqualizedOddsOptions] = EqualizedOddsOptions()
+    rates: Switch[NoOptions] = NoOptions()
+    hit_rate: Switch[HitRateOptions] = HitRateOptions()
+    effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
+    skewsize: Switch[EffectSizeOptions] = EffectSizeOptions()
+    unanswered_rate: Switch[NoOptions] = NoOptions()
 
 
 class Config(AuditConfig):
-    """The configuration of an audit of predictions; see docs/config.md for every key."""
+    """The config of an audit of predictions."""
 
     audit: Literal["predictions"]
     data: DataConfig
@@ -23,15 +233,7 @@ class Config(AuditConfig):
     ]
     metrics: MetricsConfig = MetricsConfig()
 
-    @model_validator(mode="after")
-    def _models_can_be_files(self) -> Config:
-        file_names(self.models)
-        return self
-
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = [group_name(group) for group in self.data.groups]
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
-        return self
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups."""
+        return [group_name(group) for group in self.data.groups]

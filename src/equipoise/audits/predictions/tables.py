@@ -10,10 +10,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from equipoise.audits import group_sizes
-from equipoise.audits.group_sizes import sizes_of
-from equipoise.audits.predictions.designs import Design, groups_of
-from equipoise.audits.predictions.measuring import MeasuredDesign
+from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
 from equipoise.metrics.effect_sizes import bands
 from equipoise.metrics.skewsize import mev_sweep
@@ -30,42 +27,34 @@ Row = dict[str, Any]
 _ALL_CELLS = 200
 
 
-def tables_of(
-    config: Config, data: PredictionData, measured: Sequence[MeasuredDesign]
-) -> Mapping[str, pa.Table]:
-    """Return every table of a run by name, see docs/run-directory.md."""
-    classes = [row for one in measured for row in _classes(one)]
+def of_design(
+    design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
+) -> dict[str, pa.Table]:
+    """Return the tables of one design by name, see docs/run-directory.md."""
+    classes = [*_classes(design, parts)]
     rows = {
         "classes": classes,
-        "confusions": [row for one in measured for row in _confusions(one.design)],
-        "correlations": list(_correlations(classes)),
-        "bands": list(_bands(classes)),
-        "states": [*_all_states(data), *(row for one in measured for row in _states(one.design))],
+        "confusions": _confusions(design),
+        "correlations": _correlations(design, classes),
+        "bands": _bands(design, classes),
+        "states": _states(design),
     }
-    found = {name: _table(name, some) for name, some in rows.items()}
-    every = np.ones(len(data.ids), dtype=bool)
-    found["group_sizes"] = group_sizes.table(
-        row
-        for attributes in config.data.groups
-        for row in sizes_of(groups_of(config.data, data, attributes, every))
-    )
-    sweeps = [sweep for one in measured if (sweep := _sweep(one, config)) is not None]
-    if sweeps:
-        found["mev_sweep"] = pa.concat_tables(sweeps)
-    return found
+    sweep = _sweep(design, config)
+    made = {name: _table(name, some) for name, some in rows.items()}
+    return made if sweep is None else made | {"mev_sweep": sweep}
 
 
-def where(design: Design) -> Row:
+def where(design: LabelDesign) -> Row:
     """Return the columns that name a design."""
     return {"model": design.model, "groups": design.groups.name, "version": design.version}
 
 
-def _classes(one: MeasuredDesign) -> Iterator[Row]:
-    counts = one.design.counts
+def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
+    counts = design.counts
     hits, totals = counts.hits(counts.table[None])[0], counts.by_truth(counts.table[None])[0]
-    effects = {part.subject: part for part in one.parts.get("effect_sizes", ())}
-    parity = {part.subject: part.value for part in one.parts.get("demographic_parity", ())}
-    odds = {part.subject: part.value for part in one.parts.get("equalized_odds", ())}
+    effects = {part.subject: part for part in parts.get("effect_sizes", ())}
+    parity = {part.subject: part.value for part in parts.get("demographic_parity", ())}
+    odds = {part.subject: part.value for part in parts.get("equalized_odds", ())}
     for index in counts.targets.tolist():
         name = counts.classes[index]
         rates = _rates(hits[index], totals[index], counts.groups.names)
@@ -73,7 +62,7 @@ def _classes(one: MeasuredDesign) -> Iterator[Row]:
             "demographic_parity": parity.get(name, math.nan),
             "equalized_odds": odds.get(name, math.nan),
         }
-        yield where(one.design) | {"class": name} | rates | _effect(effects.get(name)) | extra
+        yield where(design) | {"class": name} | rates | _effect(effects.get(name)) | extra
 
 
 def _rates(hits: Any, totals: Any, names: Sequence[str]) -> Row:
@@ -93,7 +82,7 @@ def _rates(hits: Any, totals: Any, names: Sequence[str]) -> Row:
 
 def _effect(part: Part | None) -> Row:
     found = part or Part("", "", math.nan, reason="effect sizes are switched off")
-    dropped = {one.reason: one.count for one in found.excluded}
+    dropped = {each.reason: each.count for each in found.excluded}
     return {
         "effect_size": found.value,
         "effect_low": found.low,
@@ -106,7 +95,7 @@ def _effect(part: Part | None) -> Row:
     }
 
 
-def _confusions(design: Design) -> Iterator[Row]:
+def _confusions(design: LabelDesign) -> Iterator[Row]:
     counts = design.counts
     totals = counts.by_truth(counts.table[None])[0]
     everything = len(counts.classes) <= _ALL_CELLS
@@ -126,13 +115,13 @@ def _confusions(design: Design) -> Iterator[Row]:
 _AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
 
 
-def _correlations(classes: Iterable[Row]) -> Iterator[Row]:
-    for place, rows in _by_place(classes):
-        for other in _AGAINST:
-            x = np.array([row["effect_size"] for row in rows])
-            y = np.array([row[other] for row in rows])
-            known = ~(np.isnan(x) | np.isnan(y))
-            yield place | {"x": "effect_size", "y": other} | _correlation(x[known], y[known])
+def _correlations(design: LabelDesign, classes: Sequence[Row]) -> Iterator[Row]:
+    x = np.array([row["effect_size"] for row in classes])
+    for other in _AGAINST:
+        y = np.array([row[other] for row in classes])
+        known = ~(np.isnan(x) | np.isnan(y))
+        names = {"x": "effect_size", "y": other}
+        yield where(design) | names | _correlation(x[known], y[known])
 
 
 def _correlation(x: Any, y: Any) -> Row:
@@ -157,19 +146,15 @@ def _correlation(x: Any, y: Any) -> Row:
     }
 
 
-def _bands(classes: Iterable[Row]) -> Iterator[Row]:
-    for place, rows in _by_place(classes):
-        for band in BANDS:
-            yield place | {"band": band, "classes": sum(row["band"] == band for row in rows)}
+def _bands(design: LabelDesign, classes: Sequence[Row]) -> Iterator[Row]:
+    for band in BANDS:
+        n = sum(row["band"] == band for row in classes)
+        yield where(design) | {"band": band, "classes": n}
 
 
-def _by_place(classes: Iterable[Row]) -> Iterator[tuple[Row, list[Row]]]:
-    names = ("model", "groups", "version")
-    found: dict[tuple[str, ...], list[Row]] = {}
-    for row in classes:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    for place, rows in found.items():
-        yield dict(zip(names, place, strict=True)), rows
+def states_of_models(data: PredictionData) -> pa.Table:
+    """Return the states of all rows of each model, as the table `states`."""
+    return _table("states", _all_states(data))
 
 
 def _all_states(data: PredictionData) -> Iterator[Row]:
@@ -182,32 +167,32 @@ def _all_states(data: PredictionData) -> Iterator[Row]:
             yield {"model": name} | extra | {"count": model.without_label}
 
 
-def _states(design: Design) -> Iterator[Row]:
-    state = design.data.models[design.model].state[design.rows].astype(str)
+def _states(design: LabelDesign) -> Iterator[Row]:
+    state = design.state.astype(str)
     if (state == "answered").all() or design.version != _first_version(design):
         return
     for group, name in enumerate(design.groups.names):
         states, counted = np.unique(state[design.groups.codes == group], return_counts=True)
-        for one, n in zip(states.tolist(), counted.tolist(), strict=True):
-            place = {"model": design.model, "state": one, "groups": design.groups.name}
+        for label, n in zip(states.tolist(), counted.tolist(), strict=True):
+            place = {"model": design.model, "state": label, "groups": design.groups.name}
             yield place | {"group": name, "count": n}
 
 
-def _first_version(design: Design) -> str:
-    return next(iter(design.data.models[design.model].versions))
+def _first_version(design: LabelDesign) -> str:
+    return next(iter(design.labels.versions))
 
 
-def _sweep(one: MeasuredDesign, config: Config) -> pa.Table | None:
+def _sweep(design: LabelDesign, config: Config) -> pa.Table | None:
     options = config.metrics.effect_sizes
     if options is None:
         return None
     swept = mev_sweep(
-        one.design.counts,
+        design.counts,
         statistic=options.statistic,
         yates=options.yates,
         formulation=options.formulation,
     )
-    for position, (name, value) in enumerate(where(one.design).items()):
+    for position, (name, value) in enumerate(where(design).items()):
         swept = swept.add_column(position, name, pa.array([value] * len(swept), pa.string()))
     return swept
 
@@ -234,8 +219,8 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def _table(name: str, rows: list[Row]) -> pa.Table:
-    return pa.Table.from_pylist(rows, pa.schema([(one, _type(one)) for one in _COLUMNS[name]]))
+def _table(name: str, rows: Iterable[Row]) -> pa.Table:
+    return pa.Table.from_pylist([*rows], pa.schema([(one, _type(one)) for one in _COLUMNS[name]]))
 
 
 def _type(column: str) -> pa.DataType:

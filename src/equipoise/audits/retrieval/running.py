@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise.audits.pictures.known import known, need_pictures
 from equipoise.audits.retrieval.config import ModelConfig
-from equipoise.audits.running.asked import averaged, prompts_of, to_run, unmatched
+from equipoise.audits.running.asked import averaged, prompts_of, to_run
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.data import load_items
@@ -57,9 +57,7 @@ def prepare(
         pictures = need_pictures(found, why=f"models.{name}.model")
         models[name], said = _said(name, given, pictures, asked, runner)
         ran += said
-    data = config.data.model_copy(
-        update={"images": found.items, "max_unmatched": unmatched(config.data.max_unmatched, ran)}
-    )
+    data = config.data.model_copy(update={"images": found.items})
     return gathered(
         config,
         config.model_copy(update={"data": data, "models": models, "queries": asked}),

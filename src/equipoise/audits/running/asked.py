@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -44,11 +44,6 @@ class TextTable(Protocol):
 def to_run(models: Mapping[str, Model]) -> dict[str, Model]:
     """Return the models that are to be run, by name."""
     return {name: given for name, given in models.items() if given.model is not None}
-
-
-def unmatched(allowed: float, ran: Iterable[Ran]) -> float:
-    """Return which share of images may lack what a model says: those on which it failed, too."""
-    return max((allowed, *(len(one.failures) / len(one.ids) for one in ran)))
 
 
 def prompts_of(about: TextTable, base: Path, *, what: str) -> Prompts:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.core.errors import DataError
 from equipoise.data.frames import FRAME
-from equipoise.data.joined import NAME_COLUMN
 from equipoise.data.problems import NO_COLUMN
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def placed(error: DataError, asked: AuditConfig, ran: Iterable[str]) -> DataErro
             problem, column = f"{section.called} has no class {column!r}", None
     if (about := _ABOUT.search(problem)) is not None:
         key = about[1] or "normalize"
-    fix = (error.fix or "").removeprefix(NAME_COLUMN)
+    fix = error.fix or ""
     return DataError(
         problem,
         file=f"models.{name}.{key}",

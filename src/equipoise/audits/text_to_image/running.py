@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.audits.answers.running import STAND_IN
 from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.outputs import NOT_YET_KNOWN
 from equipoise.audits.running.config import AS_IT_IS
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.audits.running.runner import Ran
@@ -173,7 +173,7 @@ def _said(ran: Ran, share: SharesConfig, prefix: str) -> pa.Table:
     texts = ran.table["answer"].to_pylist()
     if ran.pending:
         # A plan takes every answer for the first class: sizes alone are looked at.
-        texts = [next(iter(share.classes)) if one in ("", STAND_IN) else one for one in texts]
+        texts = [next(iter(share.classes)) if one in ("", NOT_YET_KNOWN) else one for one in texts]
     ids = [prefix + one for one in ran.table["id"].to_pylist()]
     return pa.table({"image_id": pa.array(ids, pa.string()), "said": pa.array(texts, pa.string())})
 

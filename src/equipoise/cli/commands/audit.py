@@ -45,15 +45,15 @@ def command(config: Path, out: Path | None, overwrite: bool, as_json: bool) -> N
 
 
 def _write_run(checked: AuditConfig, config: Path, run: Path, overwrite: bool) -> AuditResult:
+    from equipoise import audits
     from equipoise.cli.measure import measure
     from equipoise.cli.pages import write
-    from equipoise.evidence import new_run, write_predictions
+    from equipoise.evidence import new_run
 
     with new_run(run, overwrite=overwrite) as folder:
         result, data = measure(checked, config.parent)
         write(result, folder)
-        if checked.audit == "predictions":
-            write_predictions(folder, data)
+        audits.save(checked, folder, data)
         (folder / "config.yaml").write_bytes(config.read_bytes())
     return result
 

@@ -11,9 +11,7 @@ import click
 from equipoise.cli.terminal import Steps, json_option, say, say_json, say_table
 
 if TYPE_CHECKING:
-    from equipoise.audits.predictions.config import Config
     from equipoise.core import AuditResult
-    from equipoise.data import PredictionData
 
 
 @click.command("compare")
@@ -59,14 +57,10 @@ def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
     check_kinds(read)
     kinds = dict.fromkeys(str(run.manifest.resolved.get("audit")) for run in read.values())
     compared = []
+    folders = dict(zip(read, runs, strict=True))
     for kind in kinds:
         own = {name: run for name, run in read.items() if run.manifest.resolved["audit"] == kind}
-        if kind == "predictions":
-            paths = dict(zip(read, runs, strict=True))
-            labelled = {name: _predictions(run, paths[name]) for name, run in own.items()}
-            compared.append(audits.compare(labelled, progress=progress))
-        else:
-            compared.append(audits.compare_results(own))
+        compared.append(audits.compare_runs(own, folders, progress))
     return audits.together(compared)
 
 
@@ -84,16 +78,6 @@ def _read_all(runs: tuple[Path, ...]) -> dict[str, AuditResult]:
         if any(one.audit == "comparison" for one in run.findings):
             raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
     return found
-
-
-def _predictions(run: AuditResult, path: Path) -> tuple[Config, PredictionData]:
-    from equipoise.audits.config import parse_config
-    from equipoise.audits.predictions.config import Config
-    from equipoise.evidence import read_predictions
-
-    config = parse_config(run.manifest.resolved, source=str(path / "manifest.json"))
-    assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
-    return config, read_predictions(path)
 
 
 _SHOWN = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from equipoise.audits.findings import Draft, without_verdict
+from equipoise.audits.findings import UncorrectedFinding, without_verdict
 from equipoise.core.finding import Family, Finding
 
 _SAME_CLASS = {
@@ -27,14 +27,14 @@ _BOTH_CLASSES = ("accuracy", "average_odds", "demographic_parity", "equalized_od
 _BASE_RATES = ("demographic_parity", "selection_rate", "precision", "negative_predictive_value")
 
 
-def told_once(
-    drafts: Iterable[Draft], *, classes: Sequence[str], determined: bool
-) -> Iterator[Draft]:
+def without_mirrors(
+    drafts: Iterable[UncorrectedFinding], *, classes: Sequence[str], determined: bool
+) -> Iterator[UncorrectedFinding]:
     """Take the verdict from findings of one design that repeat another or say nothing new.
 
     Parameters
     ----------
-    drafts : iterable of Draft
+    drafts : iterable of UncorrectedFinding
         Of one design, or of two models on the same rows.
     classes : sequence of str
         Every label that occurs as truth or prediction.
@@ -66,7 +66,7 @@ def _mirror(finding: Finding, classes: Sequence[str]) -> str:
     return ""
 
 
-def same_numbers_once(drafts: Iterable[Draft]) -> Iterator[Draft]:
+def same_numbers_once(drafts: Iterable[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
     """Take the verdict from findings whose groups have the numbers of an earlier finding.
 
     An intersection with an attribute that determines the target splits no class: within a class
@@ -75,12 +75,12 @@ def same_numbers_once(drafts: Iterable[Draft]) -> Iterator[Draft]:
     yield from once((draft, _numbers(draft.finding)) for draft in drafts)
 
 
-def once(told: Iterable[tuple[Draft, Hashable]]) -> Iterator[Draft]:
+def once(told: Iterable[tuple[UncorrectedFinding, Hashable]]) -> Iterator[UncorrectedFinding]:
     """Take the verdict from drafts that stand on the same numbers as one of other groups before.
 
     Parameters
     ----------
-    told : iterable of (Draft, hashable)
+    told : iterable of (UncorrectedFinding, hashable)
         With the numbers that each stands on; None where they cannot be told apart.
     """
     seen: dict[Hashable, str] = {}

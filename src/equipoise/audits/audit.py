@@ -1,0 +1,462 @@
+"""The base of every kind of audit: load, plan, measure, conclude.
+
+A kind is a subclass in `audits/<kind>/audit.py`. It says how to load its data, which designs to
+measure, and how to measure one. The base does what kinds share: running models or counting what
+they would do, sizes and notes of groups, resampling, correction and verdicts, the manifest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.audits import group_sizes
+from equipoise.audits.drawing import most_tests, resampling_of, tests_by_model
+from equipoise.audits.findings import UncorrectedFinding, conclude
+from equipoise.audits.group_sizes import Row
+from equipoise.audits.kinds import PERCEIVED, Progress, estimated_seconds, register, with_progress
+from equipoise.audits.outputs import DryRun, LiveModels, Models
+from equipoise.audits.provenance import manifest_of
+from equipoise.audits.running import identical
+from equipoise.audits.running.failed import FAILURES, Members, by_group
+from equipoise.audits.running.failed import told as failures_in_words
+from equipoise.core.groups import Groups
+from equipoise.core.result import AuditResult, Manifest
+
+if TYPE_CHECKING:
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.pictures.known import Known
+    from equipoise.data.outputs import Outputs
+    from equipoise.stats.resampling import Resampling
+
+
+class Data(Protocol):
+    """The data of an audit: a kind's own type, with what the manifest keeps of it."""
+
+    @property
+    def ids(self) -> Objects:
+        """Ids of the items that groups are of, shape (n,)."""
+
+    @property
+    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
+        """Per file "sha256", "bytes", "rows"."""
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """Rows read, matched and left out."""
+
+
+class Design(Protocol):
+    """What is measured together: one model, one version of the design choices, one set of groups.
+
+    A kind's designs are its own type with these attributes.
+    """
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of the items that are compared."""
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Items in no group, by the attributes that they lack."""
+
+    @property
+    def tests(self) -> int:
+        """About how many tests are corrected together because of this design."""
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure with so many draws."""
+
+
+Objects = npt.NDArray[np.object_]
+ConfigT = TypeVar("ConfigT", bound="AuditConfig")
+DataT = TypeVar("DataT", bound=Data)
+DesignT = TypeVar("DesignT", bound=Design)
+AuditT = TypeVar("AuditT", bound="Audit[Any, Any, Any]")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured, before correction for the number of tests and verdicts.
+
+    Attributes
+    ----------
+    findings : tuple of UncorrectedFinding
+    tables : mapping of str to pyarrow.Table
+        What the page draws on beside the findings, by name.
+    notes : tuple of str
+        What a reader must know, in sentences.
+    """
+
+    findings: tuple[UncorrectedFinding, ...] = ()
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def together(cls, measured: Iterable[Measured]) -> Measured:
+        """Return what several designs gave as one: tables of a name are put under each other."""
+        every = [*measured]
+        names = dict.fromkeys(name for each in every for name in each.tables)
+        return cls(
+            tuple(finding for each in every for finding in each.findings),
+            {
+                name: pa.concat_tables(each.tables[name] for each in every if name in each.tables)
+                for name in names
+            },
+            tuple(note for each in every for note in each.notes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs(Generic[ConfigT, DataT]):
+    """A config with its data loaded and its models run.
+
+    Attributes
+    ----------
+    config : AuditConfig
+    data : object
+        The kind's own type.
+    models : Models
+        What was read and run on the way.
+    """
+
+    config: ConfigT
+    data: DataT
+    models: Models
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an audit would do and could find.
+
+    Attributes
+    ----------
+    runs : tuple of mapping
+        Per model and what it runs on: items, those that the store has, those that failed before
+        and aren't tried again, those to do and those whose files are missing, numbers of a row,
+        and bytes to write; None where only loading the model tells.
+    details : mapping
+        What the kind adds, by name.
+    groups : list of mapping
+        Per group: its size, and whether it is large enough to be compared; then items in no
+        group, by reason.
+    tests : int
+        About how many tests there are to correct for, of the model with the most.
+    seconds : float
+        A rough guide.
+    notes : tuple of str
+    """
+
+    runs: tuple[Mapping[str, Any], ...]
+    details: Mapping[str, Any]
+    groups: list[Row]
+    tests: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Everything by name, in the order in which it is shown."""
+        runs = {"runs": self.runs} if self.runs else {}
+        totals = {"tests": self.tests, "seconds": self.seconds, "notes": self.notes}
+        return runs | dict(self.details) | {"groups": self.groups} | totals
+
+
+class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
+    """One kind of audit.
+
+    A kind writes `load`, `groups`, `designs` and `measure`. It may write `combine`, `details`,
+    `notes`, `sizes`, `members`, `save` and `compare`, whose defaults do for most.
+
+    Attributes
+    ----------
+    name : str
+        As `audit:` in a config says; set by `audit_kind`.
+    items : str
+        What groups are made of: "rows" or "images".
+    """
+
+    name: ClassVar[str] = ""
+    items: ClassVar[str] = "rows"
+
+    @abstractmethod
+    def load(self, config: ConfigT, models: Models) -> DataT:
+        """Read what the config names and run its models.
+
+        The same code serves audits and plans: `models` runs them, or returns stand-ins.
+        """
+
+    @abstractmethod
+    def groups(self, config: ConfigT, data: DataT) -> Sequence[Groups]:
+        """Return the groups of all items, for each choice of attributes."""
+
+    @abstractmethod
+    def designs(self, config: ConfigT, data: DataT) -> Sequence[DesignT]:
+        """Return every design in the order of the config; raise where nothing can be compared."""
+
+    @abstractmethod
+    def measure(
+        self, config: ConfigT, data: DataT, design: DesignT, resampling: Resampling | None
+    ) -> Measured:
+        """Measure one design with every metric whose inputs it has."""
+
+    def combine(
+        self,
+        config: ConfigT,
+        data: DataT,
+        measured: Sequence[Measured],
+    ) -> Measured:
+        """Return what all designs gave as one."""
+        return Measured.together(measured)
+
+    def details(
+        self,
+        config: ConfigT,
+        data: DataT,
+        designs: Sequence[DesignT],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Any]:
+        """Return what a plan shows beside groups, tests and seconds, by name.
+
+        `tests` are those of each model.
+        """
+        return {}
+
+    def notes(
+        self,
+        config: ConfigT,
+        data: DataT,
+        designs: Sequence[DesignT],
+    ) -> Iterable[str]:
+        """Return what a reader of a plan or a report must know of the data."""
+        return ()
+
+    def sizes(self, config: ConfigT, data: DataT) -> Iterable[Row]:
+        """Return the rows of the table `group_sizes`."""
+        for groups in self.groups(config, data):
+            yield from group_sizes.sizes_of(groups)
+
+    def members(self, config: ConfigT, data: DataT, on: str) -> Members:
+        """Return the ids in every group of a set that models ran on, to count failures."""
+        return {
+            groups.name: {
+                group: frozenset(data.ids[groups.codes == code].tolist())
+                for code, group in enumerate(groups.names)
+            }
+            for groups in self.groups(config, data)
+        }
+
+    def save(self, folder: Path, data: DataT) -> None:
+        """Write into a run what `compare` reads beside the findings."""
+
+    def compare(
+        self,
+        runs: Mapping[str, AuditResult],
+        folders: Mapping[str, Path],
+        progress: Progress | None = None,
+    ) -> AuditResult:
+        """Compare the models of finished runs, over the subjects that they share.
+
+        Parameters
+        ----------
+        runs : mapping of str to AuditResult
+            By name.
+        folders : mapping of str to Path
+            Where each run lies.
+        progress : callable, optional
+        """
+        from equipoise.audits.comparison.results import compare_results
+
+        return compare_results(runs)
+
+    # What follows is the same for every kind.
+
+    def prepare(
+        self, config: ConfigT, base: Path, progress: Progress | None = None
+    ) -> Inputs[ConfigT, DataT]:
+        """Load everything that a config names and run its models.
+
+        Where images are left to do, the audit is planned first: what can't work is refused
+        before a model runs.
+        """
+        live = LiveModels(config, base, progress)
+        if runs_models(config):
+            dry = DryRun(config, base, live)
+            data = self.load(config, dry)
+            if any(each.pending and each.pending["to_do"] for each in dry.outputs):
+                self.designs(config, data)
+        return Inputs(config, self.load(config, live), live)
+
+    def plan(self, config: ConfigT, base: Path) -> Plan:
+        """Return what an audit would do and could find; no model runs, nothing is measured."""
+        from equipoise.audits.running.rehearsal import not_looked_up
+
+        dry = DryRun(config, base)
+        data = self.load(config, dry)
+        designs = self.designs(config, data)
+        tests = _tests(designs)
+        draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
+        by_groups = {design.groups.name: design for design in reversed(designs)}
+        runs = tuple(
+            {"model": each.model, "on": each.on, **(each.pending or {})} for each in dry.outputs
+        )
+        return Plan(
+            runs=runs,
+            details=self.details(config, data, designs, tests),
+            groups=[
+                row
+                for design in reversed(by_groups.values())
+                for row in group_sizes.planned(
+                    design.groups, self.items, design.lacking, config.attributes_section
+                )
+            ],
+            tests=most_tests(tests),
+            seconds=estimated_seconds(sum(design.seconds(draws) for design in designs)),
+            notes=(*not_looked_up(runs), *dict.fromkeys(self.notes(config, data, designs))),
+        )
+
+    def run(
+        self,
+        inputs: Inputs[ConfigT, DataT],
+        base: Path,
+        progress: Progress | None = None,
+        started: float | None = None,
+    ) -> AuditResult:
+        """Measure, correct and judge."""
+        begun = perf_counter() if started is None else started
+        config, data = inputs.config, inputs.data
+        designs = self.designs(config, data)
+        tests = _tests(designs)
+        measured = self.combine(
+            config,
+            data,
+            [
+                self.measure(config, data, each, resampling_of(config, tests[each.model]))
+                for each in with_progress(designs, progress, "measuring")
+            ],
+        )
+        findings = conclude(measured.findings, config.testing)
+        failures = self._failures(inputs)
+        tables = {
+            **measured.tables,
+            "group_sizes": group_sizes.table(self.sizes(config, data)),
+            **({"failures": pa.Table.from_pylist(failures, FAILURES)} if failures else {}),
+        }
+        notes = dict.fromkeys(
+            (
+                PERCEIVED,
+                *self.notes(config, data, designs),
+                *self._group_notes(config, designs),
+                *measured.notes,
+                *self._model_notes(inputs, failures),
+            )
+        )
+        seconds = perf_counter() - begun
+        manifest = manifest_of(config, data, base, seconds=seconds, notes=tuple(notes))
+        return AuditResult(findings, self._with_models(manifest, inputs), tables)
+
+    def _group_notes(self, config: ConfigT, designs: Sequence[DesignT]) -> Iterator[str]:
+        for design in designs:
+            yield from group_sizes.small(design.groups, self.items)
+            yield from group_sizes.without_group(design.groups)
+            yield from group_sizes.odd_labels(design.groups, self.items, config.attributes_section)
+
+    def _failures(self, inputs: Inputs[ConfigT, DataT]) -> list[Mapping[str, Any]]:
+        return [
+            row
+            for each in inputs.models.outputs
+            if each.failed
+            for row in by_group(
+                each.model, each.on, each.failed, _requested(each),
+                self.members(inputs.config, inputs.data, each.on),
+            )
+        ]  # fmt: skip
+
+    def _model_notes(
+        self, inputs: Inputs[ConfigT, DataT], failures: Sequence[Mapping[str, Any]]
+    ) -> Iterator[str]:
+        for images in inputs.models.sets.values():
+            yield from images.steps
+        yield from failures_in_words(failures)
+        for on, (each, counts) in self._identical(inputs).items():
+            yield from identical.told(on, each.identical, len(_requested(each)), counts)
+
+    def _identical(
+        self, inputs: Inputs[ConfigT, DataT]
+    ) -> dict[str, tuple[Outputs, dict[str, Any]]]:
+        return {
+            each.on: (
+                each,
+                identical.counted(
+                    each.identical, self.members(inputs.config, inputs.data, each.on)
+                ),
+            )
+            for each in inputs.models.outputs
+            if each.identical
+        }
+
+    def _with_models(self, manifest: Manifest, inputs: Inputs[ConfigT, DataT]) -> Manifest:
+        """Add what was read and run on the way: files, counts, and what the models are."""
+        models = inputs.models
+        files: dict[str, Mapping[str, Any]] = {}
+        sources: list[Known[Any] | Outputs] = [*models.sets.values(), *models.outputs]
+        for source in sources:
+            files |= source.inputs
+        counts: dict[str, Any] = {
+            name: images.counts for name, images in models.sets.items() if images.counts
+        }
+        for each in models.outputs:
+            sizes = {"asked": len(_requested(each)), "failed": len(each.failed)}
+            counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
+        if shared := self._identical(inputs):
+            counts["identical"] = {on: found for on, (_, found) in shared.items()}
+        return replace(
+            manifest,
+            inputs={**files, **manifest.inputs},
+            counts={**manifest.counts, **({"prepared": counts} if counts else {})},
+            models={each.model: each.info for each in models.outputs},
+        )
+
+
+def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
+    """Register a kind of audit under the name that configs give as `audit:`.
+
+    Examples
+    --------
+    >>> @audit_kind("colours")  # doctest: +SKIP
+    ... class Colours(Audit[Config, ColourData, ColourDesign]):
+    ...     ...
+    """
+
+    def registered(kind: type[AuditT]) -> type[AuditT]:
+        kind.name = name
+        register(name, kind())
+        return kind
+
+    return registered
+
+
+def _tests(designs: Iterable[Design]) -> Mapping[str, int]:
+    return tests_by_model((design.model, design.tests) for design in designs)
+
+
+def runs_models(config: AuditConfig) -> bool:
+    """Return whether a config names a model to run."""
+    models: Mapping[str, Any] = getattr(config, "models", {})
+    return any(getattr(section, "model", None) is not None for section in models.values())
+
+
+def _requested(outputs: Outputs) -> list[str]:
+    return [] if outputs.requested is None else outputs.requested.tolist()

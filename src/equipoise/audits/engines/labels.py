@@ -1,0 +1,232 @@
+"""Labels by group: designs over model, version and groups, and what is measured on their counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
+from equipoise.audits.group_sizes import check_two, lacking
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family
+from equipoise.core.groups import Groups
+from equipoise.core.parts import Part
+from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
+from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.hits import HitRate, hits
+from equipoise.metrics.measure import Measure, measure
+from equipoise.metrics.parity import DemographicParity
+from equipoise.stats.resampling import Resampling
+
+Rows = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelDesign:
+    """One model's labels in one version, compared between one set of groups.
+
+    Attributes
+    ----------
+    model : str
+    version : str
+        Of the labels in the data.
+    groups : Groups
+        Of the rows.
+    data : PredictionData
+    rows : ndarray of bool, shape (n,)
+        Labelled rows for which the model has a row at all, answered or not.
+    key : str
+        Of the model's labels in `data.models`; the model's name unless given.
+    """
+
+    model: str
+    version: str
+    groups: Groups
+    data: PredictionData
+    rows: Rows
+    key: str = ""
+
+    @property
+    def labels(self) -> ModelPredictions:
+        """The model's labels of all rows, in every version."""
+        return self.data.models[self.key or self.model]
+
+    @property
+    def predictions(self) -> Predictions:
+        """The labels of this version."""
+        return self.labels.versions[self.version]
+
+    @property
+    def target(self) -> Coded:
+        """True classes of the rows."""
+        return take(self.data.coded_target, self.rows)
+
+    @property
+    def label(self) -> Coded:
+        """First-ranked labels of the rows."""
+        return take(self.predictions.coded, self.rows)
+
+    @property
+    def units(self) -> Coded | None:
+        """Unit of each row, where the data name one."""
+        unit = self.data.coded_unit
+        return None if unit is None else take(unit, self.rows)
+
+    @property
+    def state(self) -> npt.NDArray[np.object_]:
+        """State of each row in words: "answered", "missing", "unknown" or "refused"."""
+        return np.asarray(take(self.labels.coded_state, self.rows).values)
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """Rows in no group, by the attributes that they lack."""
+        known = self.data.coded_attributes
+        return lacking({name: known[name].codes[self.rows] for name in self.groups.attributes})
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Counts of the first-ranked label of each row."""
+        return count(self.target, self.label, self.groups, units=self.units)
+
+    @cached_property
+    def overall(self) -> Counts:
+        """Counts without groups: every row with a true class and a label."""
+        everything = Groups(("all",), (("all",),), np.zeros(int(self.rows.sum()), np.int32))
+        return count(self.target, self.label, everything, units=self.units)
+
+    def ranked(self) -> Iterator[tuple[str, Counts]]:
+        """Yield counts of the top k labels and of probabilities, where the model gives them."""
+        labels, target, units = self.predictions, self.target, self.units
+        if labels.coded_top is not None:
+            top = take(labels.coded_top, self.rows)
+            name = f"{self.version}, top {top.codes.shape[1]}"
+            yield name, count(target, top, self.groups, units=units)
+        if labels.probabilities is not None:
+            scores = labels.probabilities[self.rows]
+            codes = np.broadcast_to(np.arange(scores.shape[1], dtype=np.int32), scores.shape)
+            answered: Rows = np.asarray(np.isfinite(scores).all(axis=1))
+            columns = Coded(np.where(answered[:, None], codes, -1), labels.probability_classes)
+            weights = np.where(answered[:, None], scores, 0.0)
+            name = f"{self.version}, probabilities"
+            yield name, count(target, columns, self.groups, weights=weights, units=units)
+
+    def place(self, audit: str, level: float, version: str | None = None) -> Place:
+        """Return where numbers of this design are measured."""
+        return Place(audit, self.model, self.groups.name, version or self.version, level)
+
+
+def take(coded: Coded, rows: Rows) -> Coded:
+    """Return some rows of coded labels; the vocabulary is kept."""
+    return Coded(coded.codes[rows], coded.vocabulary)
+
+
+def groups_by(
+    attributes: Sequence[str], data: PredictionData, min_size: int, rows: Rows | None = None
+) -> Groups:
+    """Return the groups of rows, all unless given, by one or several attributes."""
+    known = data.coded_attributes
+    labels: dict[str, Any] = {
+        name: known[name] if rows is None else take(known[name], rows) for name in attributes
+    }
+    return Groups.of(labels, min_size=min_size)
+
+
+def check_groups(groups: Iterable[Groups], data: PredictionData) -> None:
+    """Refuse choices of groups of which fewer than two are large enough to compare.
+
+    Raises
+    ------
+    DataError
+        With the sizes of the groups.
+    """
+    for each in groups:
+        which = f"groups {each.name}: fewer than two groups"
+        check_two(each, which, "rows", file=next(iter(data.inputs)))
+
+
+def findings_of(
+    counts: Counts,
+    measures: Sequence[Measure],
+    place: Place,
+    resampling: Resampling | None,
+    seed: int,
+) -> tuple[list[UncorrectedFinding], dict[str, tuple[Part, ...]]]:
+    """Measure counts; return the findings, and by metric the parts that tables show."""
+    estimates = measure(counts, measures, resampling, seed)
+    findings = [finding for each in estimates for finding in _findings(each, place)]
+    return findings, {each.metric: each.parts for each in estimates if each.by is not None}
+
+
+def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield the findings of an estimate: the whole, and its parts where it has several."""
+    if estimate.metric in ("worst_group_accuracy", "accuracy_gap"):
+        yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
+    elif estimate.metric == "skewsize":
+        yield whole(estimate, place, Family.DESCRIPTIVE)
+    elif estimate.metric == "rates":
+        yield from parts(estimate, place)
+    else:
+        worst = max(estimate.parts, key=_size)
+        yield whole(
+            estimate,
+            place,
+            Family.COMPOSITE,
+            metric="effect_size_mean" if estimate.metric == "effect_sizes" else None,
+            by_group=worst.by_group,
+            about=worst.subject,
+            shows=worst.shows,
+        )
+        yield from parts(estimate, place)
+
+
+def _size(part: Part) -> float:
+    return -1.0 if math.isnan(part.value) else part.value
+
+
+def hit_rate_findings(
+    design: LabelDesign, k: int, place: Place, resampling: Resampling | None, seed: int
+) -> list[UncorrectedFinding]:
+    """Return the hit rate and its gap between groups, where the model gives several labels."""
+    top = design.predictions.coded_top
+    if top is None:
+        return []
+    k = min(k, top.codes.shape[1])
+    counts = hits(
+        design.target.values,
+        take(top, design.rows).values,
+        design.groups,
+        k=k,
+        units=None if design.units is None else design.units.values,
+    )
+    estimate = measure(counts, [HitRate(k)], resampling, seed)[0]
+    rate, gap = parts(estimate, place)
+    # The rate itself compares nothing; of its gap, higher is worse.
+    compared = UncorrectedFinding(replace(gap.finding, family=Family.COMPOSITE), "higher")
+    by_group = rate.finding.by_group
+    return [whole(estimate, place, Family.DESCRIPTIVE, by_group=by_group), compared]
+
+
+def state_gap(
+    design: LabelDesign,
+    states: npt.NDArray[Any],
+    state: str,
+    metric: str,
+    place: Place,
+    resampling: Resampling | None,
+    seed: int,
+) -> UncorrectedFinding:
+    """Return the gap between groups in the share of rows in a state, such as "refused".
+
+    `states` has a state for each row of the design.
+    """
+    counts = count(np.full(len(states), "any"), states, design.groups, units=design.units)
+    estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
+    return next(
+        each for each in parts(estimate, place, metric=metric) if each.finding.subject == state
+    )

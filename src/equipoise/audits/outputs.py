@@ -1,0 +1,591 @@
+"""Models of a config: their outputs from a live run, or what a run would produce."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from equipoise.audits.running.runner import WORDS, Offer
+from equipoise.core.errors import ConfigError, ModelError
+from equipoise.data.coded import Coded
+from equipoise.data.outputs import Choices, Content, Outputs
+
+if TYPE_CHECKING:
+    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.kinds import Progress
+    from equipoise.audits.pictures.config import PicturesConfig
+    from equipoise.audits.pictures.known import Known
+    from equipoise.audits.running.config import RunConfig
+    from equipoise.audits.running.expected import Expected
+    from equipoise.evidence.asking import RunOptions
+    from equipoise.evidence.extraction import Extraction
+    from equipoise.evidence.pictures import Pictures
+    from equipoise.evidence.prompts import Prompts
+
+__all__ = [
+    "NOT_YET_KNOWN",
+    "Choices",
+    "Content",
+    "DryRun",
+    "LiveModels",
+    "Models",
+    "Offer",
+    "Outputs",
+]
+
+Objects = npt.NDArray[np.object_]
+
+# Prefixes whose rest can be a folder or file.
+_ON_DISK = ("hf", "open_clip", "timm", "onnx", "equipoise", "edited")
+# Numbers of a vector of a model that was never loaded, and bytes of each.
+_DIMENSION, _BYTES = 512, 4
+
+NOT_YET_KNOWN = "(not yet known)"
+"""The label or answer of every item in a dry run."""
+
+
+class Models(ABC):
+    """Reads images and runs models for an audit, and records both.
+
+    A kind calls the same methods in an audit and in a plan: `LiveModels` runs the models,
+    `DryRun` returns stand-ins of the right shape and counts what is to do.
+
+    Parameters
+    ----------
+    config : AuditConfig
+    base : Path
+        Folder that relative paths of the config start from.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Attributes
+    ----------
+    outputs : list of Outputs
+        Every output that was asked for, in order.
+    sets : dict of str to Known
+        Every set of images that was read, by name.
+    """
+
+    def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
+        self.config, self.base, self.progress = config, base, progress
+        self.outputs: list[Outputs] = []
+        self.sets: dict[str, Known[Any]] = {}
+
+    @property
+    def store(self) -> Path:
+        """Folder of the evidence."""
+        return self.base / self.config.extraction.store
+
+    def read_images(
+        self,
+        section: PicturesConfig,
+        columns: Sequence[str] = (),
+        *,
+        name: str = "images",
+        place: str = "data.images",
+    ) -> Known[Any]:
+        """Read a set of images under its rules, once.
+
+        Parameters
+        ----------
+        section : PicturesConfig
+        columns : sequence of str
+            Columns that the audit needs.
+        name : str
+            What the set is called in the manifest and in failures.
+        place : str
+            The section's place in the config, for errors.
+        """
+        from equipoise.audits.pictures.known import known
+
+        if name not in self.sets:
+            self.sets[name] = known(section, self.base, columns=columns, place=place)
+        return self.sets[name]
+
+    @abstractmethod
+    def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
+        """Return what a model can do; a dry run takes the first allowed where it isn't known.
+
+        Raises
+        ------
+        ConfigError
+            When the model can do none of what is allowed; it names the key `models.<name>.model`.
+        """
+
+    @abstractmethod
+    def embed_images(
+        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
+    ) -> Outputs:
+        """Embed images with a dual encoder, or with the features of a classifier."""
+
+    @abstractmethod
+    def embed_texts(
+        self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
+    ) -> Outputs:
+        """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
+
+    @abstractmethod
+    def score_pairs(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        texts: Sequence[str],
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Score each image with each text."""
+
+    @abstractmethod
+    def predict(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        *,
+        on: str = "images",
+        expected: Sequence[str] = (),
+    ) -> Outputs:
+        """Return a probability per class; a dry run without known classes takes `expected`."""
+
+    @abstractmethod
+    def answer(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        question: str,
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Ask a question about each image."""
+
+    def _keep(self, outputs: Outputs) -> Outputs:
+        self.outputs.append(outputs)
+        return outputs
+
+
+class LiveModels(Models):
+    """Runs models: what the store has is read, the rest is computed and kept there."""
+
+    def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
+        super().__init__(config, base, progress)
+        self._loaded: dict[tuple[str, RunOptions], Any] = {}
+
+    def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
+        """Return what a model can do; refuse one that can do none of what is allowed."""
+        from equipoise.audits.running.opened import offer_of
+
+        with model_errors(name):
+            model = self.opened(section)
+        capability = offer_of(model)
+        if capability is None or capability not in allowed:
+            raise refused(name, section, capability, allowed, self.config.audit)
+        return capability
+
+    def embed_images(
+        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
+    ) -> Outputs:
+        """Embed images."""
+        from equipoise.evidence.extraction import extract_embeddings
+
+        features = self.capability(name, section, "encoder", "classifier") == "classifier"
+        run = self._extract(name, on, section, extract_embeddings, pictures, features=features)
+        return self._kept(name, on, "embeddings", pictures, run)
+
+    def embed_texts(
+        self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
+    ) -> Outputs:
+        """Embed named prompts."""
+        from equipoise.evidence.texts import embed_classes
+
+        self.capability(name, section, "encoder")
+        with self._interruptible(), model_errors(name):
+            vectors, texts = embed_classes(
+                prompts, self.opened(section), self.store, progress=self._progress(name, on)
+            )
+        return self._keep(
+            Outputs(
+                model=name, content="embeddings", source=f"models.{name}.model", on=on,
+                ids=_series(prompts.names), values=np.asarray(vectors, np.float32),
+                requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
+            )
+        )  # fmt: skip
+
+    def score_pairs(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        texts: Sequence[str],
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Score each image with each text."""
+        from equipoise.evidence.extraction import extract_scores
+
+        self.capability(name, section, "scorer")
+        unique = tuple(dict.fromkeys(texts))
+        run = self._extract(name, on, section, extract_scores, pictures, unique)
+        return self._kept(name, on, "scores", pictures, run)
+
+    def predict(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        *,
+        on: str = "images",
+        expected: Sequence[str] = (),  # noqa: ARG002 - for those that don't know the classes
+    ) -> Outputs:
+        """Return a probability per class."""
+        from equipoise.evidence.extraction import extract_probabilities
+
+        self.capability(name, section, "classifier")
+        run = self._extract(name, on, section, extract_probabilities, pictures)
+        return self._kept(name, on, "probabilities", pictures, run)
+
+    def answer(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        question: str,
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Ask a question about each image."""
+        from equipoise.evidence.extraction import extract_answers
+
+        self.capability(name, section, "answerer")
+        run = self._extract(name, on, section, extract_answers, pictures, question)
+        return self._kept(name, on, "answers", pictures, run)
+
+    def opened(self, section: RunConfig) -> Any:
+        """Return the model of a section.
+
+        The weights of one named model at a time are in memory: those of the others are released,
+        and loaded again when they are needed again.
+        """
+        from equipoise.audits.running.opened import rested
+        from equipoise.audits.running.remembered import open_model
+
+        if not isinstance(section.model, str):
+            return section.model
+        wanted = located_model(section.model, self.base), options_of(section, self.config)
+        for other in self._loaded.keys() - {wanted}:
+            name, options = other
+            self._loaded[other] = rested(self._loaded[other], partial(options.load, name))
+        if wanted not in self._loaded:
+            if self.progress is not None:
+                self.progress(f"opening {section.model}", 0, None)
+            self._loaded[wanted] = open_model(*wanted, self.store)
+        return self._loaded[wanted]
+
+    def _extract(
+        self,
+        name: str,
+        on: str,
+        section: RunConfig,
+        extract: Callable[..., Extraction],
+        *arguments: Any,
+        **more: Any,
+    ) -> Extraction:
+        options = self.config.extraction
+        model = self.opened(section)
+        if options.part is not None:
+            more["part"] = options.part
+        if isinstance(section.model, str) and (options.engine == "ray" or _spreads(model)):
+            # Each worker opens a model of its own.
+            model = located_model(section.model, self.base.absolute())
+            more["options"] = options_of(section, self.config)
+        with self._interruptible(), model_errors(name):
+            return extract(
+                *arguments,
+                model,
+                self.store,
+                engine=options.engine,
+                max_failures=options.max_failures,
+                progress=self._progress(name, on),
+                **more,
+            )
+
+    def _kept(
+        self, name: str, on: str, content: Content, pictures: Pictures, run: Extraction
+    ) -> Outputs:
+        column = run.table.column(run.table.num_columns - 1).combine_chunks()
+        texts = content == "answers"
+        labels = Coded.of(pl.Series("", column, dtype=pl.String)).column() if texts else None
+        flat = None if texts else column.flatten().to_numpy(zero_copy_only=False)
+        values = None if flat is None else flat.reshape(len(column), -1)
+        failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
+        return self._keep(
+            Outputs(
+                model=name, content=content, source=f"models.{name}.model", on=on,
+                ids=_series(run.table["image_id"]),
+                labels=labels, values=values,
+                names=run.names, requested=pictures.ids, info=run.info, inputs=run.inputs,
+                failed=dict(zip(*failures, strict=True)), identical=run.identical,
+            )
+        )  # fmt: skip
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Say that an interrupted run loses nothing."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            # As the kind it is: the command line tells Ctrl-C from a polite kill.
+            raise type(error)(
+                f"interrupted; what the model said so far is kept in {self.store}, and the same "
+                "command goes on from there"
+            ) from None
+
+    def _progress(self, name: str, on: str) -> Progress | None:
+        progress = self.progress
+        if progress is None:
+            return None
+        return lambda step, done, total: progress(f"{name}, {on}: {step}", done, total)
+
+
+class DryRun(Models):
+    """Runs no model: returns stand-ins, and records what is to do.
+
+    Parameters
+    ----------
+    live : LiveModels, optional
+        Opens models, so that each is what it is and not what its name promises, and shares the
+        images that were read. Without it no model is opened.
+    """
+
+    def __init__(self, config: AuditConfig, base: Path, live: LiveModels | None = None) -> None:
+        super().__init__(config, base)
+        self._opened = None if live is None else live.opened
+        self.sets = {} if live is None else live.sets
+        self._keys: dict[tuple[str, RunOptions], str | None] = {}
+
+    def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
+        """Return what a model can do; the first that is allowed where it isn't known."""
+        with model_errors(name):
+            capability = self.signature(section).offer
+        if capability is not None and capability not in allowed:
+            raise refused(name, section, capability, allowed, self.config.audit)
+        return capability or allowed[0]
+
+    def embed_images(
+        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
+    ) -> Outputs:
+        """Stand in for embeddings of images."""
+        features = self.capability(name, section, "encoder", "classifier") == "classifier"
+        width = self.signature(section).dimension
+        pending = self.to_do(section, pictures, "embeddings", width, features=features)
+        return self._stand_in(
+            name, on, "embeddings", pictures.ids, pending, width or _DIMENSION,
+            info={"scale": 1.0, "bias": 0.0},
+        )  # fmt: skip
+
+    def embed_texts(
+        self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
+    ) -> Outputs:
+        """Stand in for embeddings of texts."""
+        self.capability(name, section, "encoder")
+        width = self.signature(section).dimension
+        # How many of them the store has is not looked up.
+        pending = {
+            "runs": self.located(section), "items": len({*prompts.texts}), "in_store": None,
+            "failed_before": None, "to_do": None, "files_missing": None, "numbers": width,
+            "bytes": None,
+        }  # fmt: skip
+        ids = np.array(prompts.names, dtype=object)
+        return self._stand_in(name, on, "embeddings", ids, pending, width or _DIMENSION)
+
+    def score_pairs(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        texts: Sequence[str],
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Stand in for scores."""
+        self.capability(name, section, "scorer")
+        names = tuple(dict.fromkeys(texts))
+        pending = self.to_do(section, pictures, "scores", len(names) or None, texts=names)
+        return self._stand_in(name, on, "scores", pictures.ids, pending, len(names), names=names)
+
+    def predict(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        *,
+        on: str = "images",
+        expected: Sequence[str] = (),
+    ) -> Outputs:
+        """Stand in for probabilities: of the model's classes, or of those expected."""
+        self.capability(name, section, "classifier")
+        labels = self.signature(section).labels
+        names = labels or tuple(expected)
+        pending = self.to_do(section, pictures, "probabilities", len(names) or None, texts=())
+        return self._stand_in(
+            name, on, "probabilities", pictures.ids, pending, len(names), names=names
+        )
+
+    def answer(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        question: str,
+        *,
+        on: str = "images",
+    ) -> Outputs:
+        """Stand in for answers: none is known."""
+        self.capability(name, section, "answerer")
+        pending = self.to_do(section, pictures, "answers", None, question=question)
+        return self._stand_in(name, on, "answers", pictures.ids, pending, 0)
+
+    def signature(self, section: RunConfig) -> Expected:
+        """Return what is known of a model without running it."""
+        from equipoise.audits.running.expected import expected
+
+        if self._opened is not None:
+            return expected(self._opened(section), self.store)
+        model = section.model
+        return expected(model if hasattr(model, "info") else self.located(section), self.store)
+
+    def located(self, section: RunConfig) -> str:
+        """Return a model's name with its folder in full."""
+        model = section.model
+        return located_model(model, self.base) if isinstance(model, str) else section.called
+
+    def to_do(
+        self,
+        section: RunConfig,
+        pictures: Pictures,
+        table: str,
+        numbers: int | None,
+        **request: Any,
+    ) -> dict[str, Any]:
+        """Return how many images the store has, and what is to do."""
+        from equipoise.evidence import pending
+
+        name = self.located(section)
+        request |= {"key": self._key(section), "part": self.config.extraction.part}
+        state = pending(pictures, name, table, self.store, **request)
+        size = None if numbers is None else state.to_do * numbers * _BYTES
+        return {
+            "runs": name,
+            "items": state.images,
+            "in_store": state.present,
+            "failed_before": state.failed,
+            "to_do": state.to_do,
+            "files_missing": state.gone,
+            "numbers": numbers,
+            "bytes": state.bytes if size is None else size,
+        }
+
+    def _stand_in(
+        self,
+        name: str,
+        on: str,
+        content: Content,
+        ids: Objects,
+        pending: Mapping[str, Any],
+        width: int,
+        *,
+        names: tuple[str, ...] = (),
+        info: Mapping[str, Any] | None = None,
+    ) -> Outputs:
+        # One row of random numbers stands for all, and costs the memory of one.
+        row = np.random.default_rng(0).random((1, max(1, width)), dtype=np.float32)
+        unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
+        return self._keep(
+            Outputs(
+                model=name, content=content, source=f"models.{name}.model", on=on,
+                ids=_series(ids), requested=ids, names=names, pending=pending, info=info or {},
+                labels=unknown if content == "answers" else None,
+                values=None if content == "answers" else np.broadcast_to(row, (len(ids), row.size)),
+            )
+        )  # fmt: skip
+
+    def _key(self, section: RunConfig) -> str | None:
+        """Return the key of a model: "" if never loaded, None if only its name is known."""
+        from equipoise.audits.running.remembered import known_by_files
+
+        if self._opened is not None or not isinstance(section.model, str):
+            model: Any = section.model if self._opened is None else self._opened(section)
+            return str(model.info.key)
+        wanted = self.located(section), options_of(section, self.config)
+        if wanted not in self._keys:
+            hashed, known = known_by_files(*wanted, self.store)
+            self._keys[wanted] = known.info.key if known else ("" if hashed else None)
+        return self._keys[wanted]
+
+
+def _series(ids: Any) -> pl.Series:
+    values = pl.Series("", ids.tolist() if isinstance(ids, np.ndarray) else ids, dtype=pl.String)
+    return values.alias("")
+
+
+def _spreads(model: Any) -> bool:
+    """Whether a model that was wanted on any GPU can run on several."""
+    if model.info.device != "cuda":
+        return False
+    from equipoise.models.runtimes import gpus
+
+    return gpus() > 1
+
+
+@contextmanager
+def model_errors(name: str) -> Iterator[None]:
+    """Prefix a model error with the config key of the model."""
+    key = f"models.{name}.model: "
+    try:
+        yield
+    except ModelError as error:
+        if not str(error).startswith(key):
+            error.args = (f"{key}{error}",)
+        raise
+
+
+def refused(
+    name: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer], audit: str
+) -> ConfigError:
+    """Return the error of a model that lacks the capability an audit needs."""
+    kind = WORDS[capability] if capability else "no model"
+    return ConfigError(
+        f"models.{name}.model: {section.called} is {kind}; an audit of {audit} takes "
+        f"{' or '.join(WORDS[each] for each in allowed)}"
+    )
+
+
+def located_model(name: str, base: Path) -> str:
+    """Return the name of a model with a folder or file beside the config in full."""
+    prefix, _, rest = name.partition(":")
+    beside = base / rest
+    return f"{prefix}:{beside}" if prefix in _ON_DISK and beside.exists() else name
+
+
+def options_of(section: RunConfig, config: AuditConfig) -> RunOptions:
+    """Return how a model is loaded: as its section says, else as `extraction` says."""
+    from equipoise.evidence.asking import RunOptions
+
+    every = config.extraction
+    return RunOptions(
+        device=section.device or every.device,
+        dtype=section.dtype or every.dtype,
+        backend=section.backend or every.backend,
+        revision=section.revision,
+        allow_pickle=section.allow_pickle,
+        trust_remote_code=section.trust_remote_code,
+    )

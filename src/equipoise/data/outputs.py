@@ -1,0 +1,117 @@
+"""What a model produced for a set of items: one type for files and for live runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from equipoise.data.coded import Coded
+
+Content = Literal["embeddings", "scores", "probabilities", "labels", "answers"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Labels that a model may predict, known before it runs.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Before any mapping.
+    ranks : int
+        How many of them each item gets.
+    listed : bool
+        Whether the user listed them for the model, so that each should be a class of the target;
+        otherwise they are the model's own classes.
+    """
+
+    labels: tuple[str, ...]
+    ranks: int
+    listed: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outputs:
+    """A model's outputs, one entry per item.
+
+    Attributes
+    ----------
+    model : str
+        Its name in the config.
+    content : str
+    source : str
+        How errors name the outputs: the user's file, or the key of the config that the model
+        answers to, such as "models.clip.vocabulary".
+    ids : polars.Series, shape (m,)
+        Of the items with outputs; named after their column in a file, "" otherwise.
+    labels : Coded (m, k) or None
+        Texts by rank: labels or answers.
+    values : ndarray (m, width) or None
+        Embeddings, scores or probabilities. NaN in every column where a row is empty.
+    names : tuple of str
+        Of the columns of `values`: texts or classes; () for embeddings.
+    column : str or None
+        Column of the texts in the file.
+    ordered : bool
+        Whether entries are in the order of the file's rows.
+    rows : int
+        Rows of the file; more than m where each rank has a row.
+    requested : ndarray of str objects or None
+        Ids that the model was run on; None for outputs from a file.
+    failed : mapping of str to str
+        Ids of the requested items without outputs: "read", "decode" or "model", the stage at
+        which they failed. They aren't unmatched.
+    on : str
+        What the model ran on: "images", "queries", the name of a table.
+    info : mapping
+        What the model is, as the manifest keeps it; `scale` and `bias` of a dual encoder.
+    inputs : mapping
+        Per file "sha256", "bytes", "rows".
+    identical : tuple of tuples of str
+        Ids that share one picture's bytes.
+    pending : mapping or None
+        In a dry run: what is to do, see `RunPlan.runs`. The entries are stand-ins of the right
+        shape, and only `choices` says what they may be.
+    choices : Choices or None
+    """
+
+    model: str
+    content: Content
+    source: str
+    ids: pl.Series = field(repr=False)
+    labels: Coded | None = field(default=None, repr=False)
+    values: npt.NDArray[Any] | None = field(default=None, repr=False)
+    names: tuple[str, ...] = ()
+    column: str | None = None
+    ordered: bool = True
+    rows: int = 0
+    requested: npt.NDArray[np.object_] | None = field(default=None, repr=False)
+    failed: Mapping[str, str] = field(default_factory=dict, repr=False)
+    on: str = "images"
+    info: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    identical: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
+    pending: Mapping[str, Any] | None = None
+    choices: Choices | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether the model was run, or will be, for these outputs."""
+        return self.requested is not None
+
+    @property
+    def planned(self) -> bool:
+        """Whether the model has yet to run: the entries are stand-ins."""
+        return self.pending is not None
+
+    @property
+    def numbers(self) -> npt.NDArray[Any]:
+        """The values, of outputs that have them."""
+        if self.values is None:
+            raise TypeError(f"{self.source}: {self.content} have no numbers")
+        return self.values
