@@ -13,15 +13,7 @@ import pytest
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
 from equipoise.metrics import chi_square as chi_squares
-from equipoise.metrics import (
-    class_effects,
-    columns,
-    effect_sizes,
-    layout,
-    rates,
-    sorted_pairs,
-    tally,
-)
+from equipoise.metrics import class_effects, columns, effect_sizes, layout, rates, tally
 from equipoise.metrics.chi_square import chi_square
 from equipoise.metrics.columns import Column
 from equipoise.metrics.counts import Counts, count
@@ -101,24 +93,6 @@ def test_rows_outside_of_the_range_of_the_first_and_last(
     assert bytes_of(count(*given)) == bytes_of(expected)
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
-@pytest.mark.parametrize("threads", ["1", "3"])
-@pytest.mark.parametrize("form", FORMS)
-def test_sorted_in_threads_as_at_once(
-    form: str, threads: str, wide: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = count(*FORMS[form])
-    monkeypatch.setenv("EQUIPOISE_THREADS", threads)
-    monkeypatch.setattr(tally, "_sorted_pairs", None)
-    monkeypatch.setattr(tally, "_MANY", 1)
-    monkeypatch.setattr(tally, "_MOST_PAIRS", 0)
-    monkeypatch.setattr(spread, "_FEW", 1_000)
-    monkeypatch.setattr(tally, "_CHUNK", 300)
-    if wide:
-        monkeypatch.setattr(sorted_pairs, "NARROW", 0)
-    assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
-
-
 def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tally, "_MANY", 1)
     found = set()
@@ -166,6 +140,29 @@ def test_groups_know_the_rows_that_were_counted() -> None:
 def test_numbers_of_a_wide_range_are_encoded() -> None:
     column = Column.of(np.array([5, 10**9, 5]), what="y_true")
     assert (column.size, column.texts(np.array([1, 2]))) == (3, ["5", "1000000000"])
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_text_in_memory_of_arrow_is_counted_as_objects_are(
+    workers: str, chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some texts are short, some are missing or empty, and some stand at two places of the memory.
+    vocabularies: list[list[str | None]] = [
+        [f"occupation with a long name {code % 17}" for code in range(20)],
+        [None, "", *(f"an answer with a long name {code % 150}" for code in range(160))],
+        ["a", None, "b", "group with a long name", "group with a long name", "10", "9"],
+    ]
+    columns = [
+        pl.concat([pl.Series(words, dtype=pl.String).gather(rows) for rows in parts], rechunk=False)
+        for words in vocabularies
+        for parts in [np.array_split(RNG.integers(0, len(words), ROWS), chunks)]
+    ]
+    monkeypatch.setenv("EQUIPOISE_THREADS", workers)
+    expected = count(*(np.array(column.to_list(), dtype=object) for column in columns))
+    found = count(*columns)
+    assert bytes_of(found) == bytes_of(expected)
+    assert found.groups.codes.tolist() == expected.groups.codes.tolist()
 
 
 TEXT = ["x", "", None, "y", "x"]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.core.labels import Codes, in_order
 from equipoise.core.masked import check_unmasked
-from equipoise.metrics.columns import Column, Texts, columns, in_arrow, listed
+from equipoise.metrics.columns import Column, columns
 from equipoise.metrics.tally import OutOfRangeError, Table, Tally, tally
-from equipoise.metrics.text_tally import text_tally
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -93,25 +90,16 @@ class _Columns:
     truth, label, group : Column
     given : Groups or None
         Groups that were given as such.
-    in_order : tuple of str or None
-        What places 1, 2, ... of truths and of labels stand for, where it is the same in order.
     """
 
     truth: Column
     label: Column
     group: Column
     given: Groups | None = None
-    in_order: tuple[str, ...] | None = None
 
     @classmethod
     def counted(cls, y_true: Any, y_pred: Any, groups: Any) -> tuple[_Columns, Tally]:
         """Take columns and count their rows."""
-        # Once: of pandas' objects this makes a column of text.
-        y_true, y_pred, groups = (in_arrow(labels) for labels in (y_true, y_pred, groups))
-        texts = text_tally(y_true, y_pred, groups)
-        if texts is not None:
-            made = cls(texts.first, texts.second, texts.third, in_order=texts.classes)
-            return made, texts.tally
         given = cls.of(y_true, y_pred, groups)
         try:
             return given, tally(given.truth, given.label, given.group)
@@ -140,13 +128,11 @@ class _Columns:
         """Return the place of each group: of those given all, else of those that occur."""
         if self.given:
             return np.arange(1, self.group.size)
-        return self.group.used(np.flatnonzero(_totals(found.table)))
+        places = np.flatnonzero(_totals(found.table))
+        return places[~self.group.missing(places)]
 
     def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
         """Return the sorted classes, and the class at each place of a truth and of a label."""
-        if self.in_order is not None:
-            of_places = np.arange(-1, len(self.in_order))
-            return self.in_order, of_places, of_places
         columns = (
             (self.truth, _used(found.first, self.truth)),
             (self.label, _used(found.second, self.label)),
@@ -155,7 +141,7 @@ class _Columns:
         if all(column.numeric for column, _ in used):
             return _numbered(*used)
         texts = [column.texts(places) for column, places in used]
-        names, of_texts = in_order(_joined(texts))
+        names, of_texts = in_order(texts[0] + texts[1])
         of_columns = []
         for (column, places), some in zip(used, np.split(of_texts, [len(texts[0])]), strict=True):
             classes = np.zeros(column.size, dtype=np.int64)
@@ -168,7 +154,7 @@ class _Columns:
         if self.given:
             made = (self.given.attributes, self.given.levels, self.given.min_size)
         else:
-            made = (("group",), tuple((name,) for name in listed(self.group.texts(places))), 1)
+            made = (("group",), tuple((name,) for name in self.group.texts(places)), 1)
         return CountedGroups(made, counts, lambda: self._codes(places))
 
     def _codes(self, places: Indices) -> Codes:
@@ -178,13 +164,6 @@ class _Columns:
         codes = np.zeros(self.group.size, dtype=np.int32)
         codes[places] = np.arange(len(places), dtype=np.int32)
         return np.asarray(codes[self.group.places()[~lost]])
-
-
-def _joined(texts: Sequence[Texts]) -> Texts:
-    """Return texts one after the other, in Arrow's memory where all of them are there."""
-    if all(isinstance(some, pa.Array) for some in texts):
-        return pa.concat_arrays(texts)
-    return [*chain.from_iterable(map(listed, texts))]
 
 
 def _used(places: Indices, column: Column) -> Indices:

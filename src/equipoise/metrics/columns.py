@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from equipoise.core.labels import Encoded, coded, encode, label_array, text_column
-from equipoise.metrics.texts import coded_views
+from equipoise.core.labels import coded, encode, label_array
 from equipoise.stats.threads import each, stretches
 
 Indices = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.integer[Any]] | npt.NDArray[np.bool_]
-# Python's texts, or an array of Arrow's.
-Texts = Sequence[str] | Any
 
 # Below this, floats tell all whole numbers apart.
 _EXACT = 1 << 53
@@ -27,40 +22,8 @@ _CHUNK = 1 << 15
 _FIRST = 1 << 13
 # A range of numbers that is no waste however few rows there are.
 _RANGE = 1 << 12
-# Rows from which on a compiled pass over views of text is quicker than loading it takes.
+# Rows from which on guessing a range is quicker than reading all of them.
 _MANY = 1 << 19
-
-
-@dataclass(frozen=True, eq=False)
-class UnwrittenCodes:
-    """Codes of a column that was read before, made when they are asked for.
-
-    Attributes
-    ----------
-    column : ChunkedArray
-    names : tuple of str, or LargeStringArray of Arrow
-        What codes stand for.
-    """
-
-    column: pa.ChunkedArray = field(repr=False)
-    names: tuple[str, ...] | pa.LargeStringArray = field(repr=False)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the codes."""
-        return np.dtype(np.int32)
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def __array__(
-        self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None
-    ) -> npt.NDArray[Any]:
-        from pyarrow.compute import index_in
-
-        names = pa.array(self.names, pa.large_string())
-        found = index_in(self.column.cast(pa.large_string()), names, skip_nulls=True)
-        return np.asarray(found.fill_null(-1).to_numpy(), dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,53 +32,29 @@ class Column:
 
     Attributes
     ----------
-    values : ndarray of integers or booleans, or UnwrittenCodes, shape (n,)
+    values : ndarray of integers or booleans, shape (n,)
     low : int
     size : int
         Places there are, used or not.
-    names : tuple of str, LargeStringArray of Arrow, or None
-        What places 1, 2, ... stand for, place 0 being missing; None: the numbers themselves.
-    ordered : bool
-        Whether places are in the order of their labels.
+    names : tuple of str or None
+        What places 1, 2, ... stand for, sorted, place 0 being missing; None: the numbers
+        themselves.
     guessed : bool
         Whether `low` and `size` are those of some rows, which saves reading all: a row that lies
         outside is found when rows are counted, see `exact`.
     """
 
-    values: Whole | UnwrittenCodes
+    values: Whole
     low: int
     size: int
-    names: tuple[str, ...] | pa.LargeStringArray | None = None
-    ordered: bool = True
+    names: tuple[str, ...] | None = None
     guessed: bool = False
 
     @classmethod
     def of(cls, labels: Any, *, what: str, guess: bool = False) -> Column:
         """Take labels as they are where they are numbers of a small range; encode others.
 
-        Raises
-        ------
-        InputError
-            As `equipoise.core.labels.encode`.
-        """
-        labels = in_arrow(labels)
-        found = cls.spread(labels, guess=guess)
-        return cls.alone(labels, what=what, guess=guess) if found is None else found
-
-    @classmethod
-    def spread(cls, labels: Any, *, guess: bool) -> Column | None:
-        """Take what can be read with its rows spread over threads; None for others."""
-        if isinstance(labels, np.ndarray):
-            return cls._numbers(labels, guess=guess)
-        column = views(labels)
-        viewed = None if column is None else coded_views(column)
-        if viewed is None:
-            return None
-        return cls(viewed.codes, -1, len(viewed.texts) + 1, viewed.texts, ordered=False)
-
-    @classmethod
-    def alone(cls, labels: Any, *, what: str, guess: bool) -> Column:
-        """Take what `spread` does not.
+        Arrow encodes text in its own memory, which is that of polars and pandas, too.
 
         Raises
         ------
@@ -123,12 +62,11 @@ class Column:
             As `equipoise.core.labels.encode`.
         """
         known = None if isinstance(labels, np.ndarray) else coded(labels)
-        if known is not None:
-            names = known.vocabulary
-            return cls(np.asarray(known.codes), -1, len(names) + 1, names, ordered=False)
-        array = label_array(labels, what=what)
-        found = None if array is labels else cls._numbers(array, guess=guess)
-        return cls.coded(*encode(array, what=what)) if found is None else found
+        array = label_array(labels, what=what) if known is None else None
+        numbers = None if array is None else cls._numbers(array, guess=guess)
+        if numbers is not None:
+            return numbers
+        return cls.coded(*encode(array if known is None else known, what=what))
 
     @classmethod
     def _numbers(cls, array: Whole, *, guess: bool) -> Column | None:
@@ -159,14 +97,6 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def used(self, places: Indices) -> Indices:
-        """Return places in the order of their labels, without that of missing ones."""
-        places = places[~self.missing(places)]
-        if self.ordered:
-            return places
-        texts = listed(self.texts(places))
-        return places[sorted(range(len(texts)), key=texts.__getitem__)]
-
     def places(self) -> Indices:
         """Return the place of each row."""
         return np.asarray(self.values, dtype=np.int64) - self.low
@@ -179,51 +109,22 @@ class Column:
         """Whether places stand for a missing label."""
         return np.asarray((places == 0) & (self.names is not None))
 
-    def texts(self, places: Indices) -> Texts:
-        """Return the labels of places, none of them missing; those in Arrow's memory stay there."""
-        if isinstance(self.names, pa.Array):
-            found: Texts = self.names.take(pa.array(places - 1))
-            return found
+    def texts(self, places: Indices) -> list[str]:
+        """Return the labels of places, none of them missing."""
         if self.names is not None:
             return [self.names[place - 1] for place in places.tolist()]
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
 
 
-def listed(texts: Texts) -> Sequence[str]:
-    """Return texts as Python's."""
-    found: Sequence[str] = texts.to_pylist() if isinstance(texts, pa.Array) else texts
-    return found
-
-
 def columns(*named: tuple[Any, str]) -> list[Column]:
-    """Take several labels, each with its name for errors, spread over threads; ranges are guessed.
+    """Take several labels, each with its name for errors, in threads; ranges are guessed.
 
     Raises
     ------
     InputError
         As `Column.of`.
     """
-    given = [(in_arrow(labels), what) for labels, what in named]
-    found = [Column.spread(labels, guess=True) for labels, _ in given]
-    left = [one for one, column in zip(given, found, strict=True) if column is None]
-    others = iter(each(lambda one: Column.alone(one[0], what=one[1], guess=True), left))
-    return [next(others) if column is None else column for column in found]
-
-
-def views(labels: Any) -> pa.ChunkedArray | None:
-    """Return text that lies in Arrow's memory as views, of many rows; None for others."""
-    column = in_arrow(labels)
-    text = isinstance(column, pa.ChunkedArray) and pa.types.is_string_view(column.type)
-    return column if text and len(column) >= _MANY else None
-
-
-def in_arrow(labels: Any) -> Any:
-    """Return text that is in Arrow's memory as a column there, and other labels as given."""
-    # Asking an array for a protocol takes long.
-    if isinstance(labels, np.ndarray | Encoded):
-        return labels
-    column = text_column(labels)
-    return labels if column is None else column
+    return each(lambda one: Column.of(one[0], what=one[1], guess=True), named)
 
 
 def _range(array: Whole) -> tuple[int, int]:

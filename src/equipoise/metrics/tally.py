@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.columns import Column
-from equipoise.metrics.sorted_pairs import sorted_pairs
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
 
@@ -30,8 +29,6 @@ Pairs = npt.NDArray[np.uint32]
 _MANY = 1 << 19
 # Pairs of labels whose places stay in the caches.
 _MOST_PAIRS = 1 << 22
-# Cells that 63 bits tell apart, with numbers of either sign.
-_MOST_KEYS = 1 << 61
 # Rows and cells that 32 bits can count.
 _MOST = 1 << 31
 # Cells of a table before it grows.
@@ -71,23 +68,15 @@ def tally(first: Column, second: Column, third: Column) -> Tally:
         When the range of a column was guessed, and a row lies outside.
     """
     columns, pairs = (first, second, third), first.size * second.size
-    found: tuple[Indices, Table] | None = None
-    if not _MANY <= len(first) < _MOST:
-        pass
-    elif pairs <= _MOST_PAIRS and pairs * third.size < _MOST:
-        found = _counted_pairs(columns)
-    elif any(one.guessed for one in columns):
+    few = _MANY <= len(first) < _MOST and pairs <= _MOST_PAIRS and pairs * third.size < _MOST
+    if not few and any(one.guessed for one in columns):
         raise OutOfRangeError
-    elif pairs * third.size < _MOST_KEYS:
-        low = (first.low * second.size + second.low) * third.size + third.low
-        sizes = (first.size, second.size, third.size)
-        found = sorted_pairs(stretches(len(first)), partial(_chunks, columns), sizes, low)
-    keys, table = found or _sorted_pairs(columns)
+    keys, table = _counted_pairs(columns) if few else _sorted_pairs(columns)
     return Tally(keys // second.size, keys % second.size, table)
 
 
 def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
-    first, second, third = (np.asarray(column.values) for column in columns)
+    first, second, third = (column.values for column in columns)
     sizes = [column.size for column in columns]
     if math.prod(sizes) >= 1 << 62:
         raise InputError(f"{sizes[0]} × {sizes[1]} × {sizes[2]} labels are too many to count")
@@ -173,7 +162,7 @@ def _together(
 
 def _chunks(columns: Sequence[Column], rows: range) -> Iterator[list[Indices]]:
     """Yield the values of rows as int64, of few at a time where they must be made such."""
-    every = [np.asarray(one.values) for one in columns]
+    every = [one.values for one in columns]
     ready = all(one.dtype == np.int64 and one.flags.c_contiguous for one in every)
     step = max(len(rows), 1) if ready else _CHUNK
     for start in range(rows.start, rows.stop, step):
