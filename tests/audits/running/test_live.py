@@ -14,8 +14,8 @@ import pytest
 
 from audits.running.worlds import diversity, retrieval, written
 from equipoise import audits
+from equipoise.audits.outputs import located_model, options_of
 from equipoise.audits.running.config import RunConfig
-from equipoise.audits.running.live import located_model, options_of
 from equipoise.cli.app import run
 from equipoise.cli.terminal import rate
 from equipoise.core import RunError
