@@ -43,7 +43,8 @@ CHARTS: dict[str, Callable[[], Chart]] = {
     "scatter": lambda: scatter(
         [MARK | {"x_low": 0.0, "x_high": 2.0, "fitted": 1.0, "name": "a", "align": "left",
                  "dx": 1, "dy": 1}],
-        "words", Axis("x", zero=True), Axis("y"), series=("m", "n"), rules=(("y", 1.0),),
+        "words", Axis("x", zero=True), Axis("y"), series=("m", "n"),
+        rules=(("y", 1.0), ("xy", 2.0)),
     ),
     "scatter in steps": lambda: scatter(
         [MARK | {"step": 0.2}], "words", SHARE, SHARE, steps=("odds", (0.1, 0.2, 0.3, 0.5))

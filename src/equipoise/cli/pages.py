@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from equipoise.report import kind_pages
 from equipoise.report.comparison import compares
 
 if TYPE_CHECKING:
@@ -17,12 +19,24 @@ if TYPE_CHECKING:
 
 def page_of(result: AuditResult) -> Page:
     """Return the page of a result."""
-    from equipoise.report import kind_pages
+    if "augmentation" in result.tables:
+        name = "equipoise.mitigate.augmentation.page"
+    elif "mitigation_recipes" in result.tables:
+        name = "equipoise.mitigate.page"
+    else:
+        name = f"equipoise.audits.{result.manifest.resolved.get('audit')}.page"
+        if compares(result) or not find_spec(name):
+            return _demonstrated(result, kind_pages.page_of(result))
+    return _demonstrated(result, cast("Page", import_module(name).PAGE))
 
-    name = f"equipoise.audits.{result.manifest.resolved.get('audit')}.page"
-    if compares(result) or "mitigation_recipes" in result.tables or not find_spec(name):
-        return kind_pages.page_of(result)
-    return cast("Page", import_module(name).PAGE)
+
+def _demonstrated(result: AuditResult, page: Page) -> Page:
+    """Return the page of a demonstration with scenes, which shows the ground truth first."""
+    if "planted_scenes" not in result.tables:
+        return page
+    from equipoise.audits.planted_scenes_page import planted_scenes
+
+    return replace(page, sections=(planted_scenes, *page.sections))
 
 
 def write(result: AuditResult, folder: Path) -> None:

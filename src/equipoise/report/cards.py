@@ -20,8 +20,8 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.comparison import is_comparison, pair_of
 from equipoise.report.contrast import contrast
+from equipoise.report.differences import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.sections.differences import differences_chart
 from equipoise.report.tables import Row, parameters_text, scope
 from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.words import (

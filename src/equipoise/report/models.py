@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table
 from equipoise.report.comparison import compares
+from equipoise.report.differences import side_by_side
 from equipoise.report.names import title
 from equipoise.report.plots import Axis, scatter
-from equipoise.report.sections.differences import side_by_side
 from equipoise.report.tables import scope
 from equipoise.report.text import interval, number
 

@@ -208,7 +208,7 @@ def scatter(
     steps : (str, sequence of float), optional
         Title and four cuts of the five steps of colour of the field step.
     rules : sequence of (str, float)
-        Dashed lines, such as ("x", 0.5).
+        Dashed lines, such as ("x", 0.5); ("xy", 1.0) is the line of equal numbers from 0 to 1.
     """
     across, up = x.channel("x", "x"), y.channel("y", "y")
     channels, known = _channels(series), _fields(rows)
@@ -452,7 +452,13 @@ def _span(name: str, axis: str = "x") -> Spec:
 
 
 def _rule(axis: str, place: float) -> Spec:
-    return _layer({"type": "rule", "color": SOFT, "strokeDash": _DASHED}, {axis: {"datum": place}})
+    """Return a dashed line at a place of an axis, or of equal numbers up to there ("xy")."""
+    ends: Spec = {axis: {"datum": place}}
+    if axis == "xy":
+        ends = {"x": {"datum": 0}, "y": {"datum": 0}} | {
+            end: {"datum": place} for end in ("x2", "y2")
+        }
+    return _layer({"type": "rule", "color": SOFT, "strokeDash": _DASHED}, ends)
 
 
 def _fields(rows: Rows) -> set[str]:

@@ -72,7 +72,7 @@ def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     """Print what each recipe did, what it cost, and where the report is."""
-    from equipoise.report.voices.mitigation import said_of, told_first
+    from equipoise.mitigate.page import by_conclusion, conclusion
 
     rows = result.tables["mitigation"].to_pylist()
     recipes = result.tables["mitigation_recipes"].to_pylist()
@@ -82,9 +82,9 @@ def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
         return
     say_table(_COLUMNS, [_cells(row) for row in rows])
     say()
-    for one in told_first(recipes):
+    for one in by_conclusion(recipes):
         model = f" ({one['model']})" if one["model"] else ""
-        say(f"{said_of(one)}{model}")
+        say(f"{conclusion(one)}{model}")
     for text in result.manifest.notes:
         say(f"note: {text}")
     say(f"report: {run / 'report.html'}")

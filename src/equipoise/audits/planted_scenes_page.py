@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report import comparison_charts
 from equipoise.report.blocks import Block, Chart, Section, Table, Words
+from equipoise.report.plots import Axis, scatter
 from equipoise.report.tables import Row, distinct, panels, rows
 from equipoise.report.text import number, p_value
 
@@ -18,14 +17,14 @@ def planted_scenes(result: AuditResult) -> Section | None:
     if not found:
         return None
     intro = (
-        "These images are drawn, and captions tied each subject to a favourite hue and frame on "
-        "purpose, so the truth is known: the stronger the tie, the more the neutral prompt of a "
-        "subject should prefer its favourite. The null model was trained without ties."
+        "Captions tied each subject to a favourite hue and frame on purpose. The truth is known: "
+        "the stronger the tie, the more the neutral prompt of a subject should prefer its "
+        "favourite. The null model was trained without ties."
     )
     gap = (
-        "Gap: mean logit of the neutral prompt over a subject's images with the favourite, less "
-        "that over the others, in sets that differ in hue and frame alone. In the null model "
-        "nothing was planted: its marks stand at their subject's strength in the biased model."
+        "Gap: mean logit of the neutral prompt over a subject's images with the favourite, minus "
+        "the others, in sets that differ in hue and frame alone. Marks of the null model stand at "
+        "their subject's strength in the biased model."
     )
     charts = [
         _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
@@ -35,15 +34,14 @@ def planted_scenes(result: AuditResult) -> Section | None:
     if over:
         blocks += [Words((_OVER,)), _over_subjects(over)]
     blocks.append(_table(found))
-    return Section("scenes", "What was planted in each subject", tuple(blocks))
+    return Section("scenes", "Ground truth by subject", tuple(blocks))
 
 
 _OVER = (
-    "Favourites: their mean gap over subjects, tested by permuting which value is the favourite. "
-    "Rank of gap, of NDKL: how either correlates by rank with the strength planted. Mean and "
-    "largest gap: of any two values. A trained model has small preferences of its own, and noise "
-    "adds to the largest of many gaps; beyond chance is what a gap exceeds that noise by. What "
-    "tells planted ones apart is their size, and that they follow the favourites."
+    "Favourites: mean gap over subjects, tested by permuting the favourites. Rank of gap, of NDKL: "
+    "rank correlation with the planted strength. Mean and largest gap: between any two values. "
+    "Beyond chance: how far a gap exceeds noise. A trained model has small preferences of its own; "
+    "planted ones are larger and follow the favourites."
 )
 
 
@@ -70,20 +68,23 @@ def _chart(attribute: str, found: Sequence[Row]) -> Chart:
         subject: max(row["strength"] for row in same)
         for (subject,), same in panels(found, "subject").items()
     }
-    data: list[dict[str, Any]] = [
+    points = [
         {
-            "model": row["model"], "strength": strongest[row["subject"]], "gap": row["gap"],
+            "series": row["model"],
+            "x": strongest[row["subject"]],
+            "y": row["gap"],
             "tip": f"{row['model']}, {row['subject']}: {row['favourite']} planted at "
             f"{number(row['strength'])}, gap {number(row['gap'])}",
         }
         for row in found
-    ]  # fmt: skip
+    ]
     label = (
-        f"Similarity gap over the strength planted in the biased model, by {attribute}, one mark "
-        "per subject and model."
+        f"Similarity gap over the strength planted in the biased model, by {attribute}, a mark for "
+        "each subject and model."
     )
-    spec = comparison_charts.planted_scenes("rows", distinct(found, "model"))
-    return Chart(label, spec, {"rows": data}, None, f"Gap of the favourite {attribute}")
+    axes = Axis("strength planted in the biased model"), Axis("similarity gap (logits)")
+    title, models = f"Gap of the favourite {attribute}", distinct(found, "model")
+    return scatter(points, label, *axes, title=title, series=models)
 
 
 def _table(found: Sequence[Row]) -> Table:
@@ -95,5 +96,5 @@ def _table(found: Sequence[Row]) -> Table:
         )
         for row in found
     ]  # fmt: skip
-    caption = "Strength planted, and what was found, per subject"
+    caption = "Planted strength and results by subject"
     return Table.of(caption, columns, cells, source="planted_scenes")

@@ -8,10 +8,16 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest, Verdict
+from equipoise.mitigate.page import (
+    PAGE,
+    by_conclusion,
+    conclusion,
+    name_of_measure,
+    price,
+    subjects,
+)
 from equipoise.report.blocks import Chart, Grid, Table
 from equipoise.report.page import render
-from equipoise.report.sections import mitigation
-from equipoise.report.voices.mitigation import name_of_measure, said_of, told_first
 from report.synthetic import finding
 
 
@@ -50,14 +56,14 @@ ROWS = [
 
 
 def test_what_was_lowered_lies_over_what_it_cost() -> None:
-    section = mitigation.price(result(ROWS))
+    section = price(result(ROWS))
     assert section is not None
     grid = next(block for block in section.blocks if isinstance(block, Grid))
     (chart,) = grid.charts
     assert isinstance(chart, Chart)
     assert chart.title == "NDKL, hue"
     (mark,) = chart.data["rows"]
-    assert (mark["lowered"], mark["low"], mark["points"]) == (0.5, 0.3, -1.0)
+    assert (mark["x"], mark["x_low"], mark["y"]) == (0.5, 0.3, -1.0)
     biases, utilities = (block for block in section.blocks if isinstance(block, Table))
     assert biases.rows[0][:4] == ("<b>ensemble", "NDKL", "hue", "0.800")
     assert utilities.rows[0][1] == "Zero-shot accuracy"
@@ -65,40 +71,38 @@ def test_what_was_lowered_lies_over_what_it_cost() -> None:
 
 def test_without_a_floor_the_way_ends_at_nothing() -> None:
     nothing = {"floor": math.nan, "share": math.nan, "share_low": math.nan, "share_high": math.nan}
-    section = mitigation.price(result([row("a", "bias", "ndkl", "hue", **nothing), ROWS[1]]))
+    section = price(result([row("a", "bias", "ndkl", "hue", **nothing), ROWS[1]]))
     assert section is not None
     assert not [block for block in section.blocks if isinstance(block, Grid)]  # no accuracy of "a"
     rows = [row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]]
-    section = mitigation.price(result(rows))
+    section = price(result(rows))
     assert section is not None
     grid = next(block for block in section.blocks if isinstance(block, Grid))
     chart = grid.charts[0]
     assert isinstance(chart, Chart)
-    assert chart.data["rows"][0]["lowered"] == pytest.approx(0.375)
+    assert chart.data["rows"][0]["x"] == pytest.approx(0.375)
 
 
 def test_what_is_not_estimable_is_not_drawn() -> None:
     nothing = {"share": math.nan, "share_low": math.nan, "share_high": math.nan}
-    section = mitigation.price(
-        result([row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]])
-    )
+    section = price(result([row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]]))
     assert section is not None
     assert not [block for block in section.blocks if isinstance(block, Grid)]
 
 
-def test_what_transfers_is_told_first() -> None:
+def test_what_transfers_is_by_conclusion() -> None:
     said = ("does not transfer", "transfers in part", "transfers", "costs too much", "transfers")
     rows = [{"recipe": str(place), "conclusion": one} for place, one in enumerate(said)]
-    assert [one["recipe"] for one in told_first(rows)] == ["2", "4", "1", "3", "0"]
+    assert [one["recipe"] for one in by_conclusion(rows)] == ["2", "4", "1", "3", "0"]
     later = {"recipe": "new", "conclusion": "of a later version"}
-    assert told_first([later, *rows])[-1] == later
+    assert by_conclusion([later, *rows])[-1] == later
 
 
 def test_what_cannot_be_told_is_no_property_of_the_recipe() -> None:
     one = {"recipe": "{a}", "conclusion": "cannot be told", "sentence": "1 fell"}
-    assert said_of(one) == "Whether {a} transfers cannot be told: 1 fell."
-    told = said_of(one | {"conclusion": "price not measured"})
-    assert told == "What {a} costs was not measured: 1 fell."
+    assert conclusion(one) == "Whether {a} transfers is unknown: 1 fell."
+    told = conclusion(one | {"conclusion": "price not measured"})
+    assert told == "The price of {a} wasn't measured: 1 fell."
 
 
 NO_CHANCE = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan)
@@ -111,7 +115,7 @@ def test_the_page_of_recipes_is_no_audit() -> None:
         finding(audit="mitigation", model="ensemble", metric="accuracy_change", unit="image",
                 verdict=Verdict.NONE, direction="unchanged", **NO_CHANCE),
     )  # fmt: skip
-    page = render(replace(result(ROWS), findings=changes))
+    page = render(replace(result(ROWS), findings=changes), PAGE)
     text = re.sub(
         r"\s+", " ", re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
     )
@@ -133,19 +137,19 @@ def test_the_page_of_recipes_is_no_audit() -> None:
 
 
 def test_the_page_escapes_names_and_keeps_its_words() -> None:
-    page = render(result(ROWS))
+    page = render(result(ROWS), PAGE)
     assert "&lt;b&gt;ensemble" in page
     assert "<b>ensemble" not in page
     text = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
     assert not any(word in text for word in ("debias", "unbiased", "solved"))
-    assert "What was lowered, and at what price" in page
-    assert "Every withheld subject, before and after" in page
+    assert "Change in disparities and its price" in page
+    assert "Withheld subjects before and after" in page
 
 
 def test_other_results_have_no_such_sections() -> None:
     other = AuditResult((), result(ROWS).manifest, {})
-    assert mitigation.price(other) is None
-    assert mitigation.subjects(other) is None
+    assert price(other) is None
+    assert subjects(other) is None
 
 
 def test_measures_have_names() -> None:

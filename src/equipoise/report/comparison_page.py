@@ -1,4 +1,4 @@
-"""A comparison: values side by side, differences, ranking, and metrics that disagree."""
+"""The page of a comparison: paired differences, ranking, and metrics that disagree."""
 
 from __future__ import annotations
 
@@ -7,47 +7,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table, Words
+from equipoise.report.blocks import Badge, Block, Grid, Section, Table, Words
 from equipoise.report.comparison import (
-    Pair,
     changed,
     is_comparison,
-    oriented,
+    leading,
     over_subjects,
     pair_of,
 )
-from equipoise.report.names import DIFFERENCE, title
-from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.tables import distinct, has, panels, rows, scope
+from equipoise.report.differences import differences_chart
+from equipoise.report.names import title
+from equipoise.report.page import Page
+from equipoise.report.plots import Axis, intervals
+from equipoise.report.summary import Statement, Summary
+from equipoise.report.tables import has, panels, rows, scope
 from equipoise.report.text import count, interval, number, p_value, percent, plural
-from equipoise.report.words import figures, name_of, ranked
+from equipoise.report.words import ranked, sentence
 
-MODELS_AS_COLUMNS = 5
-LEAVES, PAIRS = 12, 6
-
-
-def side_by_side(result: AuditResult) -> list[Table]:
-    """Return a table per set of groups: each model's value and rank."""
-    found = rows(result, "ranking")
-    names = distinct(found, "model")
-    columns = ["Metric", *(f"#{name}" for name in names)]
-    tables = []
-    for (groups,), panel in panels(found, "groups").items():
-        values = {(row["metric"], row["model"]): row for row in panel}
-        metrics = distinct(panel, "metric")
-        cells = [(title(one), *(_ranked(values.get((one, m))) for m in names)) for one in metrics]
-        if len(names) > MODELS_AS_COLUMNS:
-            cells = [(m, *(_ranked(values.get((one, m))) for one in metrics)) for m in names]
-            columns = ["Model", *(f"#{title(one)}" for one in metrics)]
-        caption = f"Over {scope(groups, 'default')}: value, and rank in brackets"
-        tables.append(Table.of(caption, columns, cells, source="ranking"))
-    return tables
-
-
-def _ranked(row: Mapping[str, Any] | None) -> str:
-    if row is None or row["rank"] is None:
-        return "–"
-    return f"{number(row['value'])} ({row['rank']})"
+LEAVES, PAIRS, MOST_STATEMENTS = 12, 6, 8
 
 
 def differences(result: AuditResult) -> Section | None:
@@ -56,8 +33,7 @@ def differences(result: AuditResult) -> Section | None:
     for finding in result.findings:
         if is_comparison(finding):
             pairs.setdefault(finding.model, []).append(finding)
-    # Of trainings on changed faces their own section has every difference.
-    if not pairs or "augmentation" in result.tables:
+    if not pairs:
         return None
     over = all(over_subjects(one) for found in pairs.values() for one in found)
     blocks: list[Block] = [Words((_KEY_SUBJECTS if over else _KEY,), "note")]
@@ -66,7 +42,7 @@ def differences(result: AuditResult) -> Section | None:
     if len(pairs) > PAIRS:
         more = plural(len(pairs) - PAIRS, "further pair")
         blocks.append(Words((f"{more} of models: see tables/differences.parquet.",), "note"))
-    return Section("differences", "How the models differ", tuple(blocks))
+    return Section("differences", "Differences between models", tuple(blocks))
 
 
 _KEY = (
@@ -95,41 +71,6 @@ def _of_pair(found: Sequence[Finding]) -> list[Block]:
         shown = [one for one in panel if not one.subject] + leaves
         plots.append(differences_chart(shown, name=f"{found[0].model}, {scope(groups, 'default')}"))
     return [*plots, _table(found)]
-
-
-def differences_chart(found: Sequence[Finding], *, name: str = "") -> Chart:
-    """Draw differences of one pair, right of 0 where the second model is better."""
-    known = [(finding, pair) for finding in found if (pair := pair_of(finding))]
-    data = [_row(finding, pair) for finding, pair in known]
-    ends = [abs(row[key]) for row in data for key in ("value", "low", "high")]
-    reach = math.ceil(11 * max((end for end in ends if has(end)), default=0.0)) / 10 or 0.1
-    sides = _sides(known[0][1])
-    label = f"{name or found[0].model}: differences with intervals, {', '.join(sides)}."
-    axis = Axis(sides, domain=(-reach, reach), zero=True)
-    verdicts = [*dict.fromkeys(row["series"] for row in data)]
-    return intervals(data, label, axis, title=name, series=verdicts, palette=_PALETTE)
-
-
-_PALETTE = {DIFFERENCE: VERDICTS[Verdict.DISPARITY.value], **VERDICTS}
-
-
-def _sides(pair: Pair) -> tuple[str, str]:
-    return f"← left: better for {_short(pair.first)}", f"right: better for {_short(pair.second)} →"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 20 else f"{name[:19]}…"
-
-
-def _row(finding: Finding, pair: Pair) -> dict[str, Any]:
-    value, low, high = oriented(finding, pair)
-    what = f"{finding.subject}: {name_of(finding)}" if finding.subject else title(finding.metric)
-    word = Badge(finding.verdict, comparison=True).word
-    worse = f", worse for {pair.worse}" if pair.worse else ""
-    return {
-        "label": what, "value": value, "low": low, "high": high, "series": word,
-        "tip": f"{word}: {what}, {figures(finding)}{worse}",
-    }  # fmt: skip
 
 
 def _table(found: Sequence[Finding]) -> Table:
@@ -185,7 +126,7 @@ def ranking(result: AuditResult) -> Section | None:
     table = Table.of("Ranking", columns, cells, source="ranking")
     return Section(
         "ranking",
-        "Which model ranks first",
+        "Ranking of the models",
         (Words((note,), "note"), Grid(tuple(plots)), table),
     )
 
@@ -229,7 +170,7 @@ def changes(result: AuditResult) -> Section | None:
                    f"#{second}", "Verdict"]  # fmt: skip
         caption = f"Disparities of {first} or {second}"
         blocks.append(Table.of(caption, columns, cells, source="changes", limit=60))
-    return Section("changes", "Which disparities went, and which came", tuple(blocks))
+    return Section("changes", "Disparities that went, stayed and came", tuple(blocks))
 
 
 _CHANGES = (
@@ -243,3 +184,22 @@ def _gain(row: Mapping[str, Any]) -> tuple[int, float]:
     """Order what became of disparities: went, stayed, came; the largest change first."""
     order = ("went", "stayed", "came")
     return order.index(row["change"]), -abs(abs(row["value_b"]) - abs(row["value_a"]))
+
+
+def summary(result: AuditResult) -> Summary:
+    """Say which model is better in what leads, and which metrics disagree."""
+    leads = leading(result.findings)
+    texts = [sentence(one) for one in leads] + changed(result)
+    if not all(map(over_subjects, result.findings)):
+        texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
+    first = [one for one in leads if one.model == leads[0].model and not math.isnan(one.value)]
+    chart = differences_chart(first, name=first[0].model) if first else None
+    return Summary(tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS]), chart)
+
+
+PAGE = Page(
+    summary=summary,
+    noun="Comparison",
+    subjects="classes",
+    sections=(differences, changes, ranking, disagreements),
+)

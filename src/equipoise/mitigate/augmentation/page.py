@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report.augmentation import ARMS, accuracies, conclusions, distances, unequal
+from equipoise.mitigate.augmentation.sentences import (
+    ARMS,
+    accuracies,
+    conclusions,
+    distances,
+    in_short,
+    unequal,
+)
 from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
-from equipoise.report.comparison_charts import accuracies_by_training
+from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.plots import Axis, intervals
+from equipoise.report.summary import Statement, Summary
 from equipoise.report.tables import distinct, rows
 from equipoise.report.text import count, interval, listed, number, p_value, percent
 
@@ -38,7 +48,7 @@ def augmentation(result: AuditResult) -> Section | None:
     ]
     blocks += _associations(rows(result, "augmentation_associations"))
     blocks += _images(result)
-    return Section("augmentation", "What training on changed faces does", tuple(blocks))
+    return Section("augmentation", "Training on changed faces", tuple(blocks))
 
 
 def _images(result: AuditResult) -> list[Block]:
@@ -117,16 +127,19 @@ def _chance(found: Sequence[Mapping[str, Any]]) -> str:
 def _chart(found: Sequence[Mapping[str, Any]]) -> Chart:
     data = [
         {
-            "network": row["network"], "arm": row["arm"], "value": row["accuracy"],
-            "low": row["low"], "high": row["high"],
+            "label": row["network"],
+            "series": row["arm"],
+            "value": row["accuracy"],
+            "low": row["low"],
+            "high": row["high"],
             "tip": f"{row['network']}, {row['arm']}: {number(row['accuracy'])} "
             f"{interval(row['low'], row['high'])}",
         }
         for row in found
-    ]  # fmt: skip
+    ]
     label = "Accuracy with its interval for each network and each set of training images."
-    spec = accuracies_by_training("rows", ARMS, len(distinct(data, "network")))
-    return Chart(label, spec, {"rows": data}, None, "Accuracy on the test images")
+    axis = Axis("accuracy", percent=True, domain=(0.0, 1.0))
+    return intervals(data, label, axis, title="Accuracy on the test images", series=ARMS)
 
 
 def _associations(found: Sequence[Mapping[str, Any]]) -> list[Block]:
@@ -151,3 +164,14 @@ def _associations(found: Sequence[Mapping[str, Any]]) -> list[Block]:
     )
     table = Table.of("Associations", columns, cells, source="augmentation_associations")
     return [Words((note,), "note"), Fold("Associations of classes with groups", (table,))]
+
+
+def summary(result: AuditResult) -> Summary:
+    """Return what helped each network."""
+    statements = tuple(Statement(None, text) for text in in_short(result))
+    return Summary(statements, _chart(rows(result, "augmentation")))
+
+
+PAGE = replace(
+    COMPARISON, noun="Training on changed faces", sections=(augmentation,), summary=summary
+)

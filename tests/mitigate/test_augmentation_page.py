@@ -5,10 +5,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from equipoise.core import AuditResult, Verdict
-from equipoise.report.augmentation import ARMS, accuracies, conclusions, in_short
+from equipoise.mitigate.augmentation.page import PAGE, augmentation
+from equipoise.mitigate.augmentation.sentences import ARMS, accuracies, conclusions, in_short
 from equipoise.report.blocks import Table, Words
 from equipoise.report.page import render
-from equipoise.report.sections.augmentation import augmentation
 from report.synthetic import faces
 from report.synthetic_large import augmentation as experiment
 
@@ -49,7 +49,7 @@ def test_what_helped_and_what_did_not_in_plain_words() -> None:
     )
     assert noisy.endswith("10.0 points [4.0, 50.0] short of balanced images.")
     assert balanced.endswith("+0.1 points [−0.4, 0.6], q\u00a00.002.")
-    page = render(result)
+    page = render(result, PAGE)
     assert all(text in page for text in (*in_short(result), *conclusions(result)))
 
 
@@ -106,7 +106,7 @@ def test_images_are_called_even_only_where_they_are() -> None:
         for place in range(11) for group in "xy"
     ]  # fmt: skip
     assert "; c7: x 8, y 7; 3 more in the table below)" in noted(many, "augmentation_images")
-    page = render(experiment())
+    page = render(experiment(), PAGE)
     assert "Images of each label and group" in page
     assert "balanced test images" not in page
 
@@ -132,7 +132,7 @@ def test_trainings_without_a_verdict_are_told_with_the_reason() -> None:
         "verdict for partial mixing and uniform noise (few faces)."
     ]
     assert conclusions(few)[0].startswith("cnn: no verdict for partial mixing (few faces). Right")
-    page = render(few)
+    page = render(few, PAGE)
     assert all(text in page for text in (*in_short(few), *conclusions(few)))
 
 

@@ -1,19 +1,53 @@
-"""What recipes lowered beside what they cost, and each withheld subject before and after."""
+"""The page of a mitigation: how far disparities fell, at what price, subject by subject."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult
-from equipoise.report import charts_mitigation
 from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.page import Page
+from equipoise.report.plots import Axis, scatter
+from equipoise.report.summary import Statement, Summary
 from equipoise.report.tables import Row, distinct, panels, rows
 from equipoise.report.text import count, interval, number, p_value
-from equipoise.report.voices.mitigation import name_of_measure
 
 _ACCURACY = "accuracy"
+HALFWAY, MARGIN = 0.5, -2.0
+_NAMES = {
+    "ndkl": "NDKL",
+    "logit_gap": "Similarity gap in logits",
+    "accuracy": "Zero-shot accuracy",
+    **{f"image_recall_at_{k}": f"Image retrieval R@{k}" for k in (1, 5, 10)},
+    **{f"text_recall_at_{k}": f"Text retrieval R@{k}" for k in (1, 5, 10)},
+}
+_LEADS = {
+    "cannot be told": "Whether {recipe} transfers is unknown",
+    "price not measured": "The price of {recipe} wasn't measured",
+}
+_CONCLUSIONS = (
+    "transfers", "price not measured", "transfers in part", "cannot be told", "costs too much",
+    "does not transfer",
+)  # fmt: skip
+
+
+def name_of_measure(measure: str) -> str:
+    """Return the name of a measure for display."""
+    return _NAMES.get(measure, measure.replace("_", " "))
+
+
+def by_conclusion(recipes: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return rows of `mitigation_recipes`, recipes that transfer first."""
+    place = {conclusion: place for place, conclusion in enumerate(_CONCLUSIONS)}
+    return sorted(recipes, key=lambda row: place.get(row["conclusion"], len(place)))
+
+
+def conclusion(row: Mapping[str, str]) -> str:
+    """Return what follows about a recipe, a row of `mitigation_recipes`, in a sentence."""
+    lead = _LEADS.get(row["conclusion"], "{recipe} " + row["conclusion"])
+    return f"{lead.replace('{recipe}', row['recipe'])}: {row['sentence']}."
 
 
 def price(result: AuditResult) -> Section | None:
@@ -22,19 +56,18 @@ def price(result: AuditResult) -> Section | None:
     if not found:
         return None
     note = (
-        "Across: how much lower a disparity of withheld subjects is than before, of 1 in all: at "
-        "the floor, where a model without the bias was given, else at 0. Up: change in zero-shot "
-        "accuracy, in points. The dashed lines are halfway, and two points lost; a recipe that "
-        "transfers has all its marks right of the one and above the other. Lines: 95 % intervals, "
-        "over subjects and over images. A disparity that is not clear of the floor before has no "
-        "mark: no share of the way can be told of it."
+        "Across: the share by which a disparity of withheld subjects fell; 1 is the level of a "
+        "model without the bias if one was given, else 0. Up: change in zero-shot accuracy, in "
+        "points. Dashed lines: halfway, and two points lost. A recipe that transfers lies to the "
+        "right of the first and above the second. Lines: 95 % intervals over subjects and images. "
+        "A disparity that isn't clearly above that level before has no mark."
     )
     plots = _plots(found)
     blocks: list[Block] = []
     if plots:
         blocks += [Words((note,), "note"), Grid(plots)]
     blocks += [_table(found, "bias"), _table(found, "utility")]
-    return Section("price", "What was lowered, and at what price", tuple(blocks))
+    return Section("price", "Change in disparities and its price", tuple(blocks))
 
 
 def _plots(found: Sequence[Row]) -> tuple[Chart, ...]:
@@ -44,12 +77,13 @@ def _plots(found: Sequence[Row]) -> tuple[Chart, ...]:
     plots = []
     for (measure, about), panel in panels(biases, "measure", "about").items():
         data = [_mark(row, accuracy[row["recipe"]]) for row in panel]
-        data = [mark for mark in data if not math.isnan(mark["lowered"])]
+        data = [mark for mark in data if not math.isnan(mark["x"])]
         if data:
             title = f"{name_of_measure(measure)}, {about}"
             label = f"How far recipes lowered {title} of withheld subjects, over lost accuracy."
-            spec = charts_mitigation.price("rows", recipes)
-            plots.append(Chart(label, spec, {"rows": data}, None, title))
+            axes = Axis("share of the way"), Axis("change in accuracy (points)")
+            rules = (("x", HALFWAY), ("y", MARGIN))
+            plots.append(scatter(data, label, *axes, title=title, series=recipes, rules=rules))
     return tuple(plots)
 
 
@@ -61,8 +95,8 @@ def _mark(row: Row, accuracy: Row) -> dict[str, Any]:
         )  # fmt: skip
     points = [100.0 * accuracy[name] for name in ("difference", "low", "high")]
     return {
-        "model": row["recipe"], "lowered": share, "low": low, "high": high,
-        "points": points[0], "points_low": points[1], "points_high": points[2],
+        "series": row["recipe"], "x": share, "x_low": low, "x_high": high,
+        "y": points[0], "y_low": points[1], "y_high": points[2],
         "tip": f"{row['recipe']}: {number(row['before'])} to {number(row['after'])}, "
         f"{number(share)} of the way {interval(low, high)}; accuracy {number(points[0])} points",
     }  # fmt: skip
@@ -104,19 +138,22 @@ def subjects(result: AuditResult) -> Section | None:
         title = f"{name_of_measure(measure)}, {about}"
         data = [
             {
-                "model": row["recipe"], "before": row["before"], "after": row["after"],
+                "series": row["recipe"], "x": row["before"], "y": row["after"],
                 "tip": f"{row['subject']}, {row['recipe']}: {number(row['before'])} to "
                 f"{number(row['after'])}",
             }
             for row in panel
         ]  # fmt: skip
-        reach = max((max(row["before"], row["after"]) for row in data), default=1.0)
-        spec = charts_mitigation.subjects("rows", distinct(panel, "recipe"), reach)
+        ends = (0.0, 1.05 * max((max(row["x"], row["y"]) for row in data), default=1.0))
         label = f"{title} of each withheld subject after a recipe, over before."
-        plots.append(Chart(label, spec, {"rows": data}, None, title))
+        axes = Axis("before", domain=ends), Axis("after", domain=ends)
+        recipes = distinct(panel, "recipe")
+        plots.append(
+            scatter(data, label, *axes, title=title, series=recipes, rules=(("xy", ends[1]),))
+        )
     note = (
-        "One mark for each withheld subject and recipe. Below the line: lower than before. "
-        "Subjects that a recipe made worse lie above it."
+        "A mark for each withheld subject and recipe. Below the line the disparity fell; above it, "
+        "it rose."
     )
     cells = [
         (
@@ -129,4 +166,21 @@ def subjects(result: AuditResult) -> Section | None:
     columns = ["Subject", "Recipe", "Measure", "Over", "#Before", "#After", "#Floor", "#Fold"]
     table = Table.of("Withheld subjects", columns, cells, source="mitigation_subjects")
     blocks: list[Block] = [Words((note,), "note"), Grid(tuple(plots)), table]
-    return Section("subjects", "Every withheld subject, before and after", tuple(blocks))
+    return Section("subjects", "Withheld subjects before and after", tuple(blocks))
+
+
+def summary(result: AuditResult) -> Summary:
+    """Return what follows about each recipe."""
+    recipes = by_conclusion(rows(result, "mitigation_recipes"))
+    charts = _plots(rows(result, "mitigation"))
+    statements = tuple(Statement(None, conclusion(row)) for row in recipes)
+    return Summary(statements, charts[0] if charts else None)
+
+
+PAGE = Page(
+    subjects="recipes",
+    sections=(price, subjects),
+    summary=summary,
+    noun="Mitigation",
+    judged=False,
+)
