@@ -53,7 +53,12 @@ def document(values: Any) -> Table:
 def table_of(rows: Sequence[Row]) -> Table:
     """Return rows as scalars with the first columns that tell them apart."""
     flat = tuple(
-        {path: value for column in row for path, value in scalars(column, row[column])}
+        {
+            path: value
+            for column in row
+            if column != "seconds"
+            for path, value in scalars(column, row[column])
+        }
         for row in rows
     )
     columns = list(dict.fromkeys(column for row in flat for column in row))
