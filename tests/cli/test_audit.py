@@ -92,7 +92,7 @@ def test_the_worst_is_said_first_and_in_words(
 ) -> None:
     measuring(monkeypatch, direction="m is right on \x1b[31m13 %\x1b[0m of b")
     assert command("audit", "c.yaml")[1].startswith(
-        "- Worst-group accuracy: 0.600 for m, g. M is right on 13 % of b.\n\n"
+        "- Worst-group accuracy of m is 60.0\u00a0% (g). M is right on 13 % of b.\n\n"
     )
 
 

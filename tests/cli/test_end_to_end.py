@@ -46,7 +46,7 @@ def test_from_a_plan_to_a_comparison(command: Command, project: Path) -> None:
     assert command("plan", "c.yaml")[0] == 0
     code, out, err = command("audit", "c.yaml", "--out", "r")
     assert (code, err) == (0, "")
-    assert "- bad is right on " in out
+    assert "- Accuracy of bad is " in out
     code, out, err = command("check", "r")
     assert (code, err) == (1, "")
     assert "BREACHED: worst_group_accuracy ≥ 0.8: bad, g: breached with" in out

@@ -45,8 +45,8 @@ def test_a_gap_says_who_is_told_what_how_often() -> None:
         if (one.metric, one.subject, one.verdict) == ("answer_gap", "nurse", Verdict.DISPARITY)
     )  # fmt: skip
     assert plain_text(sentence(found)) == (
-        "m answers “nurse” on 44.4 % (40 of 90) of the answered images labelled a, against 20.0 % "
-        "of those labelled b."
+        "Share of answers of m for “nurse” is 44.4 % (40 of 90) for a, 24.4 points above b "
+        "(20.0 %)."
     )
     assert heading(found) == "Answer gap of “nurse”: m, group, normalised"
 
@@ -54,8 +54,7 @@ def test_a_gap_says_who_is_told_what_how_often() -> None:
 def test_rows_without_an_answer_are_said_by_group() -> None:
     found = next(one for one in plain().findings if one.metric == "unanswered_rate")
     assert plain_text(sentence(found)) == (
-        "m gives no answer on 10.0 % (10 of 100) of the images labelled a, against 0.0 % of those "
-        "labelled b."
+        "Share without an answer of m is 10.0 % (10 of 100) for a, 10.0 points above b (0.0 %)."
     )
 
 

@@ -55,20 +55,20 @@ def visible_words(text: str) -> str:
         (
             "accuracy_gap",
             "",
-            "Accuracy gap (GAP) over race × gender: facellm 0.275, deepface 0.555, a difference "
+            "Accuracy gap over race × gender: facellm 0.275, deepface 0.555, a difference "
             "of 0.281 [0.221, 0.341]: worse for deepface.",
         ),
         (
             "demographic_parity",
             "",
-            "Demographic parity over race × gender: facellm 0.448, deepface 0.451, a difference "
-            "of 0.003 [−0.057, 0.063]; these data cannot tell which is worse.",
+            "Demographic parity difference over race × gender: facellm 0.448, deepface "
+            "0.451, a difference of 0.003 [−0.057, 0.063]; these data cannot tell which is worse.",
         ),
         (
             "equalized_odds",
             "Female",
-            "Equalized odds of “Female” over race × gender: facellm 0.283, deepface 0.382, a "
-            "difference of 0.098 [0.018, 0.178]; perhaps worse for deepface.",
+            "Equalized odds difference of “Female” over race × gender: facellm 0.283, deepface "
+            "0.382, a difference of 0.098 [0.018, 0.178]; perhaps worse for deepface.",
         ),
         (
             "effect_size_mean",
@@ -99,7 +99,7 @@ def test_sentence_names_both_models_and_claims_what_its_verdict_allows(
 def test_equal_models_are_said_to_be_equal() -> None:
     same = difference("accuracy_gap", "", 0.2, 0.2, "", 0.01, Verdict.BELOW_THRESHOLD)
     assert sentence(same) == (
-        "Accuracy gap (GAP) over race × gender: deepface and facellm both 0.200 [−0.020, 0.020]; "
+        "Accuracy gap over race × gender: deepface and facellm both 0.200 [−0.020, 0.020]; "
         "too close to matter."
     )
     right = difference("accuracy", "", 0.9, 0.9, "", 0.01, Verdict.INCONCLUSIVE)
@@ -127,7 +127,7 @@ def test_one_model_without_a_value_is_named() -> None:
 
 def test_figures_and_heading_are_those_of_a_difference() -> None:
     found = FOUND["accuracy_gap", ""]
-    assert heading(found) == "Accuracy gap (GAP): facellm against deepface, race × gender"
+    assert heading(found) == "Accuracy gap: facellm against deepface, race × gender"
     assert figures(found).startswith("facellm − deepface −0.281 · 95 % interval [−0.341, −0.221]")
     assert "threshold 0.050 either way" in figures(found)
     spread = replace(found, method="resampling spread: percentiles of 9 replicates")
@@ -204,7 +204,7 @@ def test_title_of_the_audits_configuration_is_not_the_comparisons() -> None:
 
 def test_the_version_of_a_measure_is_named_where_there_are_several() -> None:
     words = replace(FOUND["accuracy_gap", ""], version="TT")
-    assert sentence(words).startswith("Accuracy gap (GAP) over race × gender (TT): facellm 0.275,")
+    assert sentence(words).startswith("Accuracy gap over race × gender (TT): facellm 0.275,")
 
 
 @pytest.mark.parametrize(

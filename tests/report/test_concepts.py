@@ -218,11 +218,11 @@ def test_findings_read_with_prevalence_and_who_is_worse_off() -> None:
         if f.version == "baseline"
     }
     assert found["ours", "average_precision", "wheelchair"] == (
-        "Average precision of ours for “wheelchair” differs by 0.268 between groups of gender. "
-        "Worse for Female: average precision 0.467 (241 of 721 positive), against 0.735 (258 of "
-        "779 positive) for Male."
+        "Average precision difference of ours (baseline) for “wheelchair” is 0.268 (gender). Worse "
+        "for Female: average precision 0.467 (241 of 721 positive), against 0.735 (258 of 779 "
+        "positive) for Male."
     )
-    assert found["ours", "auroc", ""].startswith("Over the concepts, AUROC of ours differs by ")
+    assert found["ours", "auroc", ""].startswith("AUROC difference of ours (baseline) is 0.")
 
 
 def test_the_question_and_the_facts() -> None:

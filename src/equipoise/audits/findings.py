@@ -13,6 +13,7 @@ from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdic
 from equipoise.core.parts import Part
 from equipoise.core.wording import number, percent
 from equipoise.metrics.associations.predicted import is_spread
+from equipoise.metrics.spec import corrected_with, spec_of
 from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
 
@@ -148,9 +149,11 @@ def direction(metric: str, subject: str, by_group: Sequence[GroupValue]) -> str:
         return ""
     low = min(known, key=lambda one: one.value)
     high = max(known, key=lambda one: one.value)
-    what = _BEHIND.get(metric, metric.replace("_", " "))
+    label = spec_of(metric).group_label
+    what = label or metric.replace("_", " ")
+    shares = bool(label) or "share" in what.split() or what.endswith(" rate")
     about = f" for “{subject}”" if subject else ""
-    return f"{what}{about}: {lowest_and_highest(low, high, shares=_is_share(what))}"
+    return f"{what}{about}: {lowest_and_highest(low, high, shares=shares)}"
 
 
 def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
@@ -162,26 +165,9 @@ def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> st
     return ", ".join(f"{how} for {_quoted(group)} ({value})" for how, group, value in said)
 
 
-def _is_share(what: str) -> bool:
-    return what in _SHARES or "share" in what.split() or what.endswith(" rate")
-
-
 def _quoted(group: str) -> str:
     """Quote the name of an intersection, whose commas would read as those of the sentence."""
     return f"“{group}”" if "," in group else group
-
-
-_SHARES = frozenset({"accuracy", "precision", "negative predictive value"})
-_BEHIND = {
-    "worst_group_accuracy": "accuracy",
-    "accuracy_gap": "accuracy",
-    "demographic_parity": "share of predictions",
-    "cramers_v": "share of wrong predictions",
-    "phi": "share of wrong predictions",
-    "tschuprows_t": "share of wrong predictions",
-    "effect_size_mean": "share of wrong predictions",
-    "unanswered_rate": "share without an answer",
-}
 
 
 def _excluded(counts: Mapping[str, int]) -> tuple[Excluded, ...]:
@@ -209,7 +195,7 @@ def _corrected(findings: Sequence[Finding], testing: TestingConfig) -> list[floa
     families: dict[tuple[str | None, Family], list[int]] = {}
     for index, one in enumerate(findings):
         if one.family is not Family.DESCRIPTIVE:
-            families.setdefault((one.corrected_with, one.family), []).append(index)
+            families.setdefault((corrected_with(one), one.family), []).append(index)
     for members in families.values():
         corrected = correct([findings[index].p_value for index in members])
         for index, q in zip(members, corrected.tolist(), strict=True):

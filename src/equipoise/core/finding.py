@@ -29,11 +29,6 @@ class Family(StrEnum):
     DESCRIPTIVE = "descriptive"
 
 
-# Audits that compare models, or one model before and after, and findings that others have of that.
-_COMPARING = frozenset({"comparison", "mitigation"})
-_DIFFERENCES = frozenset({"encoder_difference"})
-
-
 @dataclass(frozen=True)
 class GroupValue:
     """The number of one group behind a finding, with its interval and sample size."""
@@ -70,7 +65,7 @@ class Finding:
     chance, chance_low, chance_high, excess : float
         The chance level with its 95 % band, and value minus chance; NaN when there is none.
     p_value, q_value : float
-        Against the chance level, and after the correction within `family` and `corrected_with`.
+        Against the chance level, and after the correction within `family`.
     threshold : float
         Practical threshold on the excess; NaN when the metric has none.
     n : int
@@ -120,15 +115,6 @@ class Finding:
     verdict: Verdict
     reason: str
     citation: str
-
-    @property
-    def corrected_with(self) -> str | None:
-        """The model whose tests its p-value is corrected with; None where models are compared.
-
-        "" is what is said of no model, such as what people say of images.
-        """
-        compares = self.audit in _COMPARING or self.metric in _DIFFERENCES
-        return None if compares else self.model
 
 
 _GROUP_VALUE = pa.struct(

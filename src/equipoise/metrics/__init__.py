@@ -70,6 +70,7 @@ from equipoise.metrics.similarity.favourites import favourite_gap
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.skewsize import mev_sweep, skewsize
 from equipoise.metrics.spec import SPECS, MetricSpec, register
+from equipoise.metrics.table_metric import metric
 
 __all__ = [
     "SPECS",
@@ -131,6 +132,7 @@ __all__ = [
     "mean_distances",
     "mean_share_mad",
     "measure",
+    "metric",
     "mev_sweep",
     "min_skew",
     "model_order",

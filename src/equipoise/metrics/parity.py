@@ -147,6 +147,7 @@ def _family(counts: Counts, metric: str) -> Family:
 register(
     MetricSpec(
         name="demographic_parity",
+        of_class=True,
         title="Demographic parity difference",
         symbol="DP",
         kinds=("predictions",),
@@ -219,6 +220,7 @@ register(
 register(
     MetricSpec(
         name="answer_gap",
+        of_class=True,
         title="Answer gap",
         kinds=("answers",),
         unit="points",

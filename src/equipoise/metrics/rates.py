@@ -208,6 +208,7 @@ _rate = partial(
     kinds=("predictions",),
     unit="points",
     rate=True,
+    of_class=True,
     harm="lower",
     threshold=0.05,
     threshold_reason=POINTS,

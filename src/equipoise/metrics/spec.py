@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
+from equipoise.core.finding import Finding
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -60,14 +61,18 @@ class MetricSpec:
         How values are shown: "share" in per cent, "points" in percentage points, "log ratio" as
         "1.3 times", "degrees" from radians, "number" as it is.
     rate : bool
-        Whether it is a share per group, of which findings with a chance level are the differences
-        between groups.
+        Whether it is a number of each group. Findings of it are differences between groups, but
+        with the unit "share" only those that have a chance level.
+    of_class : bool
+        Whether groups have a value per class, so that a finding without a class is a summary.
+    of_models : bool
+        Whether its findings compare models, and are corrected together.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
         Which side of a group's own value is worse; of a rate, `harm` says it.
     group_label : str
-        What a group's own value is: "share of wrong predictions".
+        What a group's own value is, where it is a share: "share of wrong predictions".
     direction : str
         `harm` in words.
     threshold : float or None
@@ -80,8 +85,8 @@ class MetricSpec:
         The value when groups are exchangeable, how the interval is made, and what is exchangeable
         under the null hypothesis; "none" where there is none.
     sentence : str
-        Template that states a value, with the fields {title}, {model}, {subject} (" for “…”", or
-        nothing), {value} and {groups} (in brackets, or nothing).
+        Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
+        “…”"), {value} and {groups} (in brackets); nothing stands for those that a finding lacks.
     parameters : mapping of str to str
         Parameters that decide the value, with their defaults.
     reference, errata : str
@@ -98,6 +103,8 @@ class MetricSpec:
     range: str = "[0, 1]"
     unit: Unit = "number"
     rate: bool = False
+    of_class: bool = False
+    of_models: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
@@ -107,7 +114,7 @@ class MetricSpec:
     chance: str = "none"
     interval: str = "none"
     null: str = "none"
-    sentence: str = "{title} of {model}{subject} is {value}{groups}."
+    sentence: str = "{title}{model}{subject} is {value}{groups}."
     parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     errata: str = ""
 
@@ -119,6 +126,17 @@ class MetricSpec:
             return None
         low, high = (float(end.replace("−", "-")) for end in ends.groups())
         return low, high
+
+    @property
+    def value_harm(self) -> Harm:
+        """Which side of a finding's value is worse; of a difference between groups, higher."""
+        return "higher" if self.rate and self.unit != "share" else self.harm or "either"
+
+    @property
+    def label(self) -> str:
+        """The title within a sentence: abbreviations and proper names keep their capitals."""
+        proper = self.title[1:] != self.title[1:].lower()
+        return self.title if proper else self.title[0].lower() + self.title[1:]
 
 
 _REGISTERED: dict[str, MetricSpec] = {}
@@ -138,3 +156,34 @@ def register(spec: MetricSpec) -> MetricSpec:
         raise InputError(f"metric {spec.name!r} is registered already. To do: choose another name")
     _REGISTERED[spec.name] = spec
     return spec
+
+
+def unregister(name: str) -> None:
+    """Remove a metric from `SPECS`, to define it again; nothing happens for an unknown name."""
+    _REGISTERED.pop(name, None)
+
+
+def spec_of(metric: str) -> MetricSpec:
+    """Return the record of a finding's metric, or of what it is the gap or change of."""
+    if metric.endswith("_change"):
+        base = spec_of(metric.removesuffix("_change"))
+        return replace(
+            base, name=metric, title=f"Change of {base.label}", unit="number", rate=False,
+            harm="higher", bands={}, sentence=MetricSpec.sentence,
+        )  # fmt: skip
+    title = metric.replace("_", " ").capitalize()
+    bare = MetricSpec(name=metric, title=title, kinds=(), definition="", direction="", reference="")
+    return SPECS.get(metric) or SPECS.get(metric.removesuffix("_gap")) or bare
+
+
+# Audits that compare models, or one model before and after.
+_COMPARING = frozenset({"comparison", "mitigation"})
+
+
+def corrected_with(finding: Finding) -> str | None:
+    """Return the model whose tests a p-value is corrected with; None where models are compared.
+
+    "" is what is said of no model, such as what people say of images.
+    """
+    compares = finding.audit in _COMPARING or spec_of(finding.metric).of_models
+    return None if compares else finding.model

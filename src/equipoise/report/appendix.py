@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult, Family
+from equipoise.metrics.spec import corrected_with
 from equipoise.report.asking import groups_of, models_of
 from equipoise.report.blocks import Block, Code, Facts, Section, Table, Words
 from equipoise.report.comparison import compares, is_comparison
@@ -44,7 +45,7 @@ def _tests(result: AuditResult, subjects: str) -> str:
     families: dict[str | None, Counter[Family]] = {}
     for one in result.findings:
         if math.isfinite(one.p_value):
-            families.setdefault(one.corrected_with, Counter())[one.family] += 1
+            families.setdefault(corrected_with(one), Counter())[one.family] += 1
     texts = [
         f"{'' if model is None or len(families) < 2 else f'{model}: '}"
         f"{plural(counts[Family.LEAF], 'test')} of single {subjects}, "

@@ -6,85 +6,27 @@ import math
 from collections.abc import Iterable, Sequence
 
 from equipoise.core import Finding, GroupValue, Verdict
+from equipoise.core.estimate import Harm
 from equipoise.core.wording import shortened
+from equipoise.metrics.spec import MetricSpec, spec_of
 from equipoise.report.comparison import is_comparison, pair_of, pair_sentence
 from equipoise.report.contrast import Worse, contrast
-from equipoise.report.names import EFFECT_SIZES, band, title
+from equipoise.report.names import band, title
 from equipoise.report.text import interval, number, p_value, percent
-from equipoise.report.voices import Harm, voice
 
-_GAPS = ("demographic_parity", "answer_gap")
-"""Metrics whose name says already that groups are compared."""
-
-# What a group's number says, by metric: the model's deed, and its object for a class {s}.
-_DEEDS = {
-    "accuracy": ("is right on", "the images labelled"),
-    "worst_group_accuracy": ("is right on", "the images labelled"),
-    "accuracy_gap": ("is right on", "the images labelled"),
-    "hit_rate": ("has a true class among its first answers on", "the images labelled"),
-    "unanswered_rate": ("gives no answer on", "the images labelled"),
-    "unknown_rate": ("says that it does not know on", "the images labelled"),
-    "refused_rate": ("refuses an answer on", "the images labelled"),
-    "empty_rate": ("says nothing on", "the images labelled"),
-}
-_CLASS_DEEDS = {
-    "accuracy": ("tells “{s}” from the rest rightly on", "the images labelled"),
-    "demographic_parity": ("says “{s}” on", "the images labelled"),
-    "selection_rate": ("says “{s}” on", "the images labelled"),
-    "answer_gap": ("answers “{s}” on", "the answered images labelled"),
-    "true_positive_rate": ("recognises “{s}” on", "its images labelled"),
-    "false_negative_rate": ("misses “{s}” on", "its images labelled"),
-    "false_positive_rate": ("wrongly says “{s}” on", "the images of other classes labelled"),
-    "true_negative_rate": ("rightly does not say “{s}” on", "the images of other classes labelled"),
-    "negative_predictive_value": (
-        "is right in not saying “{s}” on",
-        "the other answers for images labelled",
-    ),
-    "precision": ("is right in saying “{s}” on", "such answers for images labelled"),
-}
-# What a number says as a whole, by metric and whether it is about one class.
-_FRAMES = {
-    ("demographic_parity", False): (
-        "How often {model} gives a class as its answer differs by up to {points} between groups "
-        "of {groups}."
-    ),
-    ("demographic_parity", True): (
-        "How often {model} says “{subject}” differs by {points} between groups of {groups}."
-    ),
-    ("equalized_odds", False): (
-        "Among images of the same truth, how often {model} gives a class as its answer differs by "
-        "up to {points} between groups of {groups}."
-    ),
-    ("equalized_odds", True): (
-        "Among images that are, or are not, of “{subject}”, how often {model} says so differs by "
-        "{points} between groups of {groups}."
-    ),
-    ("average_odds", True): (
-        "The mean of true and false positive rate with which {model} says “{subject}” differs by "
-        "{points} between groups of {groups}."
-    ),
-    ("effect_size_mean", False): (
-        "Over the classes, what {model} answers depends on {groups} with a mean effect size of "
-        "{value} ({band})."
-    ),
-    ("accuracy", False): "{model} is right on {share} of the images.",
-    ("skewsize", False): (
-        "The effect sizes of {model} over the classes have a skewness (SkewSize) of {value} for "
-        "{groups}; higher means that fewer classes are affected."
-    ),
-}
-_WORSE_WHEN_HIGHER = frozenset(
-    {"unanswered_rate", "false_positive_rate", "false_negative_rate", "effect_size_mean"}
-).union(EFFECT_SIZES)
-_VALUES_WORSE_WHEN_LOWER = frozenset({"worst_group_accuracy"})
 _LARGEST_LOG = 700.0
-_SUFFIXES = ("_difference", "_ratio", "_gap")
+
+
+def _is_gap(finding: Finding) -> bool:
+    """Whether a finding is the difference between groups in a rate."""
+    spec = spec_of(finding.metric)
+    return spec.rate and (spec.unit != "share" or not math.isnan(finding.chance))
 
 
 def name_of(finding: Finding) -> str:
-    """Return a finding's metric for display; the rates of a class are differences of groups."""
-    rate = finding.subject and finding.metric in _CLASS_DEEDS and finding.metric not in _GAPS
-    return f"{title(finding.metric)} difference" if rate else title(finding.metric)
+    """Return a finding's metric for display; of a rate, the difference between groups."""
+    name = title(finding.metric)
+    return f"{name} difference" if _is_gap(finding) else name
 
 
 def heading(finding: Finding) -> str:
@@ -121,74 +63,53 @@ def sentence(finding: Finding) -> str:
     if finding.verdict == Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
         reason = finding.reason or "no reason was recorded"
         return f"{heading(finding)} cannot be estimated: {reason}."
-    if finding.metric in EFFECT_SIZES:
-        return _effect_sentence(finding)
-    return _share_sentence(finding) or _plain_sentence(finding)
+    return _groups_sentence(finding) or _value_sentence(finding)
 
 
-def _effect_sentence(finding: Finding) -> str:
-    """Say how strongly answers depend on the groups, and who is wrong more often."""
-    size = f"{title(finding.metric)} {number(finding.value)}, {band(finding.value)}"
-    what = f"images of “{shortened(finding.subject)}”" if finding.subject else "an image"
-    verb = {
-        Verdict.DISPARITY: "depends on",
-        Verdict.BELOW_THRESHOLD: "hardly depends on",
-    }.get(finding.verdict, "may depend on")
-    text = f"What {finding.model} answers for {what} {verb} {finding.groups} ({size})"
-    found = contrast(finding.by_group, "higher")
-    if found is None or not _are_shares(finding.by_group):
-        return f"{text}."
-    return (
-        f"{text}: it is wrong on {_share(found.worst)} of those labelled {found.worst.group}, "
-        f"against {percent(found.counterpart.value)} of those labelled {found.counterpart.group}."
-    )
-
-
-def _deed(finding: Finding) -> tuple[str, str] | None:
-    metric = finding.metric
-    names = (metric, *(metric.removesuffix(s) for s in _SUFFIXES if metric.endswith(s)))
-    deeds = _CLASS_DEEDS if finding.subject else _DEEDS
-    found = next((deeds[name] for name in names if name in deeds), None)
-    return found and (found[0].replace("{s}", shortened(finding.subject)), found[1])
-
-
-def _share_sentence(finding: Finding) -> str | None:
-    deed = _deed(finding)
+def _groups_sentence(finding: Finding) -> str | None:
+    """Say which group is worse off than which; None where groups have no shares of their own."""
+    spec = spec_of(finding.metric)
     found = contrast(finding.by_group, worse_side(finding))
-    if deed is None or found is None or not _are_shares(finding.by_group):
+    summary = spec.of_class and not finding.subject
+    labelled = spec.group_label and not spec.bands and not summary
+    if found is None or not labelled or not _are_shares(finding.by_group):
         return None
-    verb, objects = deed
-    worst, other = found.worst, found.counterpart
+    worst, other, best = found.worst, found.counterpart, found.best
+    apart = f"{number(100 * abs(worst.value - other.value), 1)} points"
+    side = "above" if worst.value > other.value else "below"
     text = (
-        f"{finding.model} {verb} {_share(worst)} of {objects} {worst.group}, "
-        f"against {percent(other.value)} of those labelled {other.group}."
+        f"{_capitalised(spec.group_label)} of {finding.model}{_about(finding)} is {_share(worst)} "
+        f"for {worst.group}, {apart} {side} {other.group} ({percent(other.value)})."
     )
-    if found.best.group == other.group:
+    if best.group == other.group:
         return text
-    end = "lowest" if worse_side(finding) == "higher" else "highest"
-    return f"{text} The {end} share is {percent(found.best.value)}, for {found.best.group}."
+    end = "lowest" if side == "above" else "highest"
+    return f"{text} The {end} is {percent(best.value)}, for {best.group}."
+
+
+def _about(finding: Finding) -> str:
+    return f" for “{shortened(finding.subject)}”" if finding.subject else ""
+
+
+def _capitalised(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def worse_side(finding: Finding) -> Worse:
     """Return which side of its groups' numbers is worse."""
-    spoken = voice(finding.audit)
-    if spoken is not None:
-        return spoken.groups_worse.get(finding.metric, "lower")
-    names = {finding.metric, *(finding.metric.removesuffix(suffix) for suffix in _SUFFIXES)}
-    behind = finding.reason if finding.metric == "equalized_odds" else ""
-    if names & _WORSE_WHEN_HIGHER or "false_positive_rate" in behind:
+    spec = spec_of(finding.metric)
+    if "false_positive_rate" in finding.reason:
         return "higher"
-    return "lower"
+    if spec.rate:
+        return "higher" if spec.harm == "higher" else "lower"
+    return spec.groups_harm
 
 
 def harm(finding: Finding) -> Harm:
     """Return which side of chance is worse for the value itself."""
     if is_comparison(finding):
         return "either"
-    spoken = voice(finding.audit)
-    if spoken is not None:
-        return spoken.harm.get(finding.metric, "higher")
-    return "lower" if finding.metric in _VALUES_WORSE_WHEN_LOWER else "higher"
+    return "higher" if _is_gap(finding) else spec_of(finding.metric).value_harm
 
 
 def harmful_side(finding: Finding) -> int:
@@ -210,30 +131,35 @@ def _share(part: GroupValue) -> str:
     return f"{percent(part.value)} ({counted})"
 
 
-def _plain_sentence(finding: Finding) -> str:
-    spoken = voice(finding.audit)
-    frames = _FRAMES if spoken is None else spoken.frames
-    frame = frames.get((finding.metric, bool(finding.subject)), "{title}: {value} for {place}.")
-    text = frame.format(
-        title=_subject_title(finding),
-        value=number(finding.value),
-        points=f"{number(100 * finding.value, 1)} percentage points",
-        share=percent(finding.value),
-        times=number(math.exp(finding.value), 2) if finding.value < _LARGEST_LOG else "∞",
-        degrees=f"{number(math.degrees(finding.value), 1)}°",
-        band=band(finding.value),
-        model=finding.model,
-        groups=finding.groups,
-        place=", ".join(part for part in (finding.model, finding.groups) if part),
-        subject=shortened(finding.subject),
-        version="" if finding.version == "default" else f" ({finding.version})",
+def _value_sentence(finding: Finding) -> str:
+    """State a value and its direction."""
+    spec = spec_of(finding.metric)
+    version = "" if finding.version == "default" else f" ({finding.version})"
+    text = spec.sentence.format(
+        title=name_of(finding),
+        model=f" of {finding.model}{version}" if finding.model else "",
+        subject=_about(finding),
+        value=_shown(finding, spec),
+        groups=f" ({finding.groups})" if finding.groups else "",
     )
-    return text if finding.metric == "effect_size_mean" else _with_direction(text, finding)
-
-
-def _with_direction(text: str, finding: Finding) -> str:
     direction = finding.direction.strip().rstrip(".")
-    return f"{text} {direction[0].upper()}{direction[1:]}." if direction else text
+    return f"{text} {_capitalised(direction)}." if direction else text
+
+
+def _shown(finding: Finding, spec: MetricSpec) -> str:
+    """Return a value in its unit, with its band."""
+    value, unit = finding.value, spec.unit
+    if unit == "share" and _is_gap(finding):
+        unit = "points"
+    if unit == "share":
+        return percent(value)
+    if unit == "points":
+        return f"{number(100 * value, 1)} points"
+    if unit == "log ratio":
+        return f"{number(math.exp(value), 2) if value < _LARGEST_LOG else '∞'} times"
+    if unit == "degrees":
+        return f"{number(math.degrees(value), 1)}°"
+    return f"{number(value)}, {band(value)}" if spec.bands else number(value)
 
 
 def figures(finding: Finding) -> str:
@@ -295,4 +221,4 @@ def _weight(finding: Finding) -> float:
 
 def names_groups(finding: Finding) -> bool:
     """Whether a finding's sentence says which group is worse off than which."""
-    return _share_sentence(finding) is not None
+    return _groups_sentence(finding) is not None

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.report.names import title
+from equipoise.metrics.spec import spec_of
 from equipoise.report.tables import Row
 from equipoise.report.text import interval, number
 
-_HIGHER_IS_WORSE = "false_positive_rate"
 _CONTROL = {
     "weighted": "with {ratio:g} negatives for each positive in every group",
     "hall": "in samples with {ratio:g} negatives for each positive in every group",
@@ -56,15 +55,9 @@ def name_of(concept: str) -> str:
     return concept or "mean over concepts"
 
 
-def metric_name(metric: str) -> str:
-    """Return a metric's name within a sentence."""
-    shown = title(metric)
-    return shown if shown.isupper() else shown[0].lower() + shown[1:]
-
-
 def worse(row: Row, value: float) -> str:
     """Return the group that is worse off where `value` is the first minus the second."""
-    first_is_worse = (value > 0) == (row["metric"] == _HIGHER_IS_WORSE)
+    first_is_worse = (value > 0) == (spec_of(row["metric"]).harm == "higher")
     return str(row["group_a"] if first_is_worse else row["group_b"])
 
 
@@ -103,7 +96,7 @@ def _sign(row: Row) -> float:
 
 def _disparity(row: Row) -> str:
     concept = row["concept"] or "Mean over concepts"
-    metric = metric_name(row["metric"])
+    metric = spec_of(row["metric"]).label
     return f"{concept}: the disparity in {metric} between {row['group_a']} and {row['group_b']}"
 
 

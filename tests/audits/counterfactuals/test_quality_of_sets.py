@@ -163,9 +163,7 @@ def test_errors_that_people_see_are_tested_by_group(result: AuditResult) -> None
     kinds = [f for f in result.findings if f.metric == "label_error_gap" and f.subject]
     assert {f.subject for f in kinds} == {"wrong attribute", "out of frame"}
     assert all(f.family is Family.LEAF for f in kinds)
-    assert sentence(found).startswith(
-        "How often people find an error in an image differs by up to "
-    )
+    assert sentence(found).startswith("Gap of errors that people see is ")
     rows = result.tables["people"].to_pylist()
     rate = next(r for r in rows if r["error"] == "any error" and not r["group"])
     assert rate["value"] == pytest.approx((people()["said"] != "good").mean())

@@ -15,6 +15,7 @@ from equipoise.audits.engines.repeats import once, without_mirrors
 from equipoise.audits.findings import Draft, conclude
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics.skewsize import NO_TEST
+from equipoise.metrics.spec import spec_of
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 AUDIT = "comparison"
-LOWER_IS_WORSE = ("accuracy", "worst_group_accuracy", "skewsize")
 DESCRIBED = "skewsize"
 
 
@@ -77,7 +77,7 @@ class Contrast:
         """Which model fares worse; "" where neither does or a value is missing."""
         if math.isnan(self.difference) or self.difference == 0:
             return ""
-        lower_is_worse = self.metric in LOWER_IS_WORSE
+        lower_is_worse = spec_of(self.metric).value_harm == "lower"
         return self.models[1 if (self.difference < 0) == lower_is_worse else 0]
 
 
@@ -105,15 +105,7 @@ class Compared:
 
 def plain(metric: str) -> str:
     """Return a metric's name within a sentence."""
-    return _PLAIN.get(metric, metric.replace("_", " "))
-
-
-_PLAIN = {
-    "worst_group_accuracy": "worst-group accuracy",
-    "effect_size_mean": "mean effect size",
-    "cramers_v": "Cramér's V",
-    "skewsize": "SkewSize",
-}
+    return spec_of(metric).label
 
 
 def pair_name(models: tuple[str, str]) -> str:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.comparison.differences import (
     DESCRIBED,
-    LOWER_IS_WORSE,
     Compared,
     Contrast,
     plain,
@@ -21,6 +20,7 @@ from equipoise.audits.comparison.differences import (
 from equipoise.audits.group_sizes import sizes_of
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
+from equipoise.metrics.spec import spec_of
 
 Floats = npt.NDArray[np.float64]
 Judged = Sequence[tuple[Contrast, Finding]]
@@ -119,7 +119,7 @@ def _rankings(compared: Sequence[Compared]) -> Iterator[dict[str, object]]:
 
 def _ranks(values: Floats, metric: str) -> Floats:
     """Rank models (r, models), 1 is best; ties share the best rank, NaN has none."""
-    signed = -values if metric in LOWER_IS_WORSE else values
+    signed = -values if spec_of(metric).value_harm == "lower" else values
     better = (signed[:, None, :] < signed[:, :, None]).sum(axis=2)
     return np.where(np.isnan(values), np.nan, 1.0 + better)
 

@@ -13,6 +13,7 @@ from equipoise.audits.findings import Draft, Place, whole
 from equipoise.audits.findings import parts as part_drafts
 from equipoise.core.finding import Family, Finding, GroupValue
 from equipoise.metrics.concepts.disparity import HALL_RULE
+from equipoise.metrics.spec import spec_of
 
 AUDIT = "concepts"
 _OF_VERSIONS = (
@@ -119,8 +120,7 @@ def _direction(run: Run, known: list[GroupValue]) -> str:
     """Say who is worse off, with the prevalence of the concept beside the metric."""
     if len(known) < 2:
         return ""
-    worse = max if run.metric == "false_positive_rate" else min
-    better = min if run.metric == "false_positive_rate" else max
+    worse, better = (max, min) if spec_of(run.metric).harm == "higher" else (min, max)
     last, first = worse(known, key=lambda one: one.value), better(known, key=lambda one: one.value)
     if last.value == first.value:
         return ""
@@ -132,10 +132,7 @@ def _direction(run: Run, known: list[GroupValue]) -> str:
 
 
 def _name(run: Run) -> str:
-    return _NAMES.get(run.metric, run.metric.replace("_", " "))
-
-
-_NAMES = {"auroc": "AUROC", "f1": "F1"}
+    return spec_of(run.metric).label
 
 
 def _shown(one: GroupValue) -> str:

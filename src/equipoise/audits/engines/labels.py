@@ -171,6 +171,9 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
         yield whole(estimate, place, Family.DESCRIPTIVE)
     elif estimate.metric == "rates":
         yield from parts(estimate, place)
+    elif estimate.by is None:
+        tested = estimate.chance is not None
+        yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
         worst = max(estimate.parts, key=_size)
         yield whole(

@@ -37,6 +37,7 @@ from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.rates import Rates
 from equipoise.metrics.skewsize import SkewSize
+from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.power import (
     minimum_difference,
     minimum_effect_size,
@@ -263,6 +264,7 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
         yield SkewSize(**effect_sizes(metrics.skewsize).params)
+    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:

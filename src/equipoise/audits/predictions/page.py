@@ -10,15 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import AuditResult
+from equipoise.metrics.spec import BANDS
 from equipoise.report.blocks import Block, Card, Chart, Grid, Heading, Section, Table, Words
-from equipoise.report.names import BANDS, band
+from equipoise.report.names import band
 from equipoise.report.page import Page
 from equipoise.report.plots import Axis, curves, histogram, intervals, scatter
 from equipoise.report.tables import Key, Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, number, percent, source
 
 MOST_CLASSES, MOST_PANELS = 30, 24
-_BANDS = [name for name, _ in BANDS]
+_BANDS = [*BANDS]
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
 
 

@@ -314,6 +314,7 @@ register(
 register(
     MetricSpec(
         name="encoder_difference",
+        of_models=True,
         title="Difference between encoders",
         kinds=("associations",),
         range="[0, infinity)",

@@ -231,7 +231,7 @@ register(
             "within-set correlation 0.9 it is 0.74 with 40 sets of 12 (0.75 with 50)"
         ),
         sentence=(
-            "In the top K of {model}{subject}, the most over-represented group appears {value} as "
+            "In the top K{model}{subject}, the most over-represented group appears {value} as "
             "often as desired{groups}."
         ),
         reference=SKEW,
@@ -253,7 +253,7 @@ register(
             "groups: then take a larger K"
         ),
         sentence=(
-            "In the top K of {model}{subject}, the most under-represented group appears {value} as "
+            "In the top K{model}{subject}, the most under-represented group appears {value} as "
             "often as desired{groups}."
         ),
     )
@@ -273,9 +273,7 @@ register(
             "top K."
         ),
         chance="near 0 for large K, below 0 or −∞ for small K",
-        sentence=(
-            "In the top K of {model}, the share{subject} is {value} the desired share{groups}."
-        ),
+        sentence=("In the top K{model}, the share{subject} is {value} the desired share{groups}."),
     )
 )
 register(

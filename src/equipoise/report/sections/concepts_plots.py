@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from equipoise.core import AuditResult
+from equipoise.metrics.spec import spec_of
 from equipoise.report import charts_concepts as charts
 from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Words
 from equipoise.report.charts_concepts import SYMBOLS
@@ -22,7 +23,7 @@ from equipoise.report.sections.concepts import (
 )
 from equipoise.report.tables import Row, distinct, has, panels, rows
 from equipoise.report.text import count, interval, listed, number, percent
-from equipoise.report.words_concepts import metric_name, name_of, order_sentence, worse
+from equipoise.report.words_concepts import name_of, order_sentence, worse
 
 MOST_PLOTS, MOST_ORDERED = 12, 6
 _PLACE = ("model", "groups", "metric")
@@ -70,7 +71,7 @@ def _plots(subjects: Sequence[list[Row]], spread: Any, place: Place) -> Iterator
         )
         name = f"{name_of(first['concept'])}: {first['group_a']} − {first['group_b']}"
         spec = charts.differences("rows", sides, reach, len(points))
-        label = f"{name}, {metric_name(place[2])}, in every version with its interval."
+        label = f"{name}, {spec_of(place[2]).label}, in every version with its interval."
         yield Chart(label, spec, {"rows": points}, None, name)
 
 

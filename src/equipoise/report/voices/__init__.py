@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from equipoise.core import AuditResult
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Section
 
-Harm = Literal["higher", "lower", "either"]
 Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
 
 KINDS = (
@@ -45,17 +44,6 @@ class Voice:
         From a result to the question it answers, in a sentence.
     parts : str
         What findings with a subject are about, in the plural: "targets".
-    titles : mapping of str to str
-        Metric to its name for display.
-    frames : mapping of (str, bool) to str
-        What a value means, by metric and whether it has a subject: a sentence with the fields
-        {title}, {value}, {times} (e to the power of the value), {degrees}, {points}, {share},
-        {band}, {model}, {groups}, {subject}, {version} (in brackets; nothing where there is one
-        only) and {place}. The finding's `direction` follows it.
-    harm : mapping of str to str
-        Which side of chance is worse, by metric, where it is not "higher".
-    groups_worse : mapping of str to str
-        Which side of the groups' own numbers is worse, by metric, where it is not "lower".
     foremost : tuple of str
         Metrics that a reader should hear of first, before those with a larger excess.
     in_short : callable
@@ -72,10 +60,6 @@ class Voice:
 
     question: Callable[[AuditResult], str]
     parts: str
-    titles: Mapping[str, str] = field(default_factory=dict)
-    frames: Mapping[tuple[str, bool], str] = field(default_factory=dict)
-    harm: Mapping[str, Harm] = field(default_factory=dict)
-    groups_worse: Mapping[str, Literal["higher", "lower"]] = field(default_factory=dict)
     foremost: tuple[str, ...] = ()
     in_short: Callable[[AuditResult], tuple[str, ...]] = lambda _: ()
     caveat: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.asking import doing, groups_of, models_of
@@ -57,24 +56,6 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 VOICE = Voice(
     question=_question,
     parts="regions",
-    titles=MappingProxyType(
-        {
-            "activation_share": "Share of the maps inside the region",
-            "activation_share_gap": "Gap in the share of the maps",
-        }
-    ),
-    frames=MappingProxyType(
-        {
-            ("activation_share", True): (
-                "Of the maps of {model}, {share} lie inside the region “{subject}”."
-            ),
-            ("activation_share_gap", True): (
-                "Inside the region “{subject}”, the share of the maps of {model} differs by up to "
-                "{points} between groups of {groups}."
-            ),
-        }
-    ),
-    harm=MappingProxyType({"activation_share": "either"}),
     facts=_facts,
     sections=_sections,
 )

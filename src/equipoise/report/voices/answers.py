@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from equipoise.core import AuditResult
@@ -37,46 +36,10 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     return (answers.unanswered, answers.answers, answers.figures, answers.texts)
 
 
-_RATES = ("unanswered_rate", "unknown_rate", "refused_rate", "empty_rate")
-
 VOICE = Voice(
     question=_question,
     parts="answers",
     foremost=("answer_gap",),
-    titles=MappingProxyType(
-        {
-            "answer_gap": "Answer gap",
-            "unknown_rate": "Share of “do not know”",
-            "refused_rate": "Share refused",
-            "empty_rate": "Share left empty",
-            "label_concentration": "Label concentration",
-            "label_skewness": "Skewness of the counts of answers",
-            "correlation": "Correlation with figures from outside",
-            "spearman": "Spearman's correlation with figures from outside",
-        }
-    ),
-    frames=MappingProxyType(
-        {
-            ("answer_gap", False): (
-                "How often {model} gives an answer differs by up to {points} between groups of "
-                "{groups}."
-            ),
-            ("label_concentration", False): (
-                "How far the answers of {model} pile up on a few differs by {points} between "
-                "groups of {groups}."
-            ),
-            ("correlation", True): (
-                "Over answers, the lean of {model} by {groups} has a correlation of {value} with "
-                "{subject}."
-            ),
-            ("accuracy", False): "{model} gives the true answer on {share} of the images.",
-            **{
-                (rate, False): "{title}: a difference of {points} between groups of {groups}."
-                for rate in _RATES
-            },
-        }
-    ),
-    groups_worse=MappingProxyType(dict.fromkeys((*_RATES, "answer_gap"), "higher")),
     facts=_facts,
     sections=_sections,
 )

@@ -8,17 +8,9 @@ from typing import Any
 from equipoise.core import AuditResult
 from equipoise.report.asking import doing, groups_of, models_of
 from equipoise.report.blocks import Section
+from equipoise.report.names import title
 from equipoise.report.text import count, listed, plural, source
 from equipoise.report.voices import Voice
-
-_NAMES = {
-    "average_precision": "Average precision",
-    "auroc": "AUROC",
-    "true_positive_rate": "True positive rate",
-    "false_positive_rate": "False positive rate",
-    "precision": "Precision",
-    "f1": "F1",
-}
 
 
 def _question(result: AuditResult) -> str:
@@ -59,7 +51,7 @@ def _facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
     return (
         ("Images", f"{count(n)}, from {_table(config)}"),
         ("Concepts", listed(_concepts(result), 12)),
-        ("Metrics", listed([_NAMES.get(one, one) for one in metrics])),
+        ("Metrics", listed([title(one) for one in metrics])),
         ("Prevalence", _PREVALENCE.get(choices.get("prevalence", ""), "")),
         ("Versions", listed(versions, 12) if len(versions) > 1 else ""),
     )
@@ -91,33 +83,9 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     )
 
 
-_FRAMES = {
-    (metric, whole): (
-        f"{name} of {{model}} for “{{subject}}” differs by {{value}} between groups of {{groups}}."
-        if whole
-        else f"Over the concepts, {name if name.isupper() else name.lower()} of {{model}} differs "
-        "by {value} between groups of {groups}."
-    )
-    for metric, name in _NAMES.items()
-    for whole in (True, False)
-} | {
-    ("concept_difference", True): "{model}, {subject}: a difference of {value} ({groups}).",
-    ("hit_rate", False): (
-        "{model} has a true concept of an image among its first on {share} of the images."
-    ),
-    ("hit_rate_gap", False): (
-        "How often {model} has a true concept of an image among its first differs by {points} "
-        "between groups of {groups}."
-    ),
-}
-
 VOICE = Voice(
     question=_question,
     parts="concepts",
-    titles=_NAMES | {"concept_difference": "Difference of two groups"},
-    frames=_FRAMES,
-    harm={"concept_difference": "either"},
-    groups_worse={"false_positive_rate": "higher"},
     facts=_facts,
     sections=_sections,
 )

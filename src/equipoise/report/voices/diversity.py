@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.asking import groups_of
@@ -38,38 +37,6 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 VOICE = Voice(
     question=_question,
     parts="pairs of sets",
-    titles=MappingProxyType(
-        {
-            "iss_intra": "Diversity within a set (ISS intra)",
-            "iss_cross": "Distance between sets (ISS cross)",
-            "iss_difference": "Difference in diversity",
-            "mean_distance": "Mean distance",
-        }
-    ),
-    frames=MappingProxyType(
-        {
-            ("iss_intra", True): (
-                "Two images of {subject} lie at a mean distance of {value} in {model} (ISS intra)."
-            ),
-            ("iss_cross", False): (
-                "In {model}, images of different sets by {groups} lie at a mean distance of "
-                "{value} (ISS cross)."
-            ),
-            ("iss_cross", True): (
-                "In {model}, {subject}: images of different sets by {groups} lie at a mean "
-                "distance of {value} (ISS cross)."
-            ),
-            ("iss_difference", False): (
-                "In {model}, the diversity of sets by {groups} differs by {value}."
-            ),
-            ("iss_difference", True): "In {model}, {subject}: diversity differs by {value}.",
-            ("mean_distance", True): (
-                "In {model}, {subject}: images of the one lie at a mean distance of {value} from "
-                "those of the other."
-            ),
-        }
-    ),
-    harm=MappingProxyType({"iss_difference": "either", "iss_intra": "lower"}),
     facts=_facts,
     sections=_sections,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Section
@@ -67,30 +66,6 @@ def _sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
 VOICE = Voice(
     question=_question,
     parts="checks",
-    titles=MappingProxyType(
-        {
-            "rejection_gap": "Gap of rejections",
-            "rejected_share": "Share rejected",
-            "kept_share": "Share of sets kept",
-            "threshold_accuracy": "Accuracy of a learned threshold",
-        }
-    ),
-    frames=MappingProxyType(
-        {
-            ("rejection_gap", True): (
-                "In {model}, groups of {groups} differ by {points} in how often an image fails "
-                "the check “{subject}”."
-            ),
-            ("kept_share", False): "Of the sets of {model}, {share} pass every filter.",
-            ("kept_share", True): "Of the {subject} of {model}, {share} pass every filter.",
-            ("threshold_accuracy", True): (
-                "The threshold of “{subject}” agrees with {share} of people's labels that it was "
-                "not chosen by."
-            ),
-        }
-    ),
-    harm=MappingProxyType({"kept_share": "lower", "threshold_accuracy": "lower"}),
-    groups_worse=MappingProxyType({"rejection_gap": "higher"}),
     facts=_facts,
     sections=_sections,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from equipoise.core import AuditResult
 from equipoise.report.asking import doing, groups_of, models_of
@@ -62,50 +61,6 @@ VOICE = Voice(
     question=_question,
     parts="concepts",
     foremost=("favourite_gap", "logit_gap", "similarity_gap"),
-    titles=MappingProxyType(
-        {
-            "logit_gap": "Similarity gap in logits",
-            "similarity_gap": "Similarity gap",
-            "normalized_similarity_mad": "MAD of similarities",
-            "favourite_gap": "Gap in favour of declared groups",
-            "group_effect": "Effect of a group",
-        }
-    ),
-    frames=MappingProxyType(
-        {
-            ("logit_gap", False): (
-                "Over the concepts of {model}, gaps between groups of {groups} average {value} "
-                "logits, whichever group they favour."
-            ),
-            ("logit_gap", True): (
-                "For “{subject}” in {model}, groups of {groups} lie up to {value} logits apart."
-            ),
-            ("similarity_gap", False): (
-                "Over the concepts of {model}, gaps between groups of {groups} average {value} in "
-                "similarity, whichever group they favour."
-            ),
-            ("similarity_gap", True): (
-                "For “{subject}” in {model}, groups of {groups} lie up to {value} apart in "
-                "similarity."
-            ),
-            ("normalized_similarity_mad", False): (
-                "Over the concepts of {model}, mean similarities of groups of {groups} deviate "
-                "from their mean by {value} standard deviations, summed over groups."
-            ),
-            ("normalized_similarity_mad", True): (
-                "For “{subject}” in {model}, mean similarities of groups of {groups} deviate from "
-                "their mean by {value} standard deviations, summed over groups."
-            ),
-            ("favourite_gap", True): (
-                "In {model}, the group of {groups} that “{subject}” declares for a concept lies "
-                "{value} above the others on average."
-            ),
-            ("alignment", True): (
-                "In {model}, preferences among groups of {groups} agree with {subject} by {value}, "
-                "over concepts."
-            ),
-        }
-    ),
     caveat=(
         f"{OWN_PREFERENCES}Read the size of a gap, and whether gaps follow what was declared "
         "before."

@@ -9,33 +9,7 @@ from equipoise.report.asking import groups_of, models_of
 from equipoise.report.blocks import Section
 from equipoise.report.text import count, listed
 from equipoise.report.voices import Voice
-from equipoise.report.voices import associations as beside
 
-_TITLES = {
-    "share_mad": "Inequality of shares",
-    "share_gap": "Difference from outside shares",
-    "corrected_share": "Corrected share",
-    "raw_share": "Share as said",
-    "share_difference": "Difference of one share",
-}
-_FRAMES = {
-    ("share_mad", True): (
-        "In images of “{subject}” by {model}{version}, differences of the shares of {groups} from "
-        "equal ones sum to {points}."
-    ),
-    ("share_mad", False): (
-        "In images of neutral prompts by {model}{version}, differences of the shares of {groups} "
-        "from equal ones sum to {points}, on average over prompts."
-    ),
-    ("share_gap", True): (
-        "Among images of “{subject}” by {model}{version}, a share of {groups} is up to {points} "
-        "from what it is outside."
-    ),
-    ("mcas", True): (
-        "Images and prompt of “{subject}” by {model}{version} have an MCAS of {value} ({groups})."
-    ),
-}
-_TAKEN = ("diffusion_bias", "bias_amplification", "xmcas", "association_score", "score_summary")
 _AGAINST = " against "
 _STATES = {"image": "made"}
 
@@ -91,14 +65,6 @@ VOICE = Voice(
     question=_question,
     parts="targets",
     foremost=("share_mad", "share_gap", "mcas", "xmcas"),
-    titles=_TITLES,
-    frames={
-        key: text.replace("{model}", "{model}{version}")
-        for key, text in beside.VOICE.frames.items()
-        if key[0] in _TAKEN
-    }
-    | _FRAMES,
-    harm=dict.fromkeys(("mcas", "xmcas", "association_score", "score_summary"), "either"),
     facts=_facts,
     sections=_sections,
 )
