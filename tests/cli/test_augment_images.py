@@ -136,7 +136,7 @@ def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
     np.testing.assert_array_equal(found.images[3], own)
 
 
-@pytest.mark.parametrize("content", [b"", b"no array", "cut", "other"])
+@pytest.mark.parametrize("content", [b"", b"no array", "cut", "other", "flipped"])
 def test_a_damaged_store_is_as_none(
     project: Path, decoded: list[bytes], content: bytes | str
 ) -> None:
@@ -144,6 +144,10 @@ def test_a_damaged_store_is_as_none(
     (kept,) = packs(project)
     if content == "other":
         np.save(kept, np.zeros(3))
+    elif content == "flipped":
+        changed = bytearray(kept.read_bytes())
+        changed[len(changed) // 2] ^= 1
+        kept.write_bytes(changed)
     else:
         kept.write_bytes(content if isinstance(content, bytes) else kept.read_bytes()[:-1])
     assert same(first, read(project))

@@ -84,6 +84,29 @@ def stopped(recipe: Recipe, out: Path, seed: int = 0) -> None:
         recipe.fit(base(), training(images=False), out, seed=seed, progress=stop)
 
 
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("place", [0.02, 0.5, 0.99])
+def test_a_training_whose_state_is_damaged_starts_again(
+    place: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
+    stopped(recipe, tmp_path / "made")
+    state = tmp_path / "made.training" / "state.safetensors"
+    content = bytearray(state.read_bytes())
+    content[int(place * len(content))] ^= 1
+    state.write_bytes(content)
+    seen: list[int] = []
+
+    def watch(step: str, done: int, total: int | None) -> None:
+        seen.append(done)
+
+    recipe.fit(base(), training(images=False), tmp_path / "made", seed=0, progress=watch)
+    assert seen[0] == 0
+    assert str(state) in caplog.text
+    recipe.fit(base(), training(images=False), tmp_path / "whole", seed=0)
+    assert same(weights(tmp_path / "made"), weights(tmp_path / "whole"))
+
+
 def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
     recipe = TextDistillation(steps=4, learning_rate=3e-4, kept=8, look_every=1)
     stopped(recipe, tmp_path / "made")

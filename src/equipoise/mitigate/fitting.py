@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,23 +269,20 @@ class _Fit:
         kept = {f"kept/{name}": one for name, one in self.kept.items()}
         told = json.dumps({**vars(self.state), "record": self.record})
         every = {name: one.contiguous().cpu() for name, one in (tensors | kept | moments).items()}
-        write(self.path, save(every, {"training": told}))
+        write(self.path, save(every, {"training": told, "sha256": _digest(told, every)}))
 
     def resume(self) -> None:
-        """Take up the state on disk; nothing where there is none.
+        """Continue from the state on disk, if there is an undamaged one.
 
         Raises
         ------
         RunError
             If it is of another training.
         """
-        if not self.path.is_file():
+        read = _read_state(self.path) if self.path.is_file() else None
+        if read is None:
             return
-        from safetensors import safe_open
-
-        with safe_open(self.path, framework="pt") as file:
-            told = json.loads(file.metadata()["training"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        told, tensors = read
         if told.pop("record") != self.record:
             raise RunError(
                 f"{self.path.parent}: a training with other data, settings or libraries was "
@@ -298,6 +297,32 @@ class _Fit:
             for name, value in _of(tensors, f"optimizer/{part}").items():
                 moved = value if part == "step" else value.to(device)
                 self.optimizer.state[self.weights[name]][part] = moved
+
+
+def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the state of a training and its tensors; None, with a warning, if it is damaged."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata["sha256"] == _digest(metadata["training"], tensors):
+            return json.loads(metadata["training"]), tensors
+    except (SafetensorError, KeyError, TypeError, ValueError):
+        pass
+    logging.getLogger("equipoise").warning("%s is damaged; the training starts again", path)
+    return None
+
+
+def _digest(training: str, tensors: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a state: a flipped bit anywhere changes it."""
+    digest = sha256(training.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.contiguous().flatten().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _of(tensors: Mapping[str, Any], part: str) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from equipoise.core.errors import RunError
 
 Pack = NDArray[np.void]
 
+# Records that are hashed at a time.
+_BLOCK = 256
+
 
 def empty_pack(n: int, size: int) -> Pack:
     """Return room for n images of some side: digest, pixels, shape and box of each."""
@@ -31,16 +34,27 @@ def empty_pack(n: int, size: int) -> Pack:
 
 
 def read_packs(folder: Path, form: np.dtype[Any]) -> dict[Path, Pack]:
-    """Return the packs of a folder, not yet read into memory; a damaged one is as none."""
-    found = {}
+    """Return the undamaged packs of a folder, mapped into memory.
+
+    A pack is named after the SHA-256 of its records. The images of a damaged pack are decoded
+    again.
+    """
+    packs = {}
     for path in sorted(folder.glob("*.npy")):
         try:
             pack = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError):
             continue
-        if pack.dtype == form and pack.ndim == 1:
-            found[path] = pack
-    return found
+        if pack.dtype == form and pack.ndim == 1 and path.name == _name(pack):
+            packs[path] = pack
+    return packs
+
+
+def _name(pack: Pack) -> str:
+    digest = sha256()
+    for start in range(0, len(pack), _BLOCK):
+        digest.update(np.ascontiguousarray(pack[start : start + _BLOCK]).view(np.uint8).data)
+    return f"{digest.hexdigest()[:16]}.npy"
 
 
 def add_pack(folder: Path, pack: Pack, others: Mapping[Path, Pack]) -> None:
@@ -57,7 +71,7 @@ def add_pack(folder: Path, pack: Pack, others: Mapping[Path, Pack]) -> None:
             break
         pack = np.concatenate([pack, other])
         gone.append(path)
-    path = folder / f"{sha256(np.ascontiguousarray(pack['digests']).data).hexdigest()[:16]}.npy"
+    path = folder / _name(pack)
     # Under another name first: what lies there is whole.
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
