@@ -308,7 +308,9 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         designs = self.designs(config, data)
         tests = _tests(designs)
         draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
-        by_groups = {design.groups.name: design for design in reversed(designs)}
+        by_groups: dict[str, DesignT] = {}
+        for design in designs:
+            by_groups.setdefault(design.groups.name, design)
         runs = tuple(
             {"model": each.model, "on": each.on, **(each.pending or {})} for each in dry.outputs
         )
@@ -317,7 +319,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             details=self.details(config, data, designs, tests),
             groups=[
                 row
-                for design in reversed(by_groups.values())
+                for design in by_groups.values()
                 for row in group_sizes.planned(
                     design.groups, self.items, design.lacking, config.attributes_section
                 )

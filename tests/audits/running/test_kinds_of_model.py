@@ -12,7 +12,6 @@ from PIL import Image
 from audits.running import fakes
 from audits.running.worlds import CHOSEN, KINDS, associations, concepts, diversity, retrieval
 from equipoise import audits
-from equipoise.audits.retrieval import loading
 from equipoise.audits.running.prepared import Prepared
 from equipoise.core.errors import ConfigError
 
@@ -88,50 +87,39 @@ def test_pictures_without_a_place_are_refused(
         prepare(values)
 
 
-def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
+def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(world: Path) -> None:
     queries = pl.read_csv(world / "queries.csv")
     twice = pl.concat([queries, queries.with_columns(id="x" + pl.col("id"), text=pl.lit("abcd"))])
     twice.write_csv(world / "queries.csv")
-    section = prepare(retrieval(model=fakes.Scorer())).config.models["m"].scores
-    assert section.names == CHOSEN
+    values = retrieval(model=fakes.Scorer())
+    del values["data"]["subject"]
+    data = audits.load(audits.parse_config(values), base=world)
+    scored = data.models["m"]
+    assert scored.queries == CHOSEN
     red = fakes.means(pixels(world))[:, 0]
     lengths = queries["text"].str.len_chars().to_numpy()
     expected = red[:, None] * (1 / lengths + 1 / 4) / 2
-    np.testing.assert_allclose(numbers(section), expected, rtol=1e-5)
-    assert audits.run(audits.parse_config(retrieval(model=fakes.Scorer())), base=world).findings
+    order = np.argsort(data.ids)
+    np.testing.assert_allclose(scored.scores.T[order], expected, rtol=1e-5)
 
 
-def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
+def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(world: Path) -> None:
     next(iter(sorted((world / "pictures").iterdir()))).write_bytes(b"no picture")
-    values = retrieval(model=fakes.Scorer())
-    values["data"] = values["data"] | {"max_unmatched": 0.05}
-    ready = prepare(values).config
-    made = ready.models["m"].scores
-    brought = made.model_copy(update={"file": made.file.replace_schema_metadata(None)})
-    for scores, told in (
-        (made, []),
-        (brought, ["m: 1 image without a score, not used."]),
-    ):
-        models = {"m": ready.models["m"].model_copy(update={"scores": scores})}
-        data = loading.load(ready.model_copy(update={"models": models}), base=world)
-        assert data.models["m"].counts == {
-            "images without a score": 1,
-            "images with an infinite score": 0,
-            "images whose subject no usable query asks for": 0,
-        }
-        assert [*loading.notes_of(data.models)] == told
+    config = audits.parse_config(retrieval(model=fakes.Scorer()))
+    scored = audits.load(config, base=world).models["m"]
+    assert scored.counts == {
+        "images without a score": 1,
+        "images with an infinite score": 0,
+        "images whose subject no usable query asks for": 0,
+    }
+    assert [*scored.notes("m")] == []
 
 
-def test_retrieval_without_subjects_names_scores_by_query(
-    prepare: Callable[[dict[str, Any]], Prepared],
-) -> None:
+def test_retrieval_without_subjects_names_scores_by_query(world: Path) -> None:
     values = retrieval(model=fakes.Scorer())
     del values["data"]["subject"], values["queries"]["subject"]
-    assert prepare(values).config.models["m"].scores.names == ("q0", "q1", "q2", "q3")
+    scored = audits.load(audits.parse_config(values), base=world).models["m"]
+    assert scored.queries == ("q0", "q1", "q2", "q3")
 
 
 def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(

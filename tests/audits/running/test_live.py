@@ -173,6 +173,6 @@ def test_the_weights_of_one_model_at_a_time_are_in_memory(
     models = {one: {"model": f"hf:{one}"} for one in ("clip", "second", "third")}
     config = audits.parse_config(retrieval() | {"models": models})
     ready = audits.prepare(config, base=world)
-    assert {*ready.models} == {*models}
+    assert {*ready.data.models} == {*models}
     assert max(most) == 1
     assert len(most) <= 6

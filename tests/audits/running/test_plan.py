@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,11 @@ def loads() -> None:
 
 
 def plan(values: dict[str, Any], world: Path) -> Any:
-    found = audits.plan(audits.parse_config(values, source="c"), base=world)
-    assert isinstance(found, RunningPlan)
-    return found
+    return audits.plan(audits.parse_config(values, source="c"), base=world)
+
+
+def without_runs(planned: Any) -> Any:
+    return planned.audit if isinstance(planned, RunningPlan) else replace(planned, runs=())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,7 +58,7 @@ def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
         "numbers": 64,
         "bytes": 96 * 64 * 4,
     }
-    assert found.audit.tests > 0
+    assert without_runs(found).tests > 0
     assert not (world / "evidence").exists()
 
 
@@ -67,7 +70,7 @@ def test_what_a_plan_says_of_the_audit_holds_after_it(kind: str, world: Path) ->
     after = plan(KINDS[kind](), world)
     ready = audits.prepare(audits.parse_config(KINDS[kind]()), base=world)
     real: Any = audits.plan(ready.config, base=world)
-    assert before.audit == after.audit == real
+    assert without_runs(before) == without_runs(after) == without_runs(real)
     assert after.runs[0] | {"in_store": 96, "to_do": 0, "bytes": 0} == after.runs[0]
 
 
@@ -123,7 +126,7 @@ def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None
 def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:
     values = retrieval()
     values["data"] = values["data"] | {"groups": ["frame", "hue"]}
-    found = plan(values, world).audit.groups
+    found = plan(values, world).groups
     assert [row["images"] for row in found] == [48, 48, *[16] * 6]
     values["data"] = values["data"] | {"min_group_size": 20}
     with pytest.raises(DataError, match="groups hue: fewer than two have 20 or more images that"):

@@ -183,9 +183,8 @@ def test_a_second_run_loads_no_weights_and_plans_nothing(
         pytest.fail("called")
 
     monkeypatch.setattr(RunOptions, "load", refused)
-    monkeypatch.setattr("equipoise.audits.retrieval.kind.load", refused)
-    monkeypatch.setattr("equipoise.audits.retrieval.kind.plan", refused)
-    assert audits.prepare(config, base=world).inputs == first.inputs
+    monkeypatch.setattr("equipoise.audits.retrieval.audit.Retrieval.designs", refused)
+    assert audits.prepare(config, base=world).data.inputs == first.data.inputs
 
 
 def test_stand_ins_of_many_images_cost_the_memory_of_few() -> None:

@@ -135,10 +135,10 @@ CASES: list[tuple[Values, str]] = [
     ),
     (
         of(retrieval, TREE) | {"queries": {"table": "queries.csv", "id": "id", "text": "text"}},
-        "{world}/queries.csv, column 'id': no query asks for the subject of 96 images: hollow "
-        "circle, hollow square, solid circle, solid square. Expected: a query for each value of "
-        "data.subject, subject; those that there are ask for 'q0', 'q1', 'q2', 'q3'. To do: add "
-        "the queries, or name in queries.subject a column that has the subjects of the images.",
+        "{world}/queries.csv, column 'id': no query asks for the subject of 96 images: "
+        "'hollow circle', 'hollow square', 'solid circle', 'solid square'. Expected: a query for "
+        "each value of data.subject, subject; there are queries for 'q0', 'q1', 'q2', 'q3'. To do: "
+        "add the queries, or name in queries.subject a column that has the subjects of the images.",
     ),
     (
         of(diversity, TREE, sets=["frame"])

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, model_validator
 
+from equipoise.audits import config_rankings as retrieval
 from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.config_fields import Label, Name, distinct
 from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_rankings import Measure, RankingAudit
 from equipoise.audits.counterfactuals.config_quality import QualityConfig
-from equipoise.audits.retrieval import config as retrieval
-from equipoise.audits.retrieval.config import Measure, RankingAudit
 from equipoise.data.lexicons import lexicon
 
 LISTS = ("howard_2024",)

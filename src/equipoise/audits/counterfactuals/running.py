@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from equipoise.audits.config_rankings import QueriesConfig
 from equipoise.audits.counterfactuals.config import ModelConfig
 from equipoise.audits.counterfactuals.layout import laid_out
 from equipoise.audits.pictures.known import Known, known, need_pictures
 from equipoise.audits.retrieval import running as retrieval
-from equipoise.audits.retrieval.config import QueriesConfig
 from equipoise.audits.running.asked import to_run
 from equipoise.audits.running.prepared import Prepared, gathered
 from equipoise.core.errors import ConfigError, InputError

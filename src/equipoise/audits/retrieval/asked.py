@@ -19,7 +19,7 @@ from equipoise.data.left_out import LeftOut
 from equipoise.data.problems import listed
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.data import Items, Matrix, Vectors
 
 _SHOWN = 5

@@ -13,7 +13,7 @@ from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.tops import given_shares
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.audits.retrieval.loading import RetrievalData
 
 

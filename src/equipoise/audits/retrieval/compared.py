@@ -16,7 +16,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.audits.retrieval.loading import RetrievalData, Scored
     from equipoise.audits.similarity.config import Config as SimilarityConfig
 

@@ -13,7 +13,7 @@ from equipoise.audits.config_sections import group_name
 from equipoise.audits.retrieval.compared import Compared
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.audits.retrieval.loading import RetrievalData
 
 

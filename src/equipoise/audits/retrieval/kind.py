@@ -28,7 +28,7 @@ from equipoise.core.wording import images as of_images
 from equipoise.metrics.retrieval.chance import expected_max_skew
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
 
 Row = dict[str, Any]
 

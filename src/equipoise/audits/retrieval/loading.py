@@ -27,7 +27,7 @@ from equipoise.data.problems import listed
 from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import ModelConfig, QueriesConfig, RankingAudit
+    from equipoise.audits.config_rankings import ModelConfig, QueriesConfig, RankingAudit
 
 Objects = npt.NDArray[np.object_]
 

@@ -23,7 +23,7 @@ from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
 from equipoise.metrics.retrieval.together import retrieval_measures
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
 
 _UNIFORM, _POOL, _ORDER = "_uniform", "_pool", "_pool_order"
 _VERSIONS = {

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise.audits.config_rankings import ModelConfig
 from equipoise.audits.pictures.known import known, need_pictures
-from equipoise.audits.retrieval.config import ModelConfig
 from equipoise.audits.running.asked import averaged, prompts_of, to_run
 from equipoise.audits.running.failed import members_of
 from equipoise.audits.running.prepared import Prepared, gathered
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from equipoise.audits.config_rankings import DataConfig, QueriesConfig, RankingAudit
     from equipoise.audits.pictures.config import PicturesConfig
     from equipoise.audits.pictures.known import Known
-    from equipoise.audits.retrieval.config import DataConfig, QueriesConfig, RankingAudit
     from equipoise.audits.running.failed import Members
     from equipoise.audits.running.runner import Ran, Runner
     from equipoise.evidence.pictures import Pictures

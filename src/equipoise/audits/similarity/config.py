@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from equipoise.audits import config_rankings as retrieval
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
     Delimiter,
@@ -20,9 +21,8 @@ from equipoise.audits.config_fields import (
     Table,
     distinct,
 )
+from equipoise.audits.config_rankings import QueriesConfig
 from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
-from equipoise.audits.retrieval import config as retrieval
-from equipoise.audits.retrieval.config import QueriesConfig
 from equipoise.data import ItemSource
 
 Measure = Literal["similarity_gap", "normalized_similarity_mad"]

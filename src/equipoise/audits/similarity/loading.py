@@ -14,7 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import Items, load_items
 
 if TYPE_CHECKING:
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.audits.similarity.config import Config, HypothesisConfig
 
 

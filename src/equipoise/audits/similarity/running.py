@@ -11,8 +11,8 @@ from equipoise.audits.similarity.config import ModelConfig
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from equipoise.audits.retrieval.config import ModelConfig as Ran
-    from equipoise.audits.retrieval.config import RankingAudit
+    from equipoise.audits.config_rankings import ModelConfig as Ran
+    from equipoise.audits.config_rankings import RankingAudit
     from equipoise.audits.running.prepared import Prepared
     from equipoise.audits.running.runner import Runner
     from equipoise.audits.similarity.config import Config

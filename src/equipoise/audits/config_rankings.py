@@ -1,0 +1,208 @@
+"""Sections of audits that rank or compare images by query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
+
+from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
+from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_sections import AuditConfig, group_name
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig, TextsConfig
+
+Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
+MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
+TARGETS = ("pool", "uniform")
+
+
+def _several(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("expected a whole number, or a list of whole numbers")
+    return (value,)
+
+
+def _desired(value: object) -> str | dict[str, float]:
+    """Take the name of a target, or a share for every group."""
+    if isinstance(value, str) and value in TARGETS:
+        return value
+    if not isinstance(value, Mapping) or not value:
+        near = nearest(value, TARGETS)
+        raise ValueError(
+            f"expected 'pool', 'uniform', or a mapping of every group to its share{near}"
+        )
+    for name, share in value.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ValueError(f"the share of {name!r} is {share!r}; expected a number from 0 to 1")
+    return {str(name): float(share) for name, share in value.items()}
+
+
+class DataConfig(Section):
+    """The images that are ranked.
+
+    Attributes
+    ----------
+    images : PicturesConfig
+        What the images are: a table, a folder, or a data set in its own format.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list: the intersections.
+    subject : str, optional
+        Column of what an image shows: each query ranks the images of its own subject. Without
+        it every query ranks all images.
+    sets : str, optional
+        Column of the counterfactual set, whose images differ in the groups only.
+    min_group_size : int
+        Smaller groups are shown, and neither the largest nor the smallest skew.
+    max_unmatched : float
+        Largest share of images or queries without a row in a file, and the other way round.
+    """
+
+    images: PicturesConfig
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ]
+    subject: Name | None = None
+    sets: Name | None = None
+    min_group_size: Annotated[int, Field(ge=1)] = 1
+    max_unmatched: Share = 0.01
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table that are needed."""
+        named = [name for group in self.groups for name in group]
+        return tuple(dict.fromkeys([*named, *filter(None, (self.subject, self.sets))]))
+
+
+class QueriesConfig(TextsConfig):
+    """The queries, such as neutral prompts.
+
+    Attributes
+    ----------
+    subject : str, optional
+        Column of what a query asks for. Queries of one subject are averaged: the mean of their
+        unit vectors, or of their scores.
+    """
+
+    subject: Name | None = None
+
+
+class ModelConfig(RunConfig):
+    """One model: how to run it, or what it said before.
+
+    A model that is run embeds images and queries, or scores each image for each query.
+
+    Attributes
+    ----------
+    images, queries : ArrayConfig, optional
+        Embeddings in one space; images are ranked by cosine.
+    scores : ArrayConfig, optional
+        One row per image, one column per query.
+    """
+
+    images: ArrayConfig | None = None
+    queries: ArrayConfig | None = None
+    scores: ArrayConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> ModelConfig:
+        files = {"images": self.images, "queries": self.queries, "scores": self.scores}
+        self.excludes(files)
+        if self.model is not None:
+            return self
+        embedded = self.images is not None and self.queries is not None
+        if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
+            raise ValueError(
+                "what is ranked is not clear; give 'model', 'images' and 'queries', or 'scores' "
+                "alone"
+            )
+        return self
+
+
+class RankingConfig(Section):
+    """What is measured of each ranking.
+
+    Attributes
+    ----------
+    k : int or list of int, optional
+        How many of the best images count; the number of groups unless given.
+    prefixes : int, optional
+        Prefixes of NDKL, and the last K of the curves; the square of the first k unless given,
+        or what the smallest pool allows.
+    desired : "pool", "uniform" or mapping of group to share
+        The shares that are desired.
+    measures : list of str
+    first, second : str, optional
+        Groups of Bias@K, where there are more than two.
+    marginals : bool
+        Measure each attribute of an intersection within each value of the others, too.
+    similarity : bool
+        Measure normalised similarities, too.
+    curves : bool
+        Measure every K up to `prefixes`, for the plots.
+    """
+
+    k: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        Field(strict=False, min_length=1),
+        BeforeValidator(_several),
+        AfterValidator(distinct),
+    ] | None = None  # fmt: skip
+    prefixes: Annotated[int, Field(ge=1)] | None = None
+    desired: Annotated[
+        Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
+    ] = "pool"
+    measures: Annotated[
+        tuple[Measure, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ] = MEASURES
+    first: Label | None = None
+    second: Label | None = None
+    marginals: bool = True
+    similarity: bool = True
+    curves: bool = True
+
+
+class QueryAudit(AuditConfig):
+    """The configuration of an audit of images by query.
+
+    Attributes
+    ----------
+    data : DataConfig
+    queries : QueriesConfig, optional
+    models : mapping of str to ModelConfig
+    """
+
+    data: DataConfig
+    queries: QueriesConfig | None = None
+    models: Annotated[Mapping[Label, ModelConfig], Field(min_length=1)]
+
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups."""
+        return [group_name(group) for group in self.data.groups]
+
+    @property
+    def attributes_section(self) -> PicturesConfig:
+        """The section that the groups' attributes come from."""
+        return self.data.images
+
+
+class RankingAudit(QueryAudit):
+    """The configuration of an audit of rankings.
+
+    Attributes
+    ----------
+    ranking : RankingConfig
+    """
+
+    ranking: RankingConfig = RankingConfig()
+
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups, and of the attributes of intersections."""
+        single = [name for group in self.data.groups for name in group]
+        return tuple(dict.fromkeys([*super().group_names, *single]))
