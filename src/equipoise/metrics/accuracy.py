@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.estimate import Ends, Estimate, Harm, no_ends
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
@@ -23,7 +23,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts import Counts, Null, count
 from equipoise.metrics.measure import DEFAULT, Draws, measure
-from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register
+from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import (
     ClosedForm,
     simultaneous_minimum,
@@ -35,13 +35,7 @@ from equipoise.stats.resampling import Resampling
 Floats = npt.NDArray[np.float64]
 Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
 
-REFERENCE = "Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)"
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_HARM: dict[Kind, Harm] = {
-    "accuracy": "lower",
-    "worst_group_accuracy": "lower",
-    "accuracy_gap": "higher",
-}
 
 
 def accuracy(
@@ -202,20 +196,18 @@ class Accuracy:
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         value = float(draws.observed[0])
-        against = against_chance(draws, 0, _HARM[self.kind])
+        against = against_chance(draws, 0, SPECS[self.kind].value_harm)
         ends = replicates_of(draws, 0) or self._closed_form(counts)
-        return Estimate(
+        return make_estimate(
             metric=self.kind,
             value=value,
             n=sizes(counts.groups),
             method=_method(counts, self.kind, draws),
-            reference=REFERENCE,
             params={} if self.null is None else {"null": self.null},
             chance=against.chance,
             no_chance=_NO_CHANCE if self.null is None else "",
             p_value=against.p_value,
             null=against.null,
-            harm=_HARM[self.kind],
             by=parts_to_table([_part(self.kind, counts, draws, ends, against)]),
             excluded=excluded_of(counts.groups, dict(counts.excluded)),
             unit=counts.unit,
@@ -270,10 +262,11 @@ def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, against: Against
     )
 
 
+_NULL = {"null": "rows or class: what chance keeps fixed"}
 _record = partial(
     MetricSpec,
     kinds=("predictions", "answers"),
-    reference=REFERENCE,
+    reference="Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)",
     unit="points",
     group_label="accuracy",
     threshold=0.05,
@@ -302,6 +295,7 @@ register(
 register(
     _record(
         name="worst_group_accuracy",
+        parameters=_NULL,
         title="Worst-group accuracy",
         kinds=("predictions",),
         unit="share",
@@ -317,6 +311,7 @@ register(
 register(
     _record(
         name="accuracy_gap",
+        parameters=_NULL,
         title="Accuracy gap",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",

@@ -18,12 +18,18 @@ from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
-from equipoise.metrics.spec import BANDS, COHEN, EFFECT_PARAMETERS, Band, MetricSpec, register
+from equipoise.metrics.spec import (
+    BANDS,
+    COHEN,
+    EFFECT_PARAMETERS,
+    Band,
+    MetricSpec,
+    make_estimate,
+    register,
+)
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
-
-REFERENCE = "Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21"
 
 
 def effect_sizes(  # noqa: PLR0913 - the public signature
@@ -105,12 +111,11 @@ class EffectSizes(EffectTables):
         classes = Classes.of(self, counts, draws)
         against = against_chance(draws, 0, "higher")
         value = float(draws.observed[0])
-        return Estimate(
+        return make_estimate(
             metric="effect_sizes",
             value=value,
             n=sizes(counts.groups),
             method=classes.method,
-            reference=REFERENCE,
             params=self.params | {"classes": int(classes.estimable.sum())},
             chance=against.chance,
             p_value=against.p_value,
@@ -156,7 +161,7 @@ _effect = partial(
     threshold_reason=COHEN,
     bands=BANDS,
     parameters=EFFECT_PARAMETERS,
-    reference=REFERENCE,
+    reference="Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21",
     direction="Higher: groups of one class get different labels.",
     chance="above 0, more so for few rows and many labels",
 )

@@ -29,6 +29,7 @@ from equipoise.metrics.part_table import (
     against_each,
     group_columns,
 )
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 
 Floats = npt.NDArray[np.float64]
@@ -262,14 +263,13 @@ def gap_method(counts: Counts, draws: Draws, over: str, *, rates: int) -> str:
     return f"pairwise Newcombe intervals, simultaneous over {over} and groups"
 
 
-def gap_estimate(  # noqa: PLR0913 - what the composites of gaps differ in
+def gap_estimate(
     metric: str,
     counts: Counts,
     draws: Draws,
     *,
     ends: Ends,
     method: str,
-    reference: str,
     base: str,
     params: Mapping[str, Any],
     by: pa.Table | None,
@@ -277,17 +277,15 @@ def gap_estimate(  # noqa: PLR0913 - what the composites of gaps differ in
     """Return the largest gap, the first number of the draws, as an estimate."""
     against = against_chance(draws, 0, "higher")
     closed = ends if counts.independent else no_ends
-    return Estimate(
+    return make_estimate(
         metric=metric,
         value=float(draws.observed[0]),
         n=sizes(counts.groups),
         method=method,
-        reference=reference,
         params=params,
         chance=against.chance,
         p_value=against.p_value,
         null=against.null,
-        harm="higher",
         by=by,
         excluded=excluded_of(counts.groups, dict(counts.excluded)),
         unit=counts.unit,

@@ -25,13 +25,12 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.gaps import compared_rows, gaps, too_few
 from equipoise.metrics.measure import DEFAULT, Draws, measure
-from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register
+from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, simultaneous_gap, wilson
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
 
-_REFERENCE = "Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'"
 _NO_CHANCE = "the hit rate itself compares no groups; its gap in `by` has a chance level"
 _HIT, _MISS = "hit", "miss"
 
@@ -177,15 +176,13 @@ class HitRate:
         gap_ends = _ends(
             counts, draws, 1, ClosedForm(simultaneous_gap, (right[usable], total[usable]))
         )
-        return Estimate(
+        return make_estimate(
             metric="hit_rate",
             value=float(draws.observed[0]),
             n=sizes(counts.groups),
             method=_method(counts, draws),
-            reference=_REFERENCE,
             params={"k": self.k, "null": self.null},
             no_chance=_NO_CHANCE,
-            harm="lower",
             by=parts_to_table(_parts(counts, draws, ends, gap_ends)),
             excluded=excluded_of(counts.groups, dict(counts.excluded)),
             unit=counts.unit,

@@ -43,7 +43,6 @@ from equipoise.stats.resampling import Resampling
 Floats = npt.NDArray[np.float64]
 Aggregate = Literal["max", "mean"]
 
-_REFERENCE = "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
 _CONDITIONS = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 
 
@@ -148,7 +147,6 @@ class EqualizedOdds:
             draws,
             ends=ClosedForm(_largest_odds_ends, (successes, totals, self.aggregate)),
             method=gap_method(counts, draws, "classes, true-class conditions", rates=2),
-            reference=_REFERENCE,
             base=" and ".join(needed(counts.groups, rate.base) for rate in _CONDITIONS),
             params={"aggregate": self.aggregate, "null": self.null},
             by=parts_to_table(parts),

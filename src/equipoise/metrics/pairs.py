@@ -13,7 +13,7 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.paired import Paired, Swaps, pair, replicates_of_pair, swaps
-from equipoise.metrics.spec import POINTS, MetricSpec, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import PValue, band, p_value
 from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling
@@ -21,7 +21,6 @@ from equipoise.stats.resampling import Bootstrap, Resampling
 Floats = npt.NDArray[np.float64]
 
 MODELS = ("trained on balanced data", "trained on imbalanced data")
-_REFERENCE = "Mandal 2024, chapter 7 (Accuracy Difference); McNemar 1947 (exact test)"
 
 
 def accuracy_difference(
@@ -112,18 +111,16 @@ def _estimate(
     drawn = None if replicates is None else Folded(replicates[:, 0] - replicates[:, 1])
     chance, found = _against(swapped, abs(signed))
     by_group = _by_group(paired, rates, replicates, level)
-    return Estimate(
+    return make_estimate(
         metric="accuracy_difference",
         value=abs(signed),
         n=dict.fromkeys(MODELS, paired.n),
         method=_method(paired, replicates),
-        reference=_REFERENCE,
         params={"runs": paired.runs},
         chance=chance,
         no_chance="" if chance else "no resampling was asked for",
         p_value=found.value if found else None,
         null=f"{chance.method}; {found.method}" if chance and found else "",
-        harm="higher",
         by=parts_to_table(
             [
                 _difference_part(paired, signed, drawn, level, (chance, found), by_group),

@@ -32,8 +32,6 @@ from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
 
-_REFERENCE = "Calders et al. 2009; Albuquerque et al. 2024, eq. 5"
-
 
 def demographic_parity(
     y_pred: Any,
@@ -123,7 +121,6 @@ class DemographicParity:
             draws,
             ends=ClosedForm(simultaneous_largest_gap, compared(counts, family)),
             method=gap_method(counts, draws, "classes", rates=1),
-            reference=_REFERENCE,
             base=needed(counts.groups, SELECTION_RATE.base),
             params={"null": self.null},
             by=family_table(counts, draws, family) if self.per_class else None,

@@ -34,7 +34,6 @@ from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
 
-_REFERENCE = "Hardt, Price & Srebro 2016 (rates given the truth); Chouldechova 2017 (predictive)"
 _NO_CHANCE = "rates have different nulls: each gap in `by` has its own chance level and p-value"
 # The first two rates under each null; the others are their complements or means.
 _DISTINCT = 2
@@ -173,7 +172,6 @@ class Rates:
             draws,
             ends=ClosedForm(simultaneous_largest_gap, (successes, totals)),
             method=gap_method(counts, draws, "rates, classes", rates=self._width),
-            reference=_REFERENCE,
             base="rows enough for any rate",
             params={"null": self.null},
             by=pa.concat_tables(tables).combine_chunks(),

@@ -18,13 +18,12 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes, band_counts
 from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
-from equipoise.metrics.spec import EFFECT_PARAMETERS, MetricSpec, register
+from equipoise.metrics.spec import EFFECT_PARAMETERS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
 
-REFERENCE = "Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables"
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
     "chance tables have no value it could be held against; theirs is among the parameters"
@@ -110,15 +109,13 @@ class SkewSize(EffectTables):
         classes = Classes.of(self, counts, draws)
         # Replicates may have classes enough where the data have not: no number, no interval.
         known = not np.isnan(draws.observed[0])
-        return Estimate(
+        return make_estimate(
             metric="skewsize",
             value=float(draws.observed[0]),
             n=sizes(counts.groups),
             method=_method(counts, draws),
-            reference=REFERENCE,
             params=self.params | _beside(classes, draws),
             no_chance=NO_CHANCE,
-            harm="lower",
             by=classes.table,
             excluded=classes.excluded(),
             unit=counts.unit,

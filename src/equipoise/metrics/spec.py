@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal, TypedDict, Unpack
+
+import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
+from equipoise.core.estimate import Chance, Ends, Estimate, Harm
 from equipoise.core.finding import Finding
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
@@ -161,6 +163,37 @@ def register(spec: MetricSpec) -> MetricSpec:
 def unregister(name: str) -> None:
     """Remove a metric from `SPECS`, to define it again; nothing happens for an unknown name."""
     _REGISTERED.pop(name, None)
+
+
+class EstimateFields(TypedDict, total=False):
+    """Fields of an estimate that its record does not hold."""
+
+    params: Mapping[str, Any]
+    chance: Chance | None
+    no_chance: str
+    p_value: float | None
+    null: str
+    by: pa.Table | Callable[[], pa.Table | None] | None
+    excluded: Mapping[str, int]
+    unit: str
+    reason: str
+    ends: Ends
+
+
+def make_estimate(
+    metric: str,
+    value: float,
+    n: Mapping[str, int],
+    method: str,
+    *,
+    harm: Harm | None = None,
+    **fields: Unpack[EstimateFields],
+) -> Estimate:
+    """Return an estimate with the reference of its metric, and its harm unless `harm` is set."""
+    spec = SPECS[metric]
+    return Estimate(
+        metric, value, n, method, spec.reference, harm=harm or spec.harm or "either", **fields
+    )
 
 
 def spec_of(metric: str) -> MetricSpec:

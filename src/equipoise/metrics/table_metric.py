@@ -14,7 +14,7 @@ from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.building import against_chance, excluded_of, replicates_of, sizes
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Floats, Statistic
-from equipoise.metrics.spec import MetricSpec, register, unregister
+from equipoise.metrics.spec import MetricSpec, make_estimate, register, unregister
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +53,11 @@ class TableMetric:
         value, spec = float(draws.observed[0]), self.spec
         against = against_chance(draws, 0, spec.value_harm)
         replicates = 0 if draws.boot is None else len(draws.boot)
-        return Estimate(
+        return make_estimate(
             metric=spec.name,
             value=value,
             n=sizes(counts.groups),
             method=f"percentile bootstrap over {counts.unit}s, {replicates} replicates",
-            reference=spec.reference,
             chance=against.chance,
             no_chance="" if against.chance else spec.chance,
             p_value=against.p_value,

@@ -25,6 +25,7 @@ from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.rejections.gap import rejection_gap
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap
@@ -155,14 +156,12 @@ def _share(config: Config, kept: npt.NDArray[np.bool_], sets: Objects) -> Estima
             ends = Percentile(drawn[:, 0] / drawn[:, 1])
         method = f"percentile bootstrap over caption sets, {resampling.replicates} replicates"
         unit = "caption set"
-    return Estimate(
+    return make_estimate(
         metric="kept_share",
         value=float(total[0] / total[1]),
         n={"sets": int(total[1])},
         method=method,
-        reference=_REFERENCE,
         no_chance="a set is kept or rejected for all groups alike: there is nothing to exchange",
-        harm="lower",
         unit=unit,
         ends=ends,
     )
@@ -176,17 +175,15 @@ def learned_accuracy(config: Config, data: GenerationData) -> Iterator[Draft]:
             "threshold_accuracy", about, one.accuracy, one.low, one.high, n=one.labels,
             reason=f"always or never agrees with {one.majority:.3g} of the labels",
         )  # fmt: skip
-        estimate = Estimate(
+        estimate = make_estimate(
             metric="threshold_accuracy",
             value=one.accuracy,
             n={"labels": one.labels},
             method="Wilson, one trial a caption set; cross-validated",
-            reference="Howard et al. 2024, section 8.4",
             params={
                 "threshold": one.threshold, "images": one.size, "majority": one.majority,
                 "agreement": one.agreement,
             },
-            harm="lower",
             by=parts_to_table([part]),
             unit="caption set",
         )  # fmt: skip

@@ -17,7 +17,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.activation.regions import Regions
 from equipoise.metrics.building import against_chance, part, replicates_of
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.streams import stream, unit_keys
@@ -81,18 +81,16 @@ def activation_share(
     measured = Shares.of(maps, boxes, groups, units)
     draws = measured.drawn(resampling, rng)
     against, value = against_chance(draws, 0, "either"), float(draws.observed[0])
-    return Estimate(
+    return make_estimate(
         metric="activation_share",
         value=value,
         n=measured.sizes,
         method=_method(draws, resampling, measured.unit),
-        reference=REFERENCE,
         params={"area": measured.mean(measured.regions.areas)},
         chance=against.chance,
         no_chance="" if against.chance else _why_none(value, resampling),
         p_value=against.p_value,
         null=against.null,
-        harm="either",
         by=parts_to_table(_parts(measured, draws)),
         excluded=measured.regions.dropped,
         unit=measured.unit,

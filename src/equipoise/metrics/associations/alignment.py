@@ -24,7 +24,7 @@ from equipoise.metrics.associations.exchanged import Exchanged
 from equipoise.metrics.associations.partitions import MOST_PARTITIONS, exchange, permutations
 from equipoise.metrics.building import Against
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
 
@@ -98,18 +98,16 @@ def alignment(
         for sign, name in ((1.0, "positive"), (-1.0, "negative"))
         if statistic == "mean" and (expected == sign).any()
     ]
-    return Estimate(
+    return make_estimate(
         metric="alignment",
         value=value,
         n={"subjects": len(values)},
         method=_method(boot, resampling),
-        reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
         params={"statistic": statistic},
         chance=held.chance,
         no_chance="" if held.chance else "no resampling was asked for, or there is no value",
         p_value=held.p_value,
         null=held.null,
-        harm="higher",
         by=parts_to_table(sides),
         excluded=pairs.excluded,
         unit="subject",

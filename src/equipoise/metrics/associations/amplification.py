@@ -15,7 +15,7 @@ from equipoise.metrics.associations.building import number
 from equipoise.metrics.associations.components import COMPONENTS
 from equipoise.metrics.associations.mcas import Components
 from equipoise.metrics.building import Percentile
-from equipoise.metrics.spec import COSINE, MetricSpec, register
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,17 +55,15 @@ def diffusion_bias(components: Estimate | Mapping[str, float]) -> Estimate:
     size: Ends = no_ends if boot is None else Percentile(np.abs(boot))
     ends: Ends = no_ends if boot is None else Percentile(boot)
     sizes = _sizes(components)
-    return Estimate(
+    return make_estimate(
         metric="diffusion_bias",
         value=abs(signed),
         n=sizes,
         method=_method(components),
-        reference=_REFERENCE,
         chance=held.chance,
         no_chance="" if held.chance else "no draws: components given as numbers, or no resampling",
         p_value=held.p_value,
         null=held.null,
-        harm="higher",
         by=parts_to_table(
             [
                 number(
@@ -110,14 +108,12 @@ def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
     reason = _around_zero(found)
     value = float("nan") if reason else float(_quotient(found.observed[None])[0])
     boot = None if found.boot is None or reason else _quotient(found.boot)
-    return Estimate(
+    return make_estimate(
         metric="bias_amplification",
         value=value,
         n=_sizes(components),
         method=_method(components),
-        reference=_REFERENCE,
         no_chance="under the null the texts' association is near 0: the quotient explodes",
-        harm="higher",
         reason=reason,
         ends=no_ends if boot is None else Percentile(boot),
     )

@@ -18,6 +18,7 @@ from equipoise.metrics.associations.resampling import replicate_blocks, resample
 from equipoise.metrics.associations.space import Sets, Similarity, dropped_of, shared_members
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -142,22 +143,20 @@ def assembled(  # noqa: PLR0913 - one keyword for each field
     sets: Sets,
     *,
     held: Against,
-    harm: Harm,
     parts: Sequence[Part] | Callable[[], Sequence[Part]],
     method: str,
     ends: Ends,
-    reference: str,
     params: Mapping[str, Any],
     reason: str = "",
+    harm: Harm | None = None,
     no_chance: str = "no resampling was asked for, or there is no value",
 ) -> Estimate:
     """Return the estimate of a number of sets; parts may be made when they are first read."""
-    return Estimate(
+    return make_estimate(
         metric=metric,
         value=value,
         n={name: len(one) for name, one in sets.items()},
         method=method,
-        reference=reference,
         params=params,
         chance=held.chance,
         no_chance="" if held.chance else no_chance,

@@ -32,7 +32,7 @@ from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact, Resampling
 from equipoise.stats.streams import stream
@@ -139,11 +139,9 @@ def total_absolute_association(
         value,
         sets,
         held=_held(tested, total, value, "higher"),
-        harm="higher",
         parts=parts,
         method=method_of(sets, fixed, boot, resampling),
         ends=found,
-        reference=_REFERENCE,
         params=compared(similarity) | overlap(sets, ("a", "b")),
     )
 
@@ -194,12 +192,11 @@ def compare_encoders(
     ]
     for (first, a), (second, b) in combinations(scores.items(), 2):
         parts.append(_pair(f"{first} - {second}", a, b, level, resampling, rng))
-    return Estimate(
+    return make_estimate(
         metric="encoder_difference",
         value=value,
         n=dict.fromkeys(encoders, len(next(iter(scores.values())).names)),
         method=NO_INTERVAL if resampling is None else "none; pairs: paired percentile bootstrap",
-        reference=_REFERENCE,
         chance=held.chance,
         no_chance="" if held.chance else "no resampling was asked for",
         p_value=held.p_value,

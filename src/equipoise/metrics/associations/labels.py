@@ -30,7 +30,7 @@ from equipoise.metrics.associations.predicted import (
 from equipoise.metrics.associations.space import Similarity, associations, embed
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, register
+from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact, Resampling
 
@@ -112,12 +112,11 @@ def label_concentration(
             ("label_kurtosis", 2, 3 + 2 * many),
         )
     ]
-    return Estimate(
+    return make_estimate(
         metric="label_concentration",
         value=float(observed[0]),
         n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
         method=spread(_method(boot, counted.unit, resampling), UNEVEN),
-        reference="Mandal 2024, chapters 5 and 7",
         params={"k": k, "labels": "vocabulary" if vocabulary is not None else "predicted"},
         chance=held.chance,
         no_chance="" if held.chance else "no resampling was asked for, or there is no value",
@@ -216,12 +215,11 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     x, y, both = (mask[0] for mask in measure.chosen(counted.table[None]))
     x, y = (y, x) if swapped else (x, y)
     excluded = dict(counted.excluded) | ({"labels of both groups": int(both.sum())})
-    return Estimate(
+    return make_estimate(
         metric="predicted_label_weat",
         value=float(observed[0]),
         n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
         method=spread(_method(boot, counted.unit, resampling), CHOSEN_ANEW),
-        reference="Mandal 2024, chapter 5",
         params={"alternative": alternative, "ddof": ddof} | compared(similarity),
         chance=held.chance,
         no_chance="" if held.chance else "no resampling was asked for, or there is no value",

@@ -155,11 +155,9 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         value,
         sets,
         held=found.held(total, value, "either"),
-        harm="either",
         parts=component_parts(sets, found),
         method=method_of(sets, fixed, boot, resampling),
         ends=found,
-        reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         params=compared(similarity)
         | {"resample_texts": resample_texts, "leans_to": leaning(value)}
         | overlap(sets, ("a_images", "b_images"), ("a_texts", "b_texts")),

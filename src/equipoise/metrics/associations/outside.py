@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, fisher_z
 
 Floats = npt.NDArray[np.float64]
@@ -60,16 +60,14 @@ def correlation(x: Any, y: Any, *, level: float = 0.95) -> Estimate:
     ]
     one, n = parts[0], len(first)
     known = not math.isnan(one.value)
-    return Estimate(
+    return make_estimate(
         metric="correlation",
         value=one.value,
         n={"pairs": n},
         method="Fisher's z",
-        reference="Fisher 1921; Bonett & Wright 2000",
         no_chance="" if known else one.reason,
         p_value=one.p_value if known else None,
         null="the pairs are independent and normal: t distribution with n - 2 degrees of freedom",
-        harm="either",
         by=parts_to_table(parts),
         excluded={"no two finite numbers": dropped} if dropped else {},
         unit="pair",

@@ -107,11 +107,9 @@ def association_score(
         value,
         sets,
         held=held,
-        harm="either",
         parts=[near],
         method=method_of(sets, fixed, boot, resampling),
         ends=ends,
-        reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
         params=compared(similarity) | overlap(sets, ("a", "b")),
     )
 
@@ -210,11 +208,9 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
         value,
         sets,
         held=held,
-        harm="either",
         parts=parts,
         method=method_of(sets, fixed, boot, resampling),
         ends=ends_of(boot, 0),
-        reference="Chen & Dou 2022",
         params=compared(similarity) | overlap(sets, ("c1", "c2"), ("m_images", "f_images")),
     )
 

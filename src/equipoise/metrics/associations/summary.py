@@ -11,7 +11,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,14 +56,12 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
         ):
             parts += _moments(subject, some)
     dropped = len(scores) - len(known)
-    return Estimate(
+    return make_estimate(
         metric="score_summary",
         value=float(np.mean([*known.values()])),
         n={"targets": len(known)},
         method="none: targets are declared, not drawn",
-        reference="Mandal 2024, chapter 6",
         no_chance="a summary over declared targets",
-        harm="either",
         by=parts_to_table(parts),
         excluded={"no finite score": dropped} if dropped else {},
         unit="target",

@@ -20,7 +20,7 @@ from equipoise.metrics.associations.cells import (
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
@@ -91,15 +91,13 @@ def trend(
                 by_group=_by_group(cells, boot, index, level),
             )
         )
-    return Estimate(
+    return make_estimate(
         metric="trend",
         value=float(_mean(cells.values.reshape(1, -1))[0]),
         n=cells.sizes,
         method=_method(cells, boot, resampling),
-        reference=_REFERENCE,
         params={"positive": [*positive], "negative": [*negative]},
         no_chance="a trend compares words, not groups; see gender_difference",
-        harm="lower",
         by=parts_to_table(parts),
         excluded=cells.excluded,
         unit=cells.unit,
@@ -158,12 +156,11 @@ def gender_difference(
     ]
     value = _mean(observed[None])[0]
     held = _held(None if null is None else _mean(null), value, resampling)
-    return Estimate(
+    return make_estimate(
         metric="gender_difference",
         value=float(value),
         n=cells.sizes,
         method=_method(cells, boot, resampling),
-        reference=_REFERENCE,
         params={"words": [*signs]},
         chance=held.chance,
         no_chance="" if held.chance else _AS_MEANS if cells.images is None else NO_INTERVAL,

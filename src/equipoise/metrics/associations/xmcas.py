@@ -27,7 +27,7 @@ from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Similarity, embed
 from equipoise.metrics.building import NOTHING, Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 
@@ -122,11 +122,9 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         float(found[0]),
         sets,
         held=NOTHING,
-        harm="either",
         parts=_parts(found, boot, names, level_of(resampling), len(sets["target_images"])),
         method=method_of(sets, fixed, boot, resampling),
         ends=ends_of(boot, 0),
-        reference=_REFERENCE,
         params=compared(similarity) | {"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
@@ -175,14 +173,12 @@ def estimate_offset(
         draws = stream(rng, "bootstrap", "targets").integers(len(values), size=size)
         ends = Percentile(np.sort(values)[draws].mean(axis=1))
         method = f"percentile bootstrap over targets, {resampling.replicates} replicates"
-    return Estimate(
+    return make_estimate(
         metric="offset",
         value=float(np.sort(values).mean()),
         n={"targets": len(values)},
         method=method,
-        reference=_REFERENCE,
         no_chance="a property of neutral targets: it compares no groups",
-        harm="either",
         ends=ends,
     )
 

@@ -20,10 +20,9 @@ from equipoise.metrics.concepts.parts import PairwiseEnds, aggregate, concept_pa
 from equipoise.metrics.concepts.results import ConceptResults
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import POINTS, MetricSpec, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Exact, Resampling
 
-REFERENCE = "Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'"
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
 
 _ROWS_AT_ONCE = 4096
@@ -200,18 +199,16 @@ def summarise(results: ConceptResults) -> Estimate:
     whole = aggregate(results)
     boot = results.mean_replicates()
     chance = whole.against.chance
-    return Estimate(
+    return make_estimate(
         metric="concept_disparity",
         value=whole.value,
         n=sizes(results.groups),
         method=_method(results),
-        reference=REFERENCE,
         params=_params(results),
         chance=chance,
         no_chance="" if chance else _why_none(results),
         p_value=whole.against.p_value,
         null=whole.against.null,
-        harm="higher",
         by=concept_parts(results),
         excluded=excluded_of(results),
         unit=results.unit,
@@ -310,7 +307,7 @@ _disparity = partial(
         "groups are exchangeable within each true class; over all rows where prevalence is not "
         "fixed"
     ),
-    reference=REFERENCE,
+    reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
 )
 register(
     _disparity(

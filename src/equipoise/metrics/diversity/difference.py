@@ -17,10 +17,9 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.diversity.intervals import Spread
 from equipoise.metrics.diversity.sets import Sets
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import COSINE, MetricSpec, register
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Resampling
 
-REFERENCE = "Mandal 2024, chapter 3 (image similarity score); Efron & Stein 1981"
 NULL = "both sets are equally diverse: Welch's t of the jackknifed difference, two-sided"
 _METHOD = "jackknife of both U-statistics, Welch's t"
 _FEW = "fewer than three images with a direction in a set"
@@ -73,18 +72,16 @@ def iss_difference(
     largest = int(np.argmax([-1.0 if math.isnan(p.value) else abs(p.value) for p in parts]))
     part, ends = parts[largest], differences[largest]
     tests = sum(not math.isnan(one.p_value) for one in parts)
-    return Estimate(
+    return make_estimate(
         metric="iss_difference",
         value=part.value,
         n={name: one.count for name, one in zip(found.names, found.sums, strict=True)},
         method=NO_INTERVAL if bare else _METHOD,
-        reference=REFERENCE,
         params={"components": components, "pair": part.subject},
         chance=None if bare or math.isnan(part.chance) else _zero(part),
         no_chance="no resampling was asked for" if bare else part.reason,
         p_value=None if math.isnan(part.p_value) else min(1.0, tests * part.p_value),
         null="" if bare else NULL if tests == 1 else f"{NULL}; Bonferroni over {tests} pairs",
-        harm="either",
         by=parts_to_table(parts),
         excluded={"zero vectors": found.zeros} if found.zeros else {},
         unit="image",
@@ -191,6 +188,6 @@ register(
         interval="jackknife of both U-statistics, Student's t with Welch's degrees of freedom",
         null="both sets are equally diverse: Welch's t, two-sided, Bonferroni over pairs",
         parameters={"components": "principal components to project on: none"},
-        reference=REFERENCE,
+        reference="Mandal 2024, chapter 3 (image similarity score); Efron & Stein 1981",
     )
 )

@@ -16,7 +16,7 @@ from equipoise.metrics.diversity.exchange import exchanged
 from equipoise.metrics.diversity.intervals import within
 from equipoise.metrics.diversity.sets import Sets
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import COSINE, MetricSpec, register
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import PValue, band, p_value
 from equipoise.stats.resampling import Exact, Permutation, Resampling
 
@@ -69,15 +69,13 @@ def iss_intra(
     factor = (sums.count - 1.0) / sums.count if include_self and sums.count else 1.0
     value = factor * sums.distance
     bare = resampling is None or math.isnan(value)
-    return Estimate(
+    return make_estimate(
         metric="iss_intra",
         value=value,
         n={"images": sums.count},
         method=NO_INTERVAL if resampling is None else _WITHIN,
-        reference=REFERENCE,
         params={"include_self": include_self, "components": components},
         no_chance="one set has no groups to exchange",
-        harm="lower",
         excluded={_ZEROS: sums.zeros} if sums.zeros else {},
         unit="image",
         reason=_FEW if math.isnan(value) else "",
@@ -129,18 +127,16 @@ def iss_cross(
         raise InputError("sets: one set; expected two or more, or iss_intra for one")
     value = found.cross
     chance, p = _against(found, value, resampling, rng)
-    return Estimate(
+    return make_estimate(
         metric="iss_cross",
         value=value,
         n={name: one.count for name, one in zip(found.names, found.sums, strict=True)},
         method=NO_INTERVAL if resampling is None else _BETWEEN,
-        reference=REFERENCE,
         params={"components": components},
         chance=chance,
         no_chance="" if chance else _why_none(value),
         p_value=p.value if p else None,
         null=f"{chance.method}; {p.method}" if chance and p else "",
-        harm="higher",
         by=_parts(found, resampling),
         excluded={_ZEROS: found.zeros} if found.zeros else {},
         unit="image",

@@ -16,7 +16,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
@@ -25,7 +25,6 @@ from equipoise.stats.streams import stream, unit_keys
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-REFERENCE = "Howard et al. 2024, SocialCounterfactuals, section 3 (members share pose, background)"
 
 # Numbers that exchanged sets may sum: some seconds.
 _MOST_SUMMED = 1_000_000_000
@@ -106,16 +105,14 @@ def set_similarity(
     if resampling is not None and used.any():
         chance = _chance(unit, members[kept], block[kept], len(names), resampling, rng)
     metric = metrics[of]
-    return Estimate(
+    return make_estimate(
         metric=metric,
         value=value,
         n={"images": int(kept.sum())},
         method=method,
-        reference=REFERENCE,
         params={"centred": centred, "sets": int(used.sum())},
         chance=chance,
         no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
-        harm="lower",
         by=parts_to_table(
             [
                 Part(metric, name, float(mean), n=int(count))
@@ -205,7 +202,9 @@ _alike = partial(
     harm="lower",
     interval="percentile bootstrap over sets",
     chance="the value when images of a subject change places between sets",
-    reference=REFERENCE,
+    reference=(
+        "Howard et al. 2024, SocialCounterfactuals, section 3 (members share pose, background)"
+    ),
 )
 register(
     _alike(
@@ -235,7 +234,6 @@ register(
             "orientations": "bins of the direction: 8",
             "border": "share of each side that is background: 0.15",
         },
-        reference=f"{REFERENCE}; Dalal & Triggs 2005",
     )
 )
 register(

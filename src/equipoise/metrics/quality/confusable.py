@@ -17,7 +17,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.quality.resampled import Units, share_ends, share_method
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
@@ -27,7 +27,6 @@ THRESHOLD, MARGIN = 0.95, 0.1
 zero-shot accuracy has to be for a subject to be told from the others."""
 
 _NO_CHANCE = "none: it is a property of the encoder's texts"
-_REFERENCE = "Howard et al. 2024, SocialCounterfactuals (subjects' neutral texts)"
 
 
 def confusable_subjects(
@@ -67,15 +66,13 @@ def confusable_subjects(
         for a, b in zip(first[order].tolist(), second[order].tolist(), strict=True)
     ]
     found = sorted({*first.tolist(), *second.tolist()})
-    return Estimate(
+    return make_estimate(
         metric="confusable_subjects",
         value=len(found) / len(unit),
         n={"subjects": len(unit)},
         method="none: every subject is looked at",
-        reference=_REFERENCE,
         params={"threshold": threshold, "subjects": [called[place] for place in found]},
         no_chance=_NO_CHANCE,
-        harm="higher",
         by=parts_to_table(parts),
         unit="subject",
     )
@@ -146,12 +143,11 @@ def subject_accuracy(
     ]
     chance = 1.0 / len(called)
     ends = share_ends(hits, kept, owner, resampling, rng) or no_ends
-    return Estimate(
+    return make_estimate(
         metric="subject_accuracy",
         value=float(hits[kept].mean()),
         n={"images": int(kept.sum())},
         method=share_method(owner, resampling) if resampling is not None else NO_INTERVAL,
-        reference=_REFERENCE,
         params={
             "chance": chance,
             "margin": margin,
@@ -162,7 +158,6 @@ def subject_accuracy(
             ],
         },
         no_chance=f"none by groups: an encoder that guesses has {chance:.3g}",
-        harm="lower",
         by=parts_to_table(parts),
         excluded={"images without a subject's text": int((~kept).sum())} if not kept.all() else {},
         unit=owner.name,
@@ -210,7 +205,7 @@ _subject = partial(
     MetricSpec,
     kinds=("counterfactuals", "generation"),
     unit="share",
-    reference=_REFERENCE,
+    reference="Howard et al. 2024, SocialCounterfactuals (subjects' neutral texts)",
     chance="none: a property of the encoder's texts",
 )
 register(

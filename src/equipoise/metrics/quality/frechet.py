@@ -15,11 +15,10 @@ from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.quality.resampled import SPREAD, Floats, MovedPercentile, Units
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream
 
-REFERENCE = "Dowson & Landau 1982; Heusel et al. 2017 (FID); Chong & Forsyth 2020 (extrapolation)"
 NO_CHANCE = (
     "none: how far apart sets of one kind lie depends on the encoder and on how many images there "
     "are; compare with the extrapolated value, and with sets of the same sizes"
@@ -94,15 +93,13 @@ def frechet_distance(
         "frechet_distance_extrapolated", "", limit, n=len(one) + len(other),
         reason=few if math.isnan(limit) else "",
     )  # fmt: skip
-    return Estimate(
+    return make_estimate(
         metric="frechet_distance",
         value=value,
         n={"images": len(one), "reference": len(other)},
         method=method,
-        reference=REFERENCE,
         params={"dimensions": one.shape[1], "bias": value - limit},
         no_chance=NO_CHANCE,
-        harm="higher",
         by=parts_to_table([part]),
         unit=pair[0].units.name,
         ends=ends,
@@ -219,7 +216,9 @@ _frechet = partial(
     MetricSpec,
     kinds=("counterfactuals", "generation"),
     direction="Higher: the set lies further from the reference.",
-    reference=REFERENCE,
+    reference=(
+        "Dowson & Landau 1982; Heusel et al. 2017 (FID); Chong & Forsyth 2020 (extrapolation)"
+    ),
 )
 register(
     _frechet(

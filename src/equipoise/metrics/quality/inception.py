@@ -12,10 +12,9 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.quality.resampled import SPREAD, Floats, MovedPercentile, Units
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 
-REFERENCE = "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
 NO_CHANCE = (
     "none: no groups are exchanged; the score of a classifier that says the same of every image "
     "is 1, and it grows where images are few"
@@ -79,15 +78,13 @@ def inception_score(
             f"{SPREAD}: percentiles of {resampling.replicates} resamples, moved to the value; not "
             "a confidence interval: the score is biased where images are few"
         )
-    return Estimate(
+    return make_estimate(
         metric="inception_score",
         value=value,
         n={"images": len(rows)},
         method=method,
-        reference=REFERENCE,
         params={"classes": rows.shape[1], "splits": splits},
         no_chance=NO_CHANCE,
-        harm="lower",
         unit=found.name,
         ends=ends,
     )
@@ -144,6 +141,8 @@ register(
             "splits": "parts whose scores are averaged: 1",
             "units": "images resampled together",
         },
-        reference=REFERENCE,
+        reference=(
+            "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
+        ),
     )
 )

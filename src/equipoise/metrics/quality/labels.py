@@ -19,7 +19,7 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.quality.resampled import Units, share_ends, share_method
-from equipoise.metrics.spec import POINTS, MetricSpec, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Resampling
 
@@ -254,14 +254,12 @@ def _agreement(
             value = float((hits & own).sum() / n) if n else math.nan
             reason = "" if n else nothing
             parts.append(Part(metric, name, value, low, high, n=n, reason=reason))
-    return Estimate(
+    return make_estimate(
         metric=metric,
         value=float((hits & chosen).sum() / total) if total else math.nan,
         n={"images": total},
         method=share_method(owner, resampling),
-        reference=REFERENCE,
         no_chance="none: it is held against people's labels, not against other groups",
-        harm="lower",
         by=parts_to_table(parts) if parts else None,
         excluded={f"images in which {nothing}": len(found) - total} if total < len(found) else {},
         unit=owner.name,

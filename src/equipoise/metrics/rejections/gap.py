@@ -18,13 +18,9 @@ from equipoise.metrics.gaps import Known
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.rejections.drawn import Ends, Rejections, group_ends
 from equipoise.metrics.rejections.rows import checked
-from equipoise.metrics.spec import POINTS, MetricSpec, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Exact, Resampling
 
-_REFERENCE = (
-    "Howard et al. 2024, SocialCounterfactuals, section 3.3 (filters); Phipson & Smyth 2010 "
-    "(permutation)"
-)
 _METRIC, _SHARE = "rejection_gap", "rejected_share"
 
 
@@ -88,18 +84,16 @@ def rejection_gap(
     whole = drawn.draws(None)
     against = against_chance(whole, 0, "higher")
     value = float(whole.observed[0])
-    return Estimate(
+    return make_estimate(
         metric=_METRIC,
         value=value,
         n=dict(zip(rows.groups.names, drawn.sizes(None).tolist(), strict=True)),
         method=_method(drawn),
-        reference=_REFERENCE,
         params={"strata": list(rows.strata), "sets": len(np.unique(rows.unit))},
         chance=against.chance,
         no_chance="" if against.chance else _no_chance(drawn, value),
         p_value=against.p_value,
         null=against.null,
-        harm="higher",
         by=lambda: parts_to_table(_parts(drawn)),
         excluded=excluded_of(rows.groups, rows.excluded),
         unit="cluster" if clusters is not None else "set" if sets is not None else "image",
@@ -213,7 +207,15 @@ def _note(images: float, enough: bool, least: int) -> str:
     return "no images" if images == 0 else "" if enough else f"fewer than {least} images"
 
 
-_rejected = partial(MetricSpec, kinds=("generation",), unit="share", reference=_REFERENCE)
+_rejected = partial(
+    MetricSpec,
+    kinds=("generation",),
+    unit="share",
+    reference=(
+        "Howard et al. 2024, SocialCounterfactuals, section 3.3 (filters); Phipson & Smyth 2010 "
+        "(permutation)"
+    ),
+)
 register(
     _rejected(
         name="rejection_gap",

@@ -30,6 +30,7 @@ from equipoise.metrics.retrieval.parts import (
 )
 from equipoise.metrics.retrieval.pools import Floats, Pools
 from equipoise.metrics.retrieval.tops import Tops
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import unit_keys
@@ -97,12 +98,11 @@ def _estimate(
         return pa.concat_tables([*tables, parts_to_table(again)]).combine_chunks()
 
     value = float(draws[0].observed[0])
-    return Estimate(
+    return make_estimate(
         metric=asked.metric,
         value=value,
         n=asked.pools.counts,
         method=_method(draws[0], resampling),
-        reference=asked.reference,
         params=_params(asked),
         chance=whole.chance,
         no_chance="" if whole.chance else _why_none(value, resampling, sets=sets),

@@ -52,7 +52,7 @@ class Asked:
 
     Attributes
     ----------
-    metric, reference : str
+    metric : str
     harm : "higher", "lower" or "either"
     pools : Pools
     tops : Tops
@@ -70,7 +70,6 @@ class Asked:
     """
 
     metric: str
-    reference: str
     harm: Harm
     pools: Pools
     tops: Tops

@@ -13,7 +13,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
@@ -21,7 +21,6 @@ from equipoise.stats.streams import stream
 Floats = npt.NDArray[np.float64]
 Direction = Literal["images", "texts"]
 
-_REFERENCE = "Karpathy & Fei-Fei 2015, CVPR (Recall@K of images and sentences)"
 _NO_CHANCE = "recall compares no groups; the difference of two models on the same queries is tested"
 
 
@@ -76,15 +75,13 @@ def recall_at_k(
     hits = recall_hits(scores, relevant, k=k, to=to)
     places = _places(units, len(hits))
     ends, method = _interval(hits, places, resampling, rng)
-    return Estimate(
+    return make_estimate(
         metric="recall_at_k",
         value=float(hits.mean()),
         n={"queries": len(hits)},
         method=method,
-        reference=_REFERENCE,
         params={"k": k, "to": to},
         no_chance=_NO_CHANCE,
-        harm="lower",
         unit="query" if units is None else "unit",
         ends=ends,
     )
@@ -212,6 +209,6 @@ register(
             "k": "items that count",
             "to": "images (for each text) or texts (for each image)",
         },
-        reference=_REFERENCE,
+        reference="Karpathy & Fei-Fei 2015, CVPR (Recall@K of images and sentences)",
     )
 )

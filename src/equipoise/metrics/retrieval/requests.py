@@ -31,8 +31,6 @@ from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, MetricSpe
 
 SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"
 NDKL = "Geyik et al. 2019, KDD (NDKL)"
-BIAS = "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
-MAD = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table 1"
 
 
 def asked_max_skew(ranking: Ranking, k: int, desired: Desired) -> Asked:
@@ -59,7 +57,6 @@ def asked_skews(ranking: Ranking, k: int, desired: Desired, group: str | None) -
     largest = MaxSkew(given, (given > 0) & pools.groups.usable)
     return Asked(
         metric="skew_at_k",
-        reference=SKEW,
         harm="higher" if group is None else "either",
         pools=pools,
         tops=tops,
@@ -80,7 +77,6 @@ def asked_ndkl(ranking: Ranking, k: int, desired: Desired) -> Asked:
     beside = [] if other is None else [(f"ndkl_{other[0]}", Divergence(other[1]))]
     return Asked(
         metric="ndkl",
-        reference=NDKL,
         harm="higher",
         pools=pools,
         tops=tops,
@@ -102,7 +98,6 @@ def asked_bias(
     wanted = desired_shares(desired, pools)[tops.pool]
     return Asked(
         metric="bias_at_k",
-        reference=BIAS,
         harm="either",
         pools=pools,
         tops=tops,
@@ -122,7 +117,7 @@ def asked_mad(ranking: Ranking, k: int) -> Asked:
     """Return the sum of the shares' absolute deviations from their mean."""
     pools, tops = ranking.pools, ranking.tops(k)
     compared = (pools.sizes > 0)[tops.pool] & pools.groups.usable
-    return Asked("retrieval_mad", MAD, "higher", pools, tops, ShareDeviation(compared))
+    return Asked("retrieval_mad", "higher", pools, tops, ShareDeviation(compared))
 
 
 def _extreme(
@@ -141,7 +136,6 @@ def _extreme(
     beside = [] if other is None else [(f"{metric}_{other[0]}", other[1])]
     return Asked(
         metric=metric,
-        reference=SKEW,
         harm=harm,
         pools=pools,
         tops=tops,
@@ -324,7 +318,9 @@ register(
             "first": "group counted as positive",
             "second": "group counted as negative",
         },
-        reference=BIAS,
+        reference=(
+            "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
+        ),
     )
 )
 register(
@@ -345,6 +341,9 @@ register(
         interval=OVER_QUERIES,
         null=RANDOM_ORDER,
         parameters={"k": "images that count: 100"},
-        reference=MAD,
+        reference=(
+            "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "
+            "1"
+        ),
     )
 )

@@ -19,12 +19,11 @@ from equipoise.metrics.retrieval.estimates import query_weights, weighted_mean
 from equipoise.metrics.retrieval.parts import POOL_ORDER, SET_ORDER
 from equipoise.metrics.retrieval.pools import Floats, pools_of
 from equipoise.metrics.retrieval.similarity_means import Similarity
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 
 UNIT_ORDER = "the order of units within each pool is random"
-_REFERENCE = "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'"
 
 
 def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -83,18 +82,16 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     draws = _draws(similarity, boot, resampling, rng)
     against = against_chance(draws, 0, "higher")
     value = float(draws.observed[0])
-    return Estimate(
+    return make_estimate(
         metric="normalized_similarity_mad",
         value=value,
         n=pools.counts,
         method=_method(similarity, draws, resampling),
-        reference=_REFERENCE,
         params=similarity.params,
         chance=against.chance,
         no_chance="" if against.chance else _why_none(value, resampling),
         p_value=against.p_value,
         null=against.null,
-        harm="higher",
         by=parts_to_table(_parts(similarity, draws, boot)),
         excluded={**pools.excluded, **similarity.left_out},
         unit=similarity.unit,
@@ -207,7 +204,7 @@ register(
             "percentile bootstrap over concepts; of one concept, over images or counterfactual sets"
         ),
         null="images are exchangeable within each counterfactual set, else within the pool",
-        reference=_REFERENCE,
+        reference="Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'",
         errata=(
             "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
             "prints two of seven races, so its MAD cannot be recomputed."

@@ -12,6 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.shares.drawn import Shares, held_by, mad, method_of
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 
@@ -64,12 +65,11 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     boot = np.mean([mad(one) for one in boots], axis=0) if boots else None
     held = _held(np.mean([mad(one) for one in nulls], axis=0), value, first) if nulls else NOTHING
     lost = len(estimates) - len(known)
-    return Estimate(
+    return make_estimate(
         metric="share_mad",
         value=value,
         n={name: one.n["images"] for name, (one, _) in known.items()},
         method=method_of(first),
-        reference=next(iter(known.values()))[0].reference,
         params={"sets": len(known), "corrected": not first.classified.exact},
         chance=held.chance,
         no_chance="" if held.chance else "no resampling was asked for",

@@ -26,15 +26,13 @@ from equipoise.metrics.shares.drawn import (
     mad,
     method_of,
 )
-from equipoise.metrics.spec import POINTS, MetricSpec, register
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Exact, Resampling
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["likelihood", "inverse"]
-
-REFERENCE = "Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002"
 
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
@@ -207,12 +205,11 @@ def _estimate(
         text = f"true shares are equal; {len(drawn)} draws of images and labelled images"
         chance, p, null = band(drawn, method=text), tested.value, held_by(text, tested)
     used = int(table.said.sum())
-    return Estimate(
+    return make_estimate(
         metric="share_mad",
         value=value,
         n={"images": used},
         method=method_of(found),
-        reference=REFERENCE,
         params=_params(table, said, method, aside, limit),
         chance=chance,
         no_chance="" if chance else reason or "no resampling was asked for",
@@ -288,7 +285,11 @@ def _raw(table: Classified, index: int, level: float) -> tuple[float, float, flo
 _DRAWN = "percentiles of shares drawn from Dirichlet distributions"
 _OUTSIDE = "true shares are the outside shares"
 _share = partial(
-    MetricSpec, kinds=("text_to_image",), unit="share", reference=REFERENCE, interval=_DRAWN
+    MetricSpec,
+    kinds=("text_to_image",),
+    unit="share",
+    reference="Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002",
+    interval=_DRAWN,
 )
 register(
     _share(

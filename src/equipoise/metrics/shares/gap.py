@@ -16,6 +16,7 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, Percentile
 from equipoise.metrics.shares.drawn import Shares, held_by, method_of, null_draws
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Exact
 
@@ -78,12 +79,11 @@ def share_gap(
         _part(found, index, target, drawn, null, outside, shares.reason)
         for index in range(len(classes))
     ]
-    return Estimate(
+    return make_estimate(
         metric="share_gap",
         value=value,
         n=shares.n,
         method=method_of(found).replace("draws", "draws, simultaneous over classes,", 1),
-        reference=shares.reference,
         params={
             **shares.params,
             "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),

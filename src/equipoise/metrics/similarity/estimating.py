@@ -17,32 +17,25 @@ from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.retrieval.pools import Floats
 from equipoise.metrics.similarity.drawn import DrawnGaps
 from equipoise.metrics.similarity.intervals import pointwise
-from equipoise.metrics.spec import COSINE, MetricSpec, register
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-
-_REFERENCE = (
-    "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'; Hothorn, "
-    "Bretz & Westfall 2008 (simultaneous intervals)"
-)
 
 
 def estimate_of(drawn: DrawnGaps) -> Estimate:
     """Turn gaps into the estimate, see `equipoise.metrics.similarity.gap.similarity_gap`."""
     against, value = against_chance(drawn.draws, 0, "higher"), float(drawn.draws.observed[0])
     one = len(drawn.effects.pools.pools) == 1
-    return Estimate(
+    return make_estimate(
         metric=drawn.metric,
         value=value,
         n=_sizes(drawn),
         method=_method(drawn),
-        reference=_REFERENCE,
         params=_params(drawn),
         chance=against.chance,
         no_chance="" if against.chance else _why_none(drawn, value),
         p_value=against.p_value,
         null=against.null,
-        harm="higher",
         by=parts_to_table(_parts(drawn)),
         excluded={**drawn.effects.pools.excluded, **_left_out(drawn)},
         unit=drawn.of_parts if one else "query",
@@ -224,7 +217,10 @@ def _effect(concept: str, one: GroupValue, null: Floats | None) -> Part:
 _gap = partial(
     MetricSpec,
     kinds=("similarity",),
-    reference=_REFERENCE,
+    reference=(
+        "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'; Hothorn, "
+        "Bretz & Westfall 2008 (simultaneous intervals)"
+    ),
     direction="Higher: one group is more similar to the concept than another.",
     chance="above 0, more so for small and many groups",
     interval=(

@@ -14,7 +14,7 @@ from equipoise.core.estimate import Chance, Estimate, no_ends
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.retrieval.pools import Floats, Indices
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.streams import stream
@@ -70,17 +70,15 @@ def favourite_gap(
         p = p_value(null, value, weights=weights, resolution=resolution)
     orders = 0 if null is None else len(null)
     how = f"all {orders} orders" if exact else f"{orders} permutations"
-    return Estimate(
+    return make_estimate(
         metric="favourite_gap",
         value=value,
         n={"concepts": len(table.own)},
         method=_method(boot, resampling),
-        reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
         chance=None if null is None else _chance(null),
         no_chance="" if null is not None else "no resampling was asked for",
         p_value=None if p is None else p.value,
         null="" if p is None else f"{_NULL}; {how}; {p.method}",
-        harm="higher",
         excluded=excluded,
         unit="concept",
         reason=why if constant else "",
