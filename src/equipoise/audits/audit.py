@@ -350,10 +350,10 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             ],
         )
         findings = conclude(measured.findings, config.testing)
-        failures = self._failures(inputs)
+        failures, sizes = self._failures(inputs), [*self.sizes(config, data)]
         tables = {
             **measured.tables,
-            "group_sizes": group_sizes.table(self.sizes(config, data)),
+            **({"group_sizes": group_sizes.table(sizes)} if sizes else {}),
             **({"failures": pa.Table.from_pylist(failures, FAILURES)} if failures else {}),
         }
         notes = dict.fromkeys(

@@ -123,6 +123,42 @@ class ArrayConfig(Section):
         )
 
 
+class OutsideConfig(Section):
+    """A column of external figures: salaries, shares, an index of nations, a hypothesis.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV or Parquet.
+    subject : str
+        Column with the names of targets or regions.
+    value : str
+        Column of numbers.
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table
+    subject: Name
+    value: Name
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    def source(self, base: Path) -> ArraySource:
+        """Return what to read, with paths relative to `base`."""
+        return ArraySource(
+            file=located(self.table, base),
+            id=self.subject,
+            columns=(self.value,),
+            missing=self.missing,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+
+
 def is_made(file: Any) -> bool:
     """Return whether a table is from a model that was run for the audit."""
     metadata = getattr(getattr(file, "schema", None), "metadata", None)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult, Finding, GroupValue, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import SYMBOLS, Section, Table
 from equipoise.report.contrast import contrast
 from equipoise.report.summary import group_value_name
@@ -42,6 +43,7 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     cells = [
         (part.group, model, scope(groups, version), count(part.n), *_cells(part, columns, titles))
         for (model, groups, version), columns in places.items()
+        if not {*titles}.isdisjoint(columns)
         for part in next(iter(columns.values())).by_group
     ]
     header = ["Group", "Model", "Attributes", "#n", *(f"#{title}" for title in titles)]
@@ -64,9 +66,14 @@ def _cell(group: str, finding: Finding | None) -> str:
         return "–"
     if math.isnan(own.value):
         return own.note or "–"
-    share = all(0 <= one.value <= 1 for one in finding.by_group if not math.isnan(one.value))
+    spec = spec_of(finding.metric)
+    share = (spec.unit != "number" or bool(spec.group_label)) and all(
+        0 <= one.value <= 1 for one in finding.by_group if not math.isnan(one.value)
+    )
     value = percent(own.value) if share else number(own.value)
     ends = interval(100 * own.low, 100 * own.high, 1) if share else interval(own.low, own.high)
+    ends = "" if math.isnan(own.low) else f" {ends}"
     apart = contrast(finding.by_group, worse_side(finding))
-    worst = finding.verdict == Verdict.DISPARITY and apart is not None and apart.worst is own
-    return f"{value} {ends}{f' {SYMBOLS[finding.verdict]}' if worst else ''}"
+    harmed = finding.verdict == Verdict.DISPARITY and spec.harm != "either"
+    worst = harmed and apart is not None and apart.worst is own
+    return f"{value}{ends}{f' {SYMBOLS[finding.verdict]}' if worst else ''}"

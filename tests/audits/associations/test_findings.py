@@ -22,7 +22,7 @@ from audits.associations.association_world import (
     words,
 )
 from equipoise import metrics as m
-from equipoise.audits.associations.leaning import crossed
+from equipoise.audits.engines.associations.results import crossed
 from equipoise.core import Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import ImageSimilarities
@@ -439,8 +439,8 @@ def test_a_model_without_texts_is_asked_what_it_can_answer() -> None:
     )
     assert [f.version for f in result.findings if f.model == "images only"] == ["II"]
     assert (
-        "measure[1] (mcas) is not answered by images only, which lacks embeddings or scores that "
-        "it needs." in result.manifest.notes
+        "measure[1] (mcas) isn't measured for images only: it lacks embeddings or scores."
+        in result.manifest.notes
     )
 
 
@@ -449,7 +449,7 @@ def test_one_model_alone_is_asked_where_it_is_named() -> None:
         {**asked("association_score", "doctor"), "model": "n"}, models={"m": model(), "n": model(2)}
     )
     assert {f.model for f in result.findings} == {"n"}
-    assert not any("is not answered by" in note for note in result.manifest.notes)
+    assert not any("isn't measured" in note for note in result.manifest.notes)
 
 
 def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
@@ -463,9 +463,9 @@ def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
     plan = audits.plan(config)
     assert plan.tests == 2
     assert sum(not math.isnan(f.p_value) for f in run(*questions).findings) == plan.tests
-    assert plan.detectable == [
+    assert plan.details["detectable"] == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.05,
          "effect_size": None}
     ]  # fmt: skip
-    assert {"set": "doctor", "images": 12, "texts": 1} in plan.sets
-    assert {"model": "m", "table": "images", "usable": 64, "without": 0} in plan.models
+    assert {"set": "doctor", "images": 12, "texts": 1} in plan.details["sets"]
+    assert {"model": "m", "table": "images", "usable": 64, "without": 0} in plan.details["models"]

@@ -162,7 +162,7 @@ def test_sets_of_one_small_sets_and_unequal_targets_are_told() -> None:
     assert "Sets of one, which no interval resamples: arts (text)." in told
     assert "Sets of fewer than 10, whose intervals are too short: men (4 texts)" in told
     assert "science and arts have 3 and 1 texts: partitions keep these sizes." in told
-    assert "No question names the sets good, bad, prompts, doctor, nurse." in told
+    assert "No measurement names the sets good, bad, prompts, doctor, nurse." in told
 
 
 def test_sizes_of_sets_are_those_that_a_model_can_use() -> None:
@@ -194,10 +194,7 @@ def test_a_member_of_two_sets_stays_in_both_and_is_named() -> None:
 
 
 def test_items_without_the_value_of_a_condition_are_counted() -> None:
-    assert (
-        "images: 24 items have no gender: they are in no set or group that asks for it."
-        in notes(run(SCORE))
-    )
+    assert "images: 24 items have no gender, and are in no set or group by it." in notes(run(SCORE))
 
 
 def test_all_scores_equal_is_not_estimable() -> None:

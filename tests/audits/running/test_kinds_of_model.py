@@ -143,15 +143,15 @@ def test_diversity_runs_over_references_too(world: Path) -> None:
     }
 
 
-def test_associations_score_images_with_texts_where_the_model_takes_pairs(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
-    (pairs,) = prepare(associations(model=fakes.Scorer())).config.models["m"].pairs
-    assert (pairs.between, pairs.names) == (("images", "prompts"), ("q0", "q1", "q2", "q3"))
+def test_associations_score_images_with_texts_where_the_model_takes_pairs(world: Path) -> None:
+    config = audits.parse_config(associations(model=fakes.Scorer()))
+    matrix = audits.load(config, base=world).pairs["m"]["images", "prompts"]
+    assert matrix.names == ("q0", "q1", "q2", "q3")
     lengths = pl.read_csv(world / "queries.csv")["text"].str.len_chars().to_numpy()
     expected = fakes.means(pixels(world))[:, :1] / lengths
-    np.testing.assert_allclose(numbers(pairs), expected, rtol=1e-5)
-    result = audits.run(audits.parse_config(associations(model=fakes.Scorer())), base=world)
+    places = [sorted(matrix.ids).index(one) for one in matrix.ids]
+    np.testing.assert_allclose(matrix.take(matrix.names), expected[places], rtol=1e-5)
+    result = audits.run(config, base=world)
     assert {one.subject for one in result.findings} == {*CHOSEN}
 
 
@@ -167,7 +167,7 @@ def test_associations_of_images_alone_take_a_classifier(world: Path) -> None:
 
 
 def test_associations_of_texts_alone_take_no_classifier(
-    prepare: Callable[[dict[str, Any]], Prepared],
+    prepare: Callable[[dict[str, Any]], Any],
 ) -> None:
     values = associations(model=fakes.Classifier())
     del values["data"]["images"]
@@ -180,8 +180,7 @@ def test_associations_of_texts_alone_take_no_classifier(
     ):
         prepare(values)
     values["models"] = {"m": {"model": fakes.Encoder()}}
-    ready = prepare(values)
-    assert ready.config.models["m"].embeddings.keys() == {"prompts"}
+    assert prepare(values).data.vectors["m"].keys() == {"prompts"}
 
 
 def test_concepts_take_the_classes_of_a_classifier_through_its_map(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.associations.config_inputs import OutsideConfig
+from equipoise.audits.config_arrays import OutsideConfig
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,

@@ -3,14 +3,138 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.associations.config_inputs import ModelConfig, Selection, TableConfig
-from equipoise.audits.associations.config_measures import MeasureConfig
-from equipoise.audits.config_fields import Label, Name
-from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.config_arrays import ArrayConfig
+from equipoise.audits.config_associations import MeasureConfig
+from equipoise.audits.config_fields import Label, Name, Share
+from equipoise.audits.config_sections import AuditConfig, among
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import AS_IT_IS, RunConfig, Templates
+
+
+class TableConfig(PicturesConfig):
+    """Items, with what they are: a table; of images also a folder, or a data set in its format.
+
+    Attributes
+    ----------
+    kind : str
+        `image` or `text`: what the items, and so their embeddings, are of.
+    unit : str, optional
+        Column of the unit that items repeat within, such as a person or a prompt.
+    max_unmatched : float
+        Largest share of items without an embedding, and of embeddings without an item.
+    text : str, optional
+        Of texts that a model is to embed: the column of the text; the id unless given.
+    templates : str or list of str, optional
+        Of texts that a model is to embed: a list of templates by name, or templates such as "a
+        photo of a {}."; the unit vectors of a text in all of them are averaged.
+    """
+
+    kind: Literal["image", "text"]
+    unit: Name | None = None
+    max_unmatched: Share = 0.01
+    text: Name | None = None
+    templates: Templates = AS_IT_IS
+
+    @model_validator(mode="after")
+    def _images_have_no_text(self) -> TableConfig:
+        for key, given in (("text", self.text), ("templates", self.templates != AS_IT_IS)):
+            if self.kind == "image" and given:
+                raise ValueError(f"{key!r} is about texts, and 'kind' is image")
+        return self
+
+    @model_validator(mode="after")
+    def _texts_are_a_table(self) -> TableConfig:
+        of_images = (self.is_plain, self.path is None, self.root is None, self.crop is None)
+        if self.kind == "text" and not all(of_images):
+            raise ValueError(
+                "texts are a table with 'table' and 'id'; the other keys are of images"
+            )
+        return self
+
+
+class PairsConfig(ArrayConfig):
+    """Scores that a model gave to pairs of items of two tables.
+
+    Attributes
+    ----------
+    between : list of str
+        Two tables of `data`: rows are items of the first, columns, named by id, of the second.
+        Columns of an array without names are in the order of the second table.
+    """
+
+    between: Annotated[tuple[Name, Name], Field(strict=False)]
+
+
+class ModelConfig(RunConfig):
+    """One model: how to run it, or its outputs.
+
+    A live model embeds the items of every table, or scores the pairs of images and texts.
+
+    Attributes
+    ----------
+    embeddings : mapping of str to ArrayConfig
+        By table of `data`; all of one length, in one space.
+    pairs : list of PairsConfig
+        Of a model that scores pairs and has no embeddings.
+    """
+
+    embeddings: Mapping[Name, ArrayConfig] = Field(default_factory=dict)
+    pairs: Annotated[tuple[PairsConfig, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _compares_in_one_way(self) -> ModelConfig:
+        self.excludes({"embeddings": self.embeddings, "pairs": self.pairs})
+        if self.model is None and bool(self.embeddings) == bool(self.pairs):
+            number = "both are" if self.embeddings else "neither is"
+            raise ValueError(
+                f"'embeddings' or 'pairs': {number} given; expected one of them, for a model "
+                "compares in one way; or 'model', to run it"
+            )
+        seen = [frozenset(scores.between) for scores in self.pairs]
+        for index, between in enumerate(seen):
+            if between in seen[:index]:
+                raise ValueError(
+                    f"pairs[{index}]: scores between {sorted(between)} are given twice"
+                )
+        return self
+
+
+def _selection(value: object) -> object:
+    """Take ids, or the values wanted by column, in their plain form."""
+    if isinstance(value, Mapping) and value:
+        return {_text(column): _texts(wanted) for column, wanted in value.items()}
+    if isinstance(value, str | int | list | tuple) and value != []:
+        return _texts(value)
+    raise ValueError("expected ids, or a mapping of columns to the values wanted")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    texts = tuple(map(_text, value if isinstance(value, list | tuple) else [value]))
+    if not texts:
+        raise ValueError("expected at least one value")
+    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+        raise ValueError(f"{twice[0]!r} appears more than once")
+    return texts
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(
+            f"expected text (in quotes where it looks like true, false or null), not {value!r}"
+        )
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    return {key: [*each] for key, each in value.items()} if isinstance(value, dict) else [*value]
+
+
+Selection = Annotated[Any, BeforeValidator(_selection), PlainSerializer(_plain)]
+"""Items of one table: a tuple of ids, or a dict of columns to the values wanted."""
 
 
 class Config(AuditConfig):
@@ -24,7 +148,6 @@ class Config(AuditConfig):
     sets : mapping of str to mapping of str to Selection
         Named sets: by table of items, ids or the values wanted by column.
     measure : list of MeasureConfig
-        The questions.
     """
 
     audit: Literal["associations"]
@@ -40,72 +163,74 @@ class Config(AuditConfig):
 
     @model_validator(mode="after")
     def _tables_exist(self) -> Config:
-        file_names(self.models)
         tables = [*self.data]
-        for model, given in self.models.items():
-            for name in given.embeddings:
+        for model, section in self.models.items():
+            for name in section.embeddings:
                 among(f"models.{model}.embeddings", name, tables)
-            for index, pairs in enumerate(given.pairs):
+            for index, pairs in enumerate(section.pairs):
                 for name in pairs.between:
                     among(f"models.{model}.pairs[{index}].between", name, tables)
-        for name, chosen in self.sets.items():
-            for table in chosen:
+        for name, members in self.sets.items():
+            for table in members:
                 among(f"sets.{name}", table, tables)
         return self
 
     @model_validator(mode="after")
-    def _questions_can_be_asked(self) -> Config:
+    def _measures_exist(self) -> Config:
         images = [name for name, table in self.data.items() if table.kind == "image"]
-        for index, asked in enumerate(self.measure):
-            among(f"measure[{index}].images", asked.images, images)
-            among(f"measure[{index}].model", asked.model, [*self.models])
-            if asked.label_column is not None and asked.model is None and len(self.models) > 1:
+        for index, options in enumerate(self.measure):
+            among(f"measure[{index}].images", options.images, images)
+            among(f"measure[{index}].model", options.model, [*self.models])
+            if options.label_column is not None and options.model is None and len(self.models) > 1:
                 raise ValueError(
                     f"measure[{index}]: 'label_column' holds the labels of one model; name it as "
                     f"'model'. Allowed: {', '.join(self.models)}"
                 )
-            for key, names in asked.set_names.items():
+            for key, names in options.set_names.items():
                 for name in names:
                     among(f"measure[{index}].{key}", name, [*self.sets])
-        _asked_once(self.measure)
+        _check_distinct(self.measure)
         return self
 
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = list(dict.fromkeys(asked.group_text for asked in self.measure))
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
-        return self
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the sets or groups that are compared, for the gate."""
+        return list(dict.fromkeys(options.group_text for options in self.measure))
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns of a table that units, sets and measurements need, each once."""
+        wanted = [each[table] for each in self.sets.values() if table in each]
+        columns = [self.data[table].unit, *(c for w in wanted if isinstance(w, Mapping) for c in w)]
+        for options in self.measure:
+            if options.images == table:
+                columns += [options.groups, options.regions, options.label_column]
+        return list(dict.fromkeys(filter(None, columns)))
 
 
-def _asked_once(every: tuple[MeasureConfig, ...]) -> None:
-    """Refuse questions whose findings could not be told apart."""
-    for index, asked in enumerate(every):
+def _check_distinct(every: tuple[MeasureConfig, ...]) -> None:
+    """Refuse measurements whose findings could not be told apart."""
+    for index, options in enumerate(every):
         for before, other in enumerate(every[:index]):
-            same = (asked.metric, asked.group_text, asked.version) == (
+            same = (options.metric, options.group_text, options.version) == (
                 other.metric, other.group_text, other.version,
             )  # fmt: skip
-            if same and _meet(asked, other):
+            if same and _meet(options, other):
                 raise ValueError(
                     f"measure[{index}] asks what measure[{before}] asks; leave it out, or give it "
                     "a 'version' of its own"
                 )
 
 
-def _meet(one: MeasureConfig, other: MeasureConfig) -> bool:
-    """Whether two questions of one metric and groups share a subject."""
-    if one.model and other.model and one.model != other.model:
+def _meet(options: MeasureConfig, other: MeasureConfig) -> bool:
+    """Whether two measurements of one metric and groups share a subject."""
+    if options.model and other.model and options.model != other.model:
         return False
-    if one.modalities and other.modalities and not {*one.modalities} & {*other.modalities}:
+    modalities = {*options.modalities}, {*other.modalities}
+    if all(modalities) and not modalities[0] & modalities[1]:
         return False
-    if one.metric in ("weat", "differential_association"):
-        return one.target_names == other.target_names
-    if one.metric in ("alignment", "correlation"):
-        return one.of == other.of and _figures(one) == _figures(other)
-    return not one.target_names or bool({*one.target_names} & {*other.target_names})
-
-
-def _figures(asked: MeasureConfig) -> str:
-    given = asked.outside or asked.hypothesis
-    return "" if given is None else given.value
+    if options.metric in ("weat", "differential_association"):
+        return options.target_names == other.target_names
+    if options.metric in ("alignment", "correlation"):
+        figures = [each.figures.value if each.figures else "" for each in (options, other)]
+        return options.of == other.of and figures[0] == figures[1]
+    return not options.target_names or bool({*options.target_names} & {*other.target_names})

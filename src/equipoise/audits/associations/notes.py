@@ -1,4 +1,4 @@
-"""What a reader of the findings must know about the embeddings and the sets, in sentences."""
+"""Notes on embeddings and sets."""
 
 from __future__ import annotations
 
@@ -7,133 +7,122 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from equipoise.audits.associations.apart import kinds_apart, left_with, usable_apart
-from equipoise.audits.associations.cases import cases_of
-from equipoise.audits.associations.spaces import Indices, Space
+from equipoise.audits.engines.associations.cases import cases_of, targets_apart
+from equipoise.audits.engines.associations.spaces import AssociationData, Indices, Space
 from equipoise.data.coded import Coded
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config
-    from equipoise.audits.associations.config_measures import MeasureConfig
-    from equipoise.audits.associations.loading import AssociationData
+    from equipoise.audits.config_associations import MeasureConfig
 
 # Below so many members a bootstrap interval is too short.
 FEW = 10
 _LISTED = 10
 _NOBODY = np.empty(0, dtype=np.int64)
+_LEFT_OUT = {
+    "not_finite": ("vector holds NaN or an infinity", "vectors hold NaN or an infinity"),
+    "zero": ("vector is zero", "vectors are zero"),
+    "items_without_row": ("item has no vector", "items have no vector"),
+}
 
-_Found = TypeVar("_Found")
+Fact = TypeVar("Fact")
 
 
-def notes_of(config: Config, data: AssociationData, spaces: Sequence[Space]) -> tuple[str, ...]:
-    """Return the notes on an audit, each once."""
-    found = [_PERCEIVED]
+def notes_of(config: Config, data: AssociationData) -> Iterator[str]:
+    """Yield the notes on an audit."""
+    spaces = data.spaces
+    yield "Sets are chosen words and images: others would give other numbers."
     for space in spaces:
-        found += [*_embeddings(space)]
-    found += [*_sets(config, data, spaces), *_unanswered(config, spaces)]
-    return tuple(dict.fromkeys(found))
-
-
-_PERCEIVED = (
-    "Sets and groups are as they were named and as the data label them: perceived attributes and "
-    "chosen words, not identities. Other words or images would give other numbers."
-)
+        yield from _embeddings(space)
+    yield from _sets(config, data, spaces)
+    for index, options in enumerate(config.measure):
+        asked = [space for space in spaces if options.model in (None, space.model)]
+        lacking = [space.model for space in asked if not cases_of(options, space)]
+        if lacking:
+            yield (
+                f"measure[{index}] ({options.metric}) isn't measured for {', '.join(lacking)}: it "
+                "lacks embeddings or scores."
+            )
 
 
 def _embeddings(space: Space) -> Iterator[str]:
-    for table, vectors in space.data.vectors.get(space.model, {}).items():
+    vectors_of = {} if space.model in space.data.planned else space.data.vectors
+    for table, vectors in vectors_of.get(space.model, {}).items():
         where, counts = f"{space.model}, {table}", vectors.counts
         if vectors.rescaled:
             known = int(vectors.usable.sum())
             yield f"{where}: the {known} vectors are not all of length 1, and were normalised."
         if vectors.dtype.itemsize == 2:
             yield f"{where}: vectors are stored as float16, and were computed with in float64."
-        left = {**counts, "items_without_row": vectors.without_vector.untold}
-        for key, what in _LEFT.items():
-            if n := left.get(key, 0):
-                named = ", ".join(map(str, counts.get(f"{key}_examples", ())))
-                several = what if n > 1 else _ONE[key]
-                yield f"{where}: {n} {several}{f' ({named})' if named else ''}."
+        numbers = {**counts, "items_without_row": vectors.without_vector.untold}
+        for key, (singular, plural) in _LEFT_OUT.items():
+            if n := numbers.get(key, 0):
+                what = f"{plural}, and are" if n > 1 else f"{singular}, and is"
+                yield f"{where}: {n} {what} left out of every set{_examples(counts, key)}."
+        if n := counts.get("rows_without_item", 0):
+            what = "vectors have no item, and are" if n > 1 else "vector has no item, and is"
+            yield f"{where}: {n} {what} not used{_examples(counts, 'rows_without_item')}."
 
 
-_LEFT = {
-    "not_finite": "vectors hold NaN or an infinity, and are left out of every set",
-    "zero": "vectors are zero, and are left out of every set",
-    "items_without_row": "items have no vector, and are left out of every set",
-    "rows_without_item": "vectors have no item, and are not used",
-}
-_ONE = {
-    "not_finite": "vector holds NaN or an infinity, and is left out of every set",
-    "zero": "vector is zero, and is left out of every set",
-    "items_without_row": "item has no vector, and is left out of every set",
-    "rows_without_item": "vector has no item, and is not used",
-}
+def _examples(counts: Mapping[str, Iterable[object]], key: str) -> str:
+    named = ", ".join(map(str, counts.get(f"{key}_examples", ())))
+    return f" ({named})" if named else ""
 
 
 def _sets(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
-    used = {
-        name for asked in config.measure for names in asked.set_names.values() for name in names
-    }
+    used = {name for each in config.measure for names in each.set_names.values() for name in names}
     if unused := [name for name in data.sets if name not in used]:
-        yield f"No question names the sets {', '.join(unused)}."
-    ones = [*_small(data, spaces, used, 1, 1)]
-    if ones:
-        yield (f"Sets of one, which no interval resamples: {_cut(ones)}.")
-    few = [*_small(data, spaces, used, 2, FEW - 1)]
-    if few:
+        yield f"No measurement names the sets {', '.join(unused)}."
+    sizes = [each for name in data.sets if name in used for each in _sizes(name, data, spaces)]
+    if ones := [text for n, text in sizes if n == 1]:
+        yield f"Sets of one, which no interval resamples: {_cut(ones)}."
+    if few := [text for n, text in sizes if 1 < n < FEW]:
         yield f"Sets of fewer than {FEW}, whose intervals are too short: {_cut(few)}."
-    yield from _shared(config, data, spaces)
-    yield from _unequal(config, spaces)
-    yield from _cells(config, data, spaces)
-    for name, one in data.items.items():
-        for column, count in one.counts["missing"].items():
-            if count:
-                yield (
-                    f"{name}: {count} items have no {column}: they are in no set or group that "
-                    "asks for it."
-                )
+    for options in config.measure:
+        yield from _shared(data, options, spaces)
+        yield from _unequal(options, spaces)
+        yield from _cells(data, options, spaces)
+    for name, items in data.items.items():
+        for column, n in items.counts["missing"].items():
+            if n:
+                yield f"{name}: {n} items have no {column}, and are in no set or group by it."
 
 
-def _small(
-    data: AssociationData, spaces: Sequence[Space], used: set[str], least: int, most: int
-) -> Iterator[str]:
-    """Name sets by how many of their members a model can use, not by how many were listed."""
-    for name, by_table in data.sets.items():
-        if name not in used:
-            continue
-        for kind in dict.fromkeys(data.kinds[table] for table in by_table):
-            models = _models({one.model: one.count(name, kind) for one in spaces})
-            for n, where in models.items():
-                if least <= n <= most:
-                    many = kind if n == 1 else f"{n} {kind}s"
-                    yield f"{name} ({many}{where})"
+def _sizes(name: str, data: AssociationData, spaces: Sequence[Space]) -> Iterator[tuple[int, str]]:
+    """Yield how many members of a set a model can use, of each kind."""
+    for kind in dict.fromkeys(data.kinds[table] for table in data.sets[name]):
+        for n, where in _models({each.model: each.count(name, kind) for each in spaces}).items():
+            yield n, f"{name} ({kind if n == 1 else f'{n} {kind}s'}{where})"
 
 
-def _models(found: Mapping[str, _Found]) -> dict[_Found, str]:
-    """Return what was found with the models it holds for, named where these are not all."""
-    by_found: dict[_Found, list[str]] = {}
-    for model, one in found.items():
-        by_found.setdefault(one, []).append(model)
+def _models(facts: Mapping[str, Fact]) -> dict[Fact, str]:
+    """Return facts with their models, which are named where these are not all."""
+    by_fact: dict[Fact, list[str]] = {}
+    for model, fact in facts.items():
+        by_fact.setdefault(fact, []).append(model)
     return {
-        one: "" if len(by_found) == 1 else f" of {' and '.join(models)}"
-        for one, models in by_found.items()
+        fact: "" if len(by_fact) == 1 else f" of {' and '.join(models)}"
+        for fact, models in by_fact.items()
     }
 
 
-def _shared(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
-    """Name the members that two sets of one question share."""
+def _shared(
+    data: AssociationData, options: MeasureConfig, spaces: Sequence[Space]
+) -> Iterator[str]:
+    """Yield notes on members that two sets of one measurement share."""
     every = frozenset(data.kinds.values())
-    for asked in config.measure:
-        for pair in (asked.attributes, asked.target_names):
-            if len(pair) == 2:
-                yield from _in_both(data, pair[0], pair[1], every)
-        apart = kinds_apart(asked, spaces)
-        for target in asked.target_names:
-            for one in (*asked.attributes, *asked.further):
-                yield from _in_both(data, target, one, every - apart)
-                yield from _left(data, asked, target, one, apart)
-                yield from _rest(asked, target, one, apart, spaces)
-                yield from _units(data, asked, target, one, apart)
+    for pair in (options.attributes, options.target_names):
+        if len(pair) == 2:
+            yield from _in_both(data, pair[0], pair[1], every)
+    cases = [case for space in spaces for case in cases_of(options, space)]
+    apart = sorted({kind for case in cases for kind in case.kinds_alike})
+    for target in options.target_names:
+        for name in (*options.attributes, *options.further):
+            yield from _in_both(data, target, name, every - {*apart})
+            for kind in apart:
+                yield from _left_out(data, options, target, name, kind)
+                yield from _rest(options, target, name, kind, spaces)
+                yield from _units(data, options, target, name, kind)
 
 
 def _in_both(
@@ -146,16 +135,12 @@ def _in_both(
         )
 
 
-def _left(
-    data: AssociationData, asked: MeasureConfig, target: str, name: str, kinds: frozenset[str]
+def _left_out(
+    data: AssociationData, options: MeasureConfig, target: str, name: str, kind: str
 ) -> Iterator[str]:
-    for kind in sorted(kinds):
-        if not (both := _both(data, target, name, frozenset([kind]))):
-            continue
-        size = sum(
-            len(rows) for table, rows in data.sets[name].items() if data.kinds[table] == kind
-        )
-        which = "each by itself " if asked.metric == "sc_weat" else ""
+    if both := _both(data, target, name, frozenset([kind])):
+        size = sum(len(rows) for t, rows in data.sets[name].items() if data.kinds[t] == kind)
+        which = "each by itself " if options.metric == "sc_weat" else ""
         yield (
             f"{len(both)} of the {size} {kind}s of {name} are in {target}, too. None is compared "
             f"with itself: they are left out of {name} {which}where {target} is a target: "
@@ -164,89 +149,86 @@ def _left(
 
 
 def _rest(
-    asked: MeasureConfig, target: str, name: str, kinds: frozenset[str], spaces: Sequence[Space]
+    options: MeasureConfig, target: str, name: str, kind: str, spaces: Sequence[Space]
 ) -> Iterator[str]:
-    """Say of how few members a set of attributes is without the targets."""
-    if asked.metric == "sc_weat":
+    """Yield the note on a set of attributes with few members that are no targets."""
+    if options.metric == "sc_weat":
         return
-    targets = left_with(asked, target)
-    for kind in sorted(kinds):
-        found = {one.model: usable_apart(one, name, kind, targets) for one in spaces}
-        for (usable, rest), where in _models(found).items():
-            if 0 < rest < min(usable, FEW):
-                many = f"1 {kind} is" if rest == 1 else f"{rest} {kind}s are"
-                what = "no interval resamples it" if rest == 1 else "intervals are too short"
-                yield (
-                    f"Only {many} left in {name}{where} where {' and '.join(targets)} "
-                    f"{'is a target' if len(targets) == 1 else 'are targets'}: {what}."
-                )
-
-
-def _units(
-    data: AssociationData, asked: MeasureConfig, target: str, name: str, kinds: frozenset[str]
-) -> Iterator[str]:
-    """Count units, such as people, that a target and a set of attributes have other members of."""
-    for kind in sorted(kinds):
-        ours, theirs = set[str](), set[str]()
-        for table, column in data.units.items():
-            if data.kinds[table] != kind:
-                continue
-            every = [data.sets[one].get(table, _NOBODY) for one in left_with(asked, target)]
-            rest = np.setdiff1d(data.sets[name].get(table, _NOBODY), np.concatenate(every))
-            units = data.items[table].columns[column]
-            ours |= {*units[data.sets[target].get(table, _NOBODY)]} - {None}
-            theirs |= {*units[rest]} - {None}
-        if both := sorted(ours & theirs):
+    targets = targets_apart(options, target)
+    sizes = {space.model: space.usable_apart(name, kind, targets) for space in spaces}
+    for (usable, rest), where in _models(sizes).items():
+        if 0 < rest < min(usable, FEW):
+            many = f"1 {kind} is" if rest == 1 else f"{rest} {kind}s are"
+            what = "no interval resamples it" if rest == 1 else "intervals are too short"
             yield (
-                f"{len(both)} of the {len(ours)} units of {target} have other {kind}s in {name}, "
-                f"which stay there. Where {kind}s of one unit are alike, this alone draws {target} "
-                f"to {name}: {_cut(both)}."
+                f"Only {many} left in {name}{where} where {' and '.join(targets)} "
+                f"{'is a target' if len(targets) == 1 else 'are targets'}: {what}."
             )
 
 
+def _units(
+    data: AssociationData, options: MeasureConfig, target: str, name: str, kind: str
+) -> Iterator[str]:
+    """Count units, such as people, with some items in a target and others in the attributes."""
+    ours, theirs = set[str](), set[str]()
+    for table, column in data.units.items():
+        if data.kinds[table] == kind:
+            targets = [
+                data.sets[each].get(table, _NOBODY) for each in targets_apart(options, target)
+            ]
+            rest = np.setdiff1d(data.sets[name].get(table, _NOBODY), np.concatenate(targets))
+            units = data.items[table].columns[column]
+            ours |= {*units[data.sets[target].get(table, _NOBODY)]} - {None}
+            theirs |= {*units[rest]} - {None}
+    if both := sorted(ours & theirs):
+        yield (
+            f"{len(both)} of the {len(ours)} units of {target} have other {kind}s in {name}, "
+            f"which stay there. Where {kind}s of one unit are alike, this alone draws {target} "
+            f"to {name}: {_cut(both)}."
+        )
+
+
 def _both(data: AssociationData, first: str, second: str, kinds: frozenset[str]) -> list[str]:
-    found = []
-    for table, rows in data.sets[first].items():
-        if data.kinds[table] in kinds:
-            others = {*data.sets[second].get(table, ())}
-            found += [str(data.items[table].ids[row]) for row in rows if row in others]
-    return found
+    return [
+        str(data.items[table].ids[row])
+        for table, rows in data.sets[first].items()
+        if data.kinds[table] in kinds
+        for row in rows[np.isin(rows, data.sets[second].get(table, _NOBODY))]
+    ]
 
 
-def _unequal(config: Config, spaces: Sequence[Space]) -> Iterator[str]:
-    for asked in config.measure:
-        if asked.metric != "weat":
-            continue
-        first, second = asked.target_names
-        for kind in ("image", "text"):
-            sizes = {one.model: (one.count(first, kind), one.count(second, kind)) for one in spaces}
-            for (x, y), where in _models(sizes).items():
-                if x != y and x and y:
-                    yield (
-                        f"{first} and {second} have {x} and {y} {kind}s{where}: partitions keep "
-                        "these sizes."
-                    )
+def _unequal(options: MeasureConfig, spaces: Sequence[Space]) -> Iterator[str]:
+    if options.metric != "weat":
+        return
+    first, second = options.target_names
+    for kind in ("image", "text"):
+        sizes = {each.model: (each.count(first, kind), each.count(second, kind)) for each in spaces}
+        for (x, y), where in _models(sizes).items():
+            if x != y and x and y:
+                yield (
+                    f"{first} and {second} have {x} and {y} {kind}s{where}: partitions keep these "
+                    "sizes."
+                )
 
 
-def _cells(config: Config, data: AssociationData, spaces: Sequence[Space]) -> Iterator[str]:
-    """Count the cells of groups and regions that hold few images with a usable vector."""
-    for asked in config.measure:
-        if asked.images is None or asked.groups is None or asked.regions is None:
-            continue
-        coded = data.items[asked.images].coded
-        group, region = coded[asked.groups], coded[asked.regions]
-        found = {
-            space.model: _few(group, region, space.places(asked.images))
-            for space in spaces
-            if space.knows(asked.images)
-        }
-        for few, where in _models(found).items():
-            if few:
-                yield f"Fewer than {FEW} images{where}, whose intervals are too short: {_cut(few)}."
+def _cells(data: AssociationData, options: MeasureConfig, spaces: Sequence[Space]) -> Iterator[str]:
+    """Yield notes on regions with few images of a group."""
+    if options.images is None or options.groups is None or options.regions is None:
+        return
+    coded = data.items[options.images].coded
+    group, region = coded[options.groups], coded[options.regions]
+    cells = {
+        space.model: _few(group, region, space.places(options.images))
+        for space in spaces
+        if space.knows(options.images)
+    }
+    for few, where in _models(cells).items():
+        if few:
+            yield f"Fewer than {FEW} images{where}, whose intervals are too short: {_cut(few)}."
 
 
 def _few(group: Coded, region: Coded, usable: Indices) -> tuple[str, ...]:
-    """Name the cells with few images, and how many these have."""
+    """Return the regions and groups with few images, with their sizes."""
     groups, regions = group.codes[usable], region.codes[usable]
     known = (groups >= 0) & (regions >= 0)
     many = len(group.vocabulary)
@@ -258,17 +240,5 @@ def _few(group: Coded, region: Coded, usable: Indices) -> tuple[str, ...]:
     )
 
 
-def _unanswered(config: Config, spaces: Sequence[Space]) -> Iterator[str]:
-    for index, asked in enumerate(config.measure):
-        meant = [space for space in spaces if asked.model in (None, space.model)]
-        without = [space.model for space in meant if not cases_of(asked, space)]
-        if without:
-            yield (
-                f"measure[{index}] ({asked.metric}) is not answered by {', '.join(without)}, which "
-                "lacks embeddings or scores that it needs."
-            )
-
-
-def _cut(names: Iterable[str]) -> str:
-    every = [*names]
-    return ", ".join(every[:_LISTED]) + (", …" if len(every) > _LISTED else "")
+def _cut(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.associations.composites import measure_mcas, measure_xmcas
-from equipoise.audits.associations.config_measures import MeasureConfig
-from equipoise.audits.associations.pieces import Note, Piece, Question, Row
+from equipoise.audits.config_associations import MeasureConfig
+from equipoise.audits.engines.associations.composites import (
+    measure_mcas,
+    measure_xmcas,
+    without_chance,
+)
+from equipoise.audits.engines.associations.results import Note, Question, Result, Row
 from equipoise.audits.findings import Draft, without_verdict
 from equipoise.audits.text_to_image.designs import ALL, Design
 from equipoise.core.finding import Family
@@ -24,7 +28,7 @@ _OWN = (
 )
 
 
-def associations(design: Design, resampling: Resampling | None) -> Iterator[Piece]:
+def associations(design: Design, resampling: Resampling | None) -> Iterator[Result]:
     """Measure every pair of attributes over the targets, and over the prompts of attributes."""
     given = design.config.associations
     if given is None:
@@ -56,7 +60,7 @@ def untested(resampling: Resampling | None) -> Resampling | None:
 
 def _targets(
     design: Design, pair: tuple[str, str], resampling: Resampling | None
-) -> Iterator[Piece]:
+) -> Iterator[Result]:
     question = _question(design, pair, design.targets, resampling)
     yield from measure_mcas(question)
     yield from _further(design, pair, design.targets, resampling)
@@ -68,7 +72,7 @@ def _further(
     targets: Mapping[str, Any],
     resampling: Resampling | None,
     sets: Mapping[str, Any] | None = None,
-) -> Iterator[Piece]:
+) -> Iterator[Result]:
     """Measure the angle with all other sets of attributes as further groups."""
     names = [*design.config.prompts.attribute_texts]
     further = [name for name in names if name not in pair and design.known(name)]
@@ -81,7 +85,7 @@ def _further(
 
 def _attributes(
     design: Design, pair: tuple[str, str], resampling: Resampling | None
-) -> Iterator[Piece]:
+) -> Iterator[Result]:
     """Measure each prompt of an attribute as a target, without it in its own set."""
     for name, texts in design.config.prompts.attribute_texts.items():
         single = len(texts) == 1
@@ -104,7 +108,7 @@ def _attributes(
                 yield from _own(piece, name)
 
 
-def _own(piece: Piece, name: str) -> Iterator[Piece]:
+def _own(piece: Result, name: str) -> Iterator[Result]:
     """Describe what is found of an attribute's own prompt; keep what the plane draws."""
     if isinstance(piece, Draft):
         if piece.finding.metric in ("mcas", "xmcas"):
@@ -136,24 +140,14 @@ def _question(
         version=design.version,
         **options,
     )
-    data = design.association
+    space = design.space
     if sets is not None:
-        data = replace(data, sets=sets)
-    space = replace(design.space, data=data)
-    options_ = design.config.resampling
-    return Question(
-        0,
-        asked,
-        data,
-        (space,),
-        {space.model: resampling},
-        options_.seed,
-        options_.level,
-        audit=AUDIT,
-    )
+        space = replace(space, data=replace(space.data, sets=sets))
+    seed, level = design.config.resampling.seed, design.config.resampling.level
+    return Question(AUDIT, asked, space, resampling, seed, level)
 
 
-def _drafts(pieces: Iterable[Piece]) -> Iterator[Draft]:
+def _drafts(pieces: Iterable[Result]) -> Iterator[Draft]:
     return (piece for piece in pieces if isinstance(piece, Draft))
 
 
@@ -163,11 +157,7 @@ def _beside(draft: Draft) -> Draft:
 
 def _described(draft: Draft, why: str) -> Draft:
     """Return what is not tested: without a chance level, too."""
-    none = float("nan")
-    shown = replace(
-        draft.finding, chance=none, chance_low=none, chance_high=none, excess=none, null=""
-    )
-    return without_verdict(replace(draft, finding=shown), why)
+    return without_verdict(without_chance(draft), why)
 
 
 def spread(values: Mapping[str, float]) -> tuple[float, float]:

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.associations.loading import AssociationData
-from equipoise.audits.associations.spaces import Space
+from equipoise.audits.engines.associations.spaces import AssociationData, Space
 from equipoise.audits.text_to_image.batches import IMAGE
 from equipoise.data import Items, ItemSource, Vectors, load_items
 

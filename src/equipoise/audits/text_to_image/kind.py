@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.associations.pieces import Note, Piece, Row
 from equipoise.audits.drawing import most_tests, resampling_of, tests_by_model
+from equipoise.audits.engines.associations.results import Note, Result, Row
 from equipoise.audits.findings import Draft
 from equipoise.audits.kinds import Measured, Progress, estimated_seconds, told
 from equipoise.audits.text_to_image import loading
@@ -37,7 +37,7 @@ def measure(config: Config, data: TextToImageData, progress: Progress | None) ->
     """Measure associations in the space of every encoder, and whom the images show."""
     every, asked = [*designs(config, data)], [*questions(config, data)]
     tests = _tests(config, every, asked)
-    pieces: list[Piece] = []
+    pieces: list[Result] = []
     both: list[Design | Asked] = [*every, *asked]
     for one in told(both, progress, "measuring"):
         drawn = resampling_of(config, tests[one.generator])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.audits.associations.pieces import Note, Piece, Row
+from equipoise.audits.engines.associations.results import Note, Result, Row
 from equipoise.audits.findings import Draft, Place, whole, without_verdict
 from equipoise.audits.text_to_image.associating import AUDIT
 from equipoise.audits.text_to_image.batches import IMAGE
@@ -88,7 +88,7 @@ def confusion_of(share: SharesConfig, data: TextToImageData) -> Confusion | None
     return counted
 
 
-def shares(asked: Asked, resampling: Resampling | None) -> Iterator[Piece]:
+def shares(asked: Asked, resampling: Resampling | None) -> Iterator[Result]:
     """Measure the shares of every target."""
     prompts = asked.config.prompts
     found: dict[str, Estimate] = {}
@@ -134,7 +134,7 @@ def by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
     )
 
 
-def _found(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Piece]:
+def _found(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
     by_group = by_class(estimate, "corrected_share")
     what = "corrected share" if asked.confusion is not None else "share"
     draft = whole(estimate, asked.place, Family.LEAF, by_group=by_group, about=target, shows=what)
@@ -168,7 +168,7 @@ def _outside_shares(known: Any, classes: tuple[str, ...]) -> dict[str, float]:
     return {one: known[one] / total for one in classes}
 
 
-def _against(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Piece]:
+def _against(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
     outside = asked.data.outside.get(asked.share.of)
     if outside is None or target not in outside.by_target:
         return
@@ -207,7 +207,7 @@ def _tested(draft: Draft) -> Draft:
     return draft
 
 
-def _states(asked: Asked, target: str, texts: tuple[str, ...]) -> Iterator[Piece]:
+def _states(asked: Asked, target: str, texts: tuple[str, ...]) -> Iterator[Result]:
     made = asked.data.made[asked.generator]
     rows = made.rows(texts, asked.guidance)
     said = asked.data.judged[asked.share.of].said[asked.generator][rows]

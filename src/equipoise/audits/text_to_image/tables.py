@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.audits.associations.pieces import Row
-from equipoise.audits.associations.tables import SCHEMAS as ASSOCIATIONS
+from equipoise.audits.engines.associations.results import SCHEMAS as ASSOCIATIONS
+from equipoise.audits.engines.associations.results import Row
 from equipoise.audits.text_to_image.associating import spread
 from equipoise.audits.text_to_image.designs import ALL, version_of
 

@@ -1,53 +1,19 @@
-"""Who leans to whom: the scores of all targets, and the sets that they are of."""
+"""Scores of targets over their chance bands, and their summaries."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report import charts_associations as charts
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.blocks import Block, Chart, Fold, Table
 from equipoise.report.names import title
-from equipoise.report.tables import distinct, panels, rows
+from equipoise.report.tables import rows
 from equipoise.report.text import count, interval, number
 from equipoise.report.words import figures
 
 MOST_TARGETS, MOST_PANELS = 40, 24
 MODALITIES = ("II", "ITP", "ITA", "TT")
-_SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
-_REPEATS = "the same test as weat"
-_HOW = (
-    "Point: the value. Line: its interval. Grey: what 95 of 100 exchanges of the two sets' members "
-    "give. Shape and colour tell what is compared with what: II images with images, ITP texts of "
-    "the target with images of the groups, ITA images of the target with texts of the groups, TT "
-    "texts with texts."
-)
-
-
-def leaning(result: AuditResult) -> Section | None:
-    """Every target's score, left or right of 0, by modality and over its chance band."""
-    found = [
-        finding
-        for finding in result.findings
-        if finding.metric in _SCORES
-        # Audits of generated images say who leans in a section of their own.
-        and finding.audit != "text_to_image"
-        and not math.isnan(finding.value)
-        and not finding.reason.startswith(_REPEATS)
-    ]
-    split: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in found:
-        split.setdefault((finding.metric, finding.groups, finding.model), []).append(finding)
-    if not split:
-        return None
-    ordered = sorted(split.items(), key=lambda item: _SCORES.index(item[0][0]))
-    plots = [forest(result, *key, panel) for key, panel in ordered[:MOST_PANELS]]
-    return Section(
-        "leaning",
-        "Who leans to whom",
-        (Words((_HOW,), "note"), Grid(tuple(plots)), *summaries(result)),
-    )
 
 
 def forest(
@@ -143,20 +109,3 @@ def summaries(result: AuditResult) -> list[Block]:
 def _leaning_name(groups: str, side: str | int) -> str:
     pair = groups.split(" against ")
     return side if isinstance(side, str) else f"to {pair[side]}" if len(pair) == 2 else str(side)
-
-
-def sets(result: AuditResult) -> Section | None:
-    """How many members every set has, and how many a model knows."""
-    found = rows(result, "sets")
-    if not found:
-        return None
-    models = distinct(found, "model")
-    cells = []
-    for (name, kind, table), panel in panels(found, "set", "kind", "table").items():
-        known = {row["model"]: row["embedded"] for row in panel}
-        cells.append(
-            (name, kind, table, count(panel[0]["members"]), *(count(known.get(m)) for m in models))
-        )
-    columns = ["Set", "Kind", "Table", "#Members", *(f"#With {model}" for model in models)]
-    table_ = Table.of("Sets and their sizes", columns, cells, source="sets", limit=100)
-    return Section("sets", "The sets", (Fold(f"Sizes of {count(len(cells))} sets", (table_,)),))

@@ -1,15 +1,14 @@
-"""The questions of an audit of associations, each with the options of its metric."""
+"""The section of one measurement of associations: a metric with its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from equipoise.audits.associations.config_inputs import OutsideConfig
+from equipoise.audits.config_arrays import OutsideConfig
 from equipoise.audits.config_fields import Label, Labels, Name, Section
 from equipoise.audits.config_problems import nearest
 
@@ -31,40 +30,38 @@ Metric = Literal[
 Modality = Literal["II", "ITP", "ITA", "TT"]
 
 
-@dataclass(frozen=True)
-class Options:
-    """Which keys a metric needs, and which it takes."""
-
-    needs: tuple[str, ...]
-    takes: tuple[str, ...]
-
-
 _SETS = ("targets", "attributes")
 _WORDS = ("images", "groups", "positive", "negative")
-OPTIONS: Mapping[str, Options] = MappingProxyType(
+_NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "association_score": Options(_SETS, ("modalities", "fixed")),
-        "weat": Options(_SETS, ("modalities", "alternative", "ddof", "fixed")),
-        "sc_weat": Options(_SETS, ("modalities", "alternative", "ddof", "fixed")),
-        "differential_association": Options(_SETS, ("modalities", "resample_texts")),
-        "mcas": Options(_SETS, ("generated", "resample_texts", "span")),
-        "xmcas": Options((*_SETS, "further"), ("offset", "neutral", "resample_texts")),
-        "total_absolute_association": Options(_SETS, ("modalities", "fixed")),
-        "predicted_label_weat": Options(
-            ("images", "groups", "labels", "attributes"),
-            ("label_column", "first", "alternative", "ddof"),
-        ),
-        "label_concentration": Options(
-            ("images", "groups"), ("labels", "label_column", "k", "whole_vocabulary")
-        ),
-        "trend": Options(_WORDS, ("regions", "outside", "span")),
-        "gender_difference": Options(_WORDS, ("regions", "outside", "span")),
-        "alignment": Options((*_SETS, "hypothesis"), ("of", "modalities", "statistic")),
-        "correlation": Options((*_SETS, "outside"), ("of", "modalities", "span")),
+        "xmcas": (*_SETS, "further"),
+        "predicted_label_weat": ("images", "groups", "labels", "attributes"),
+        "label_concentration": ("images", "groups"),
+        "trend": _WORDS,
+        "gender_difference": _WORDS,
+        "alignment": (*_SETS, "hypothesis"),
+        "correlation": (*_SETS, "outside"),
     }
 )
-"""Keys by metric; every metric takes those of `_ALWAYS` too."""
-
+"""Keys that a metric needs; `_SETS` unless it is here."""
+_TAKES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "association_score": ("modalities", "fixed"),
+        "weat": ("modalities", "alternative", "ddof", "fixed"),
+        "sc_weat": ("modalities", "alternative", "ddof", "fixed"),
+        "differential_association": ("modalities", "resample_texts"),
+        "mcas": ("generated", "resample_texts", "span"),
+        "xmcas": ("offset", "neutral", "resample_texts"),
+        "total_absolute_association": ("modalities", "fixed"),
+        "predicted_label_weat": ("label_column", "first", "alternative", "ddof"),
+        "label_concentration": ("labels", "label_column", "k", "whole_vocabulary"),
+        "trend": ("regions", "outside", "span"),
+        "gender_difference": ("regions", "outside", "span"),
+        "alignment": ("of", "modalities", "statistic"),
+        "correlation": ("of", "modalities", "span"),
+    }
+)
+"""Keys that a metric takes beside those it needs and `_ALWAYS`."""
 _ALWAYS = ("model", "version")
 
 _TWO_TARGETS = ("weat", "differential_association")
@@ -183,8 +180,8 @@ class MeasureConfig(Section):
 
     @model_validator(mode="after")
     def _options_of_its_metric(self) -> MeasureConfig:
-        options = OPTIONS[self.metric]
-        allowed = (*options.needs, *options.takes, *_ALWAYS)
+        needs = _NEEDS.get(self.metric, _SETS)
+        allowed = (*needs, *_TAKES[self.metric], *_ALWAYS)
         # A key that has its default counts as not given: what is resolved reads back as the same.
         every = type(self).model_fields
         given = {
@@ -197,14 +194,14 @@ class MeasureConfig(Section):
                 f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
                 f"{nearest(key, allowed)}"
             )
-        for key in options.needs:
+        for key in needs:
             if key not in self.model_fields_set or getattr(self, key) is None:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         return self
 
     @model_validator(mode="after")
     def _right_number_of_sets(self) -> MeasureConfig:
-        if "attributes" in OPTIONS[self.metric].needs and len(self.attributes) != 2:
+        if "attributes" in _NEEDS.get(self.metric, _SETS) and len(self.attributes) != 2:
             raise ValueError(f"attributes: {len(self.attributes)} sets; expected two")
         if self.metric in _TWO_TARGETS and len(self.target_names) != 2:
             raise ValueError(f"targets: {len(self.target_names)} sets; {self.metric} compares two")
@@ -257,6 +254,16 @@ class MeasureConfig(Section):
             "neutral": self.neutral,
             **{key: (name,) for key, name in single.items() if name is not None},
         }
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether every number is over all four modalities."""
+        return self.metric in ("mcas", "xmcas") or self.of == "mcas"
+
+    @property
+    def figures(self) -> OutsideConfig | None:
+        """The external figures, or those of a hypothesis."""
+        return self.outside or self.hypothesis
 
     @property
     def group_text(self) -> str:

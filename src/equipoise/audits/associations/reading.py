@@ -1,0 +1,289 @@
+"""Items, their sets, embeddings or scores of every model, and external figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.audits.engines.associations.spaces import AssociationData, Indices
+from equipoise.audits.running.asked import prompts_of
+from equipoise.audits.running.failed import Members, members_of
+from equipoise.core.errors import DataError
+from equipoise.data import (
+    ArraySource,
+    Items,
+    Matrix,
+    Outputs,
+    Vectors,
+    load_items,
+    load_matrix,
+    load_vectors,
+)
+from equipoise.data.problems import listed, nearest, show
+
+if TYPE_CHECKING:
+    from equipoise.audits.associations.config import Config, ModelConfig
+    from equipoise.audits.config_associations import MeasureConfig
+    from equipoise.audits.outputs import Models, Offer
+    from equipoise.audits.pictures.known import Known
+    from equipoise.evidence.prompts import Prompts
+
+Source = ArraySource | Outputs
+Between = tuple[str, str]
+_ARRAYS = (".npy", ".npz", ".safetensors")
+
+
+def load(config: Config, models: Models) -> AssociationData:
+    """Read everything that a config names, and run the models that are named.
+
+    Raises
+    ------
+    ConfigError
+        When nothing says where the pictures are, or a model lacks the capability.
+    DataError
+        When a file cannot be used, a set names something that is not there, or the vectors of a
+        model have different lengths.
+    """
+    images = {
+        name: models.read_images(section, config.columns(name), name=name, place=f"data.{name}")
+        for name, section in config.data.items()
+        if section.kind == "image"
+    }
+    items = {
+        name: load_items(
+            images.get(name, section).source(models.base, tuple(config.columns(name))), what=name
+        )
+        for name, section in config.data.items()
+    }
+    vectors, pairs = {}, {}
+    for name, section in config.models.items():
+        embedded, scored = _sources(config, name, section, models, images)
+        if embedded:
+            vectors[name] = _vectors(name, embedded, config, items)
+        else:
+            pairs[name] = _pairs(name, scored, config, items)
+    series = {
+        index: _series(options, items, models.base)
+        for index, options in enumerate(config.measure)
+        if options.figures is not None
+    }
+    read: dict[str, Items | Vectors | Matrix] = {**items}
+    for model, by_table in vectors.items():
+        read |= {f"{model}, {table}": each for table, each in by_table.items()}
+    for model, by_tables in pairs.items():
+        read |= {f"{model}, {' and '.join(tables)}": m for tables, m in by_tables.items()}
+    read |= {f"measure[{index}]": each for index, each in series.items()}
+    return AssociationData(
+        items=items,
+        kinds={name: section.kind for name, section in config.data.items()},
+        units={n: section.unit for n, section in config.data.items() if section.unit is not None},
+        sets=_sets(config, items),
+        vectors=vectors,
+        pairs=pairs,
+        outside={index: _figures(each) for index, each in series.items()},
+        planned=frozenset(outputs.model for outputs in models.outputs if outputs.planned),
+        inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
+        counts={name: dict(each.counts) for name, each in read.items()},
+    )
+
+
+def _sources(
+    config: Config,
+    name: str,
+    section: ModelConfig,
+    models: Models,
+    images: Mapping[str, Known[Any]],
+) -> tuple[Mapping[str, Source], Mapping[Between, Source]]:
+    """Return a model's embeddings by table, or its scores by pair of tables."""
+    if section.model is None:
+        return (
+            {table: array.source(models.base) for table, array in section.embeddings.items()},
+            {scores.between: scores.source(models.base) for scores in section.pairs},
+        )
+    texts = {table: one for table, one in config.data.items() if one.kind == "text"}
+    allowed: list[Offer] = ["encoder"]
+    # A classifier embeds images only; a model of pairs needs both sides.
+    allowed += ["classifier"] if images else []
+    allowed += ["scorer"] if images and texts else []
+    capability = models.capability(name, section, *allowed)
+    pictures = {
+        table: known.need_pictures(name, place=f"data.{table}") for table, known in images.items()
+    }
+    prompts = {
+        table: prompts_of(one, models.base, what=f"data.{table}")
+        for table, one in (texts.items() if capability != "classifier" else ())
+    }
+    if capability == "scorer":
+        return {}, {
+            (on, table): _averaged(
+                models.score_pairs(name, section, pictures[on], words.texts, on=on), words
+            )
+            for table, words in prompts.items()
+            for on in pictures
+        }
+    embedded = {
+        on: models.embed_images(name, section, each, on=on) for on, each in pictures.items()
+    }
+    return embedded | {
+        on: models.embed_texts(name, section, words, on=on) for on, words in prompts.items()
+    }, {}
+
+
+def _averaged(scores: Outputs, prompts: Prompts) -> Outputs:
+    """Return scores with a column for each name: the mean over its prompts."""
+    column = {text: place for place, text in enumerate(scores.names)}
+    # The rows of a dry run are the same.
+    rows = scores.numbers[:1] if scores.planned else scores.numbers
+    values = rows[:, [column[text] for text in prompts.texts]]
+    sums = np.zeros((len(values), len(prompts.names)))
+    for place, owner in enumerate(prompts.owner.tolist()):
+        sums[:, owner] += values[:, place]
+    means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
+    every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
+    return replace(scores, values=every if scores.planned else means, names=tuple(prompts.names))
+
+
+def _vectors(
+    model: str, sources: Mapping[str, Source], config: Config, items: Mapping[str, Items]
+) -> dict[str, Vectors]:
+    vectors = {
+        table: load_vectors(
+            source,
+            items[table],
+            what=f"embeddings of {table} by {model}",
+            max_unmatched=config.data[table].max_unmatched,
+        )
+        for table, source in sources.items()
+    }
+    if len({each.dimension for each in vectors.values()}) > 1:
+        widths = ", ".join(f"{table} {each.dimension}" for table, each in vectors.items())
+        raise DataError(
+            f"vectors of different lengths: {widths}",
+            file=next(iter(vectors.values())).name,
+            expected="all embeddings of a model in one space",
+            fix="name what was embedded otherwise as a model of its own",
+        )
+    return vectors
+
+
+def _pairs(
+    model: str, sources: Mapping[Between, Source], config: Config, items: Mapping[str, Items]
+) -> dict[Between, Matrix]:
+    pairs = {}
+    for (rows, columns), source in sources.items():
+        pairs[rows, columns] = load_matrix(
+            _with_names(source, items[columns]),
+            items[rows],
+            what=f"scores of {rows} and {columns} by {model}",
+            max_unmatched=config.data[rows].max_unmatched,
+        )
+    return pairs
+
+
+def _with_names(source: Source, items: Items) -> Source:
+    """Name the columns of an array without names, which are in the order of their table."""
+    if not isinstance(source, ArraySource) or source.names or source.columns is not None:
+        return source
+    file = source.file
+    is_array = isinstance(file, np.ndarray) or (isinstance(file, Path) and file.suffix in _ARRAYS)
+    return replace(source, names=tuple(items.ids)) if is_array else source
+
+
+def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> Matrix:
+    """Read the external figures of a measurement."""
+    section = options.figures
+    assert section is not None  # noqa: S101 - only of measurements that have figures
+    ids = np.array([*_subjects(options, items)], dtype=object)
+    wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
+    # A series of all occupations or nations has more than the subjects, or fewer.
+    return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
+
+
+def _subjects(options: MeasureConfig, items: Mapping[str, Items]) -> Iterator[str]:
+    if options.regions is not None and options.images is not None:
+        yield from items[options.images].coded[options.regions].vocabulary
+    else:
+        yield from options.target_names
+
+
+def _figures(series: Matrix) -> dict[str, float]:
+    column = series.column(series.names[0])
+    return dict(zip(series.ids.tolist(), column.tolist(), strict=True))
+
+
+def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Indices]]:
+    """Return the members of every set by table, in the order of its ids or of the table."""
+    by_id = {
+        table
+        for by_table in config.sets.values()
+        for table, wanted in by_table.items()
+        if not isinstance(wanted, Mapping)
+    }
+    places = {table: dict(zip(items[table].ids, count())) for table in sorted(by_id)}
+    return {
+        name: {
+            table: _with_values(name, wanted, items[table])
+            if isinstance(wanted, Mapping)
+            else _with_ids(name, wanted, items[table], places[table])
+            for table, wanted in by_table.items()
+        }
+        for name, by_table in config.sets.items()
+    }
+
+
+def _with_ids(name: str, ids: tuple[str, ...], items: Items, places: Mapping[str, int]) -> Indices:
+    for each in ids:
+        if each not in places:
+            close = nearest(each, places)
+            raise DataError(
+                f"the set {name!r} names {show(each)}, which no row has",
+                file=items.name,
+                column=items.id,
+                expected="ids of the table",
+                fix=f"write {show(close)} if that was meant" if close else "name one of its ids",
+            )
+    return np.array([places[each] for each in ids], dtype=np.int64)
+
+
+def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Indices:
+    kept = np.ones(len(items), dtype=bool)
+    for column, values in wanted.items():
+        coded = items.coded[column]
+        for value in values:
+            if value not in coded.vocabulary:
+                close = nearest(value, coded.vocabulary)
+                raise DataError(
+                    f"the set {name!r} wants {show(value)}, which no row has",
+                    file=items.name,
+                    column=column,
+                    expected=f"some of {listed(coded.vocabulary)}",
+                    fix=f"write {show(close)} if that was meant" if close else "name one of these",
+                )
+        kept &= np.isin(coded.codes, [coded.vocabulary.index(value) for value in values])
+    if not kept.any():
+        conditions = " and ".join(f"{column} {' or '.join(v)}" for column, v in wanted.items())
+        raise DataError(
+            f"the set {name!r} is empty: no row has {conditions}",
+            file=items.name,
+            expected="at least one row",
+            fix="ask for fewer values at once, or leave the set out",
+        )
+    return np.flatnonzero(kept)
+
+
+def members_of_sets(config: Config, data: AssociationData, table: str) -> Members:
+    """Return the items of a table in every set, and in every group of its images."""
+    items = data.items[table]
+    sets = {
+        name: frozenset(items.ids[members[table]].tolist())
+        for name, members in data.sets.items()
+        if table in members
+    }
+    columns = [options.groups for options in config.measure if options.images == table]
+    groups = [(column,) for column in dict.fromkeys(columns) if column is not None]
+    return {"sets": sets, **members_of(items.ids, items.columns, groups)}

@@ -1,0 +1,1 @@
+"""Associations of sets of images and texts in the spaces of models."""
