@@ -18,6 +18,7 @@ README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
 OPTIONAL = {
     "symbol",
     "group_label",
+    "group_metric",
     "threshold",
     "threshold_reason",
     "bands",

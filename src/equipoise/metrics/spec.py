@@ -75,6 +75,8 @@ class MetricSpec:
         Which side of a group's own value is worse; of a rate, `harm` says it.
     group_label : str
         What a group's own value is, where it is a share: "share of wrong predictions".
+    group_metric : str
+        Metric that a group's own value is of, where it is no share.
     direction : str
         `harm` in words.
     threshold : float or None
@@ -110,6 +112,7 @@ class MetricSpec:
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
+    group_metric: str = ""
     threshold: float | None = None
     threshold_reason: str = ""
     bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))

@@ -27,6 +27,7 @@ from equipoise.report.text import count, interval, number, p_value, plural
 from equipoise.report.words import (
     figures,
     harmful_side,
+    has_shares,
     heading,
     name_of,
     ranked,
@@ -172,7 +173,7 @@ def _groups_chart(finding: Finding) -> Chart:
         (part for part in finding.by_group if not math.isnan(part.value)), key=lambda p: p.value
     )
     ends = contrast(finding.by_group, worse_side(finding))
-    share = all(0 <= part.value <= 1 for part in parts)
+    share = has_shares(finding)
     rows = [
         {
             "label": f"{part.group} (n = {part.n})",

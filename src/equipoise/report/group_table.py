@@ -12,7 +12,7 @@ from equipoise.report.contrast import contrast
 from equipoise.report.summary import group_value_name
 from equipoise.report.tables import scope
 from equipoise.report.text import count, interval, number, percent
-from equipoise.report.words import worse_side
+from equipoise.report.words import has_shares, worse_side
 
 MOST_COLUMNS = 6
 
@@ -66,10 +66,7 @@ def _cell(group: str, finding: Finding | None) -> str:
         return "–"
     if math.isnan(own.value):
         return own.note or "–"
-    spec = spec_of(finding.metric)
-    share = (spec.unit != "number" or bool(spec.group_label)) and all(
-        0 <= one.value <= 1 for one in finding.by_group if not math.isnan(one.value)
-    )
+    spec, share = spec_of(finding.metric), has_shares(finding)
     value = percent(own.value) if share else number(own.value)
     ends = interval(100 * own.low, 100 * own.high, 1) if share else interval(own.low, own.high)
     ends = "" if math.isnan(own.low) else f" {ends}"

@@ -7,12 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Badge, Chart
 from equipoise.report.contrast import contrast
+from equipoise.report.names import title
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.tables import Row
 from equipoise.report.text import count, interval, number, percent, plural
-from equipoise.report.words import figures, name_of, names_groups, ranked, sentence, worse_side
+from equipoise.report.words import (
+    figures,
+    has_shares,
+    name_of,
+    names_groups,
+    ranked,
+    sentence,
+    worse_side,
+)
 
 MOST_MODELS = 8
 MOST_GROUPS = 16
@@ -183,9 +193,7 @@ def _groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
     side = 1 if worse_side(first) == "lower" else -1
     known = [part for part in first.by_group if not math.isnan(part.value)]
     order = sorted(known, key=lambda part: side * part.value)[:MOST_GROUPS]
-    share = all(
-        0 <= part.value <= 1 for one in same for part in one.by_group if part.value == part.value
-    )
+    share = all(map(has_shares, same))
     rows = [
         {
             "label": f"{part.group} (n = {count(part.n)})", "series": one.model,
@@ -198,16 +206,17 @@ def _groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
         if own.group == part.group and not math.isnan(own.value)
     ]  # fmt: skip
     about = f" of “{first.subject}”" if first.subject else ""
-    title = f"{group_value_name(first)}{about} by {first.groups}"
+    name = f"{group_value_name(first)}{about} by {first.groups}"
     models = [*dict.fromkeys(one.model for one in same)]
     axis = Axis(percent=share, domain=(0.0, 1.0) if share else None)
-    return intervals(
-        rows, f"{title}, with intervals; worst first.", axis, title=title, series=models
-    )
+    return intervals(rows, f"{name}, with intervals; worst first.", axis, title=name, series=models)
 
 
 def group_value_name(finding: Finding) -> str:
     """Return the name of the number that each group of a finding has."""
+    metric = spec_of(finding.metric).group_metric
+    if metric:
+        return title(metric)
     text = finding.direction.split(":")[0].split(" for “")[0]
     return (
         text[:1].upper() + text[1:]
@@ -220,11 +229,12 @@ def _worst(finding: Finding) -> str:
     ends = contrast(finding.by_group, worse_side(finding))
     if ends is None:
         return ""
-    return f"{ends.worst.group}: {_value(ends.worst)}, n = {count(ends.worst.n)}"
+    value = _value(ends.worst, share=has_shares(finding))
+    return f"{ends.worst.group}: {value}, n = {count(ends.worst.n)}"
 
 
-def _value(part: GroupValue) -> str:
-    if not 0 <= part.value <= 1:
+def _value(part: GroupValue, *, share: bool) -> str:
+    if not share:
         return f"{number(part.value)} {interval(part.low, part.high)}"
     return f"{percent(part.value)} {interval(100 * part.low, 100 * part.high, 1)}"
 

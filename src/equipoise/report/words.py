@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from equipoise.core import Finding, GroupValue, Verdict
 from equipoise.core.estimate import Harm
@@ -72,7 +72,7 @@ def _groups_sentence(finding: Finding) -> str | None:
     found = contrast(finding.by_group, worse_side(finding))
     summary = spec.of_class and not finding.subject
     labelled = spec.group_label and not spec.bands and not summary
-    if found is None or not labelled or not _are_shares(finding.by_group):
+    if found is None or not labelled or not has_shares(finding):
         return None
     worst, other, best = found.worst, found.counterpart, found.best
     apart = f"{number(100 * abs(worst.value - other.value), 1)} points"
@@ -120,8 +120,11 @@ def harmful_side(finding: Finding) -> int:
     return -1 if side == "lower" else 1
 
 
-def _are_shares(by_group: Sequence[GroupValue]) -> bool:
-    return all(math.isnan(part.value) or 0 <= part.value <= 1 for part in by_group)
+def has_shares(finding: Finding) -> bool:
+    """Whether groups' own values are shares."""
+    spec, values = spec_of(finding.metric), (part.value for part in finding.by_group)
+    shares = spec.unit != "number" or bool(spec.group_label)
+    return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
 
 
 def _share(part: GroupValue) -> str:

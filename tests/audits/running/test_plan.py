@@ -13,9 +13,9 @@ import pytest
 from audits.running import fakes
 from audits.running.worlds import KINDS, concepts, diversity, retrieval, written
 from equipoise import audits
+from equipoise.audits.audit import Plan
 from equipoise.audits.running import remembered
 from equipoise.audits.running.expected import Expected, expected
-from equipoise.audits.running.rehearsal import RunningPlan
 from equipoise.cli.app import run
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -40,7 +40,7 @@ def plan(values: dict[str, Any], world: Path) -> Any:
 
 
 def without_runs(planned: Any) -> Any:
-    return planned.audit if isinstance(planned, RunningPlan) else replace(planned, runs=())
+    return replace(planned, runs=()) if isinstance(planned, Plan) else planned.audit
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,7 +119,7 @@ def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None
     with pytest.raises(DataError, match="no choice of sets leaves two with 17 images and an emb"):
         plan(values, world)
     values["data"] = values["data"] | {"sets": ["hue", "frame"]}
-    sets = plan(values, world).audit.sets
+    sets = plan(values, world).details["sets"]
     assert [(row["sets"], row["too_small"]) for row in sets] == [(0, 6), (2, 0)]
 
 

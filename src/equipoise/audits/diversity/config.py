@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from equipoise.audits.config_arrays import ArrayConfig, file_as_text
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
-from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.config_sections import AuditConfig, among, group_name
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
 
@@ -120,8 +120,9 @@ class Config(AuditConfig):
     metrics: MetricsConfig = MetricsConfig()
 
     @model_validator(mode="after")
-    def _names_can_be_told_apart(self) -> Config:
-        file_names(self.models)
+    def _references_have_embeddings(self) -> Config:
+        if "images" in self.references:
+            raise ValueError("references.images: the audited images are called so; rename it")
         run = [name for name, model in self.models.items() if model.model is not None]
         for name, reference in self.references.items():
             for model in reference.models:
@@ -133,13 +134,15 @@ class Config(AuditConfig):
                 )
         return self
 
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = [group_name(group) for group in self.data.sets]
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
-        return self
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of sets."""
+        return [group_name(group) for group in self.data.sets]
+
+    @property
+    def attributes_section(self) -> PicturesConfig:
+        """The section that the sets' attributes come from."""
+        return self.data.images
 
 
 def reference_name(name: str) -> str:

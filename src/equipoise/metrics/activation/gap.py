@@ -114,6 +114,7 @@ register(
         kinds=("activations",),
         range="[0, 1], beyond the area [0, 2]",
         unit="points",
+        group_label="share of the map",
         definition="Largest difference between groups in the mean share of a map inside a region.",
         threshold=0.05,
         threshold_reason=POINTS,

@@ -173,6 +173,7 @@ register(
         name="iss_difference",
         title="Difference in diversity",
         kinds=("diversity",),
+        group_metric="iss_intra",
         range="[-2, 2]",
         harm="either",
         definition=(

@@ -1,0 +1,358 @@
+"""The audit of diversity: how alike the images of each set are, and how far apart sets lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.diversity.config import reference_name
+from equipoise.audits.diversity.findings import measure_sets
+from equipoise.audits.group_sizes import Row, lacking, size
+from equipoise.audits.taking import rows_of
+from equipoise.core.errors import DataError
+from equipoise.core.groups import Groups
+from equipoise.core.wording import images as of_images
+from equipoise.data import Items, Vectors, load_items, load_vectors
+
+if TYPE_CHECKING:
+    from equipoise.audits.diversity.config import Config
+    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.running.failed import Members
+    from equipoise.data import ArraySource
+    from equipoise.metrics.chosen_rows import Table
+    from equipoise.stats.resampling import Resampling
+
+Places = npt.NDArray[np.int64]
+
+# Sets that an error or a note lists.
+_LISTED = 10
+# Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.
+_PASS, _SHUFFLE = 5e8, 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class DiversityData:
+    """Images with their embeddings.
+
+    Attributes
+    ----------
+    images : Items
+    models : mapping of str to Vectors
+    references : mapping of str to mapping of str to Vectors
+        By reference data set and model.
+    inputs, counts : mapping
+        Of every file read.
+    """
+
+    images: Items
+    models: Mapping[str, Vectors]
+    references: Mapping[str, Mapping[str, Vectors]]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Ids of the images."""
+        return self.images.ids
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The sets of one model, one choice of attributes and one value of `within`.
+
+    Attributes
+    ----------
+    model : str
+    groups : Groups
+        Of the images with a usable embedding, whatever their value of `within`.
+    lacking : mapping of str to int
+    within : str
+        "" where sets aren't split.
+    images : mapping of str to ndarray of int
+        Places in the table of each set's images, sorted by name; large enough ones.
+    small : mapping of str to int
+        Sizes of the other sets.
+    vectors : Vectors
+    permutations : int
+    """
+
+    model: str
+    groups: Groups
+    lacking: Mapping[str, int]
+    within: str
+    images: Mapping[str, Places]
+    small: Mapping[str, int]
+    vectors: Vectors
+    permutations: int
+
+    @cached_property
+    def sets(self) -> dict[str, Table]:
+        """Embeddings of the sets that are large enough."""
+        return {name: rows_of(self.vectors, places) for name, places in self.images.items()}
+
+    @property
+    def name(self) -> str:
+        """Model, attributes and value of `within`, for notes and errors."""
+        return ", ".join(text for text in (self.model, self.groups.name, self.within) if text)
+
+    @property
+    def tests(self) -> int:
+        """How many tests the sets make: one over all, and one per pair."""
+        many = len(self.images)
+        return 0 if many < 2 else 1 + many * (many - 1) // 2
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        numbers = self.vectors.dimension * sum(map(len, self.images.values()))
+        passes = 2 * len(self.images) * numbers / _PASS
+        return float(passes + self.permutations * numbers / _SHUFFLE)
+
+
+@audit_kind("diversity")
+class Diversity(Audit["Config", DiversityData, Design]):
+    """Audits of the diversity of image sets."""
+
+    items = "images"
+
+    def load(self, config: Config, models: Models) -> DiversityData:
+        """Read the images and references; read or make every model's embeddings of them."""
+        data = config.data
+        known = models.read_images(data.images, data.columns)
+        images = load_items(known.source(models.base, data.columns), what="images")
+        vectors = {}
+        for name, section in config.models.items():
+            source = (
+                section.source(models.base)
+                if section.model is None
+                else models.embed_images(name, section, known.need_pictures(name))
+            )
+            vectors[name] = load_vectors(
+                source, images, what=name, max_unmatched=data.max_unmatched
+            )
+        inputs = dict(images.inputs)
+        counts: dict[str, Any] = {
+            "images": images.counts,
+            "models": {name: each.counts for name, each in vectors.items()},
+        }
+        for each in vectors.values():
+            inputs |= each.inputs
+        references = {}
+        for name in config.references:
+            items, found = _reference(name, config, models, vectors)
+            references[name] = found
+            inputs |= items.inputs
+            for each in found.values():
+                inputs |= each.inputs
+            counts.setdefault("references", {})[name] = {
+                "images": items.counts,
+                "models": {model: each.counts for model, each in found.items()},
+            }
+        return DiversityData(images, vectors, references, inputs, counts)
+
+    def groups(self, config: Config, data: DiversityData) -> list[Groups]:
+        """Return the sets of all images, for each choice of attributes."""
+        coded, least = data.images.coded, config.data.min_set_size
+        return [
+            Groups.of({name: coded[name] for name in attributes}, min_size=least)
+            for attributes in config.data.sets
+        ]
+
+    def designs(self, config: Config, data: DiversityData) -> list[Design]:
+        """Return the sets of every model, choice of attributes and value of `within`."""
+        every = [each for model in data.models for each in self._of_model(config, data, model)]
+        if not any(len(each.images) > 1 for each in every):
+            raise DataError(
+                f"no choice of sets leaves two with {config.data.min_set_size} images and an "
+                "embedding",
+                file=data.images.name,
+                expected="at least two sets of that size",
+                fix="choose other attributes under data.sets, or lower data.min_set_size",
+            )
+        for each in every:
+            _check_components(each, config, data)
+        return every
+
+    def _of_model(self, config: Config, data: DiversityData, model: str) -> Iterator[Design]:
+        vectors, coded, options = data.models[model], data.images.coded, config.resampling
+        usable = np.flatnonzero(vectors.usable)
+        within = None if config.data.within is None else coded[config.data.within]
+        for groups in self.groups(config, data):
+            own = groups.take(usable)
+            missing = lacking({name: coded[name].codes[usable] for name in groups.attributes})
+            for code, value in enumerate(("",) if within is None else within.vocabulary):
+                rows = usable if within is None else usable[within.codes[usable] == code]
+                images, small = _sets(groups, rows)
+                yield Design(
+                    model, own, missing, value, images, small, vectors,
+                    options.permutations or options.replicates,
+                )  # fmt: skip
+
+    def measure(
+        self, config: Config, data: DiversityData, design: Design, resampling: Resampling | None
+    ) -> Measured:
+        """Measure each set, every pair, all sets together, and their distance to references."""
+        references = {
+            reference_name(name): models[design.model].take(
+                np.flatnonzero(models[design.model].usable)
+            )
+            for name, models in data.references.items()
+            if design.model in models
+        }
+        return measure_sets(design, references, config, data.ids, resampling)
+
+    def details(
+        self,
+        config: Config,
+        data: DiversityData,
+        designs: Sequence[Design],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Any]:
+        """Return images, embeddings of each model, and the sets of each design."""
+        return {
+            "images": len(data.images),
+            "models": [
+                {
+                    "model": name,
+                    "dimension": each.dimension,
+                    "usable": int(each.usable.sum()),
+                    "without_embedding": int((each.rows < 0).sum()),
+                    "zero": int(each.zero.sum()),
+                    "not_finite": int(each.not_finite.sum()),
+                }
+                for name, each in data.models.items()
+            ],
+            "sets": [
+                {
+                    "model": each.model,
+                    "groups": each.groups.name,
+                    "within": each.within,
+                    "sets": len(each.images),
+                    "smallest": min(map(len, each.images.values()), default=0),
+                    "too_small": len(each.small),
+                }
+                for each in designs
+            ],
+        }
+
+    def notes(
+        self, config: Config, data: DiversityData, designs: Sequence[Design]
+    ) -> Iterable[str]:
+        """Return the notes on embeddings that can't be used, and on small sets."""
+        yield "Distances are those of the embedding, and show nothing that it doesn't encode."
+        yield "Images are taken as independent: near duplicates make intervals too narrow."
+        for name, vectors in data.models.items():
+            yield from _of_vectors(name, vectors, live=config.models[name].model is not None)
+        if n := data.images.counts["missing"].get(config.data.within, 0):
+            many = f"have no {config.data.within} and are in no set"
+            yield f"{of_images(n, many, many.replace('have', 'has').replace('are', 'is'))}."
+        for each in designs:
+            if each.within and each.small:
+                few = [f"{name} ({n})" for name, n in each.small.items()]
+                yield f"{each.name}: too small to be measured: {_first(few)}."
+
+    def sizes(self, config: Config, data: DiversityData) -> Iterator[Row]:
+        """Return the sets of the first model: others differ only in images without embedding."""
+        for each in self._of_model(config, data, next(iter(data.models))):
+            levels = dict(zip(each.groups.names, each.groups.levels, strict=True))
+            about = f"{each.within}: " if each.within else ""
+            large = {name: len(places) for name, places in each.images.items()}
+            for name, n in {**large, **each.small}.items():
+                note = "too small to be measured" if name in each.small else ""
+                yield size(
+                    each.groups.name, f"{about}{name}", n, levels=levels[name], usable=not note,
+                    note=note,
+                )  # fmt: skip
+
+    def members(self, config: Config, data: DiversityData, on: str) -> Members:
+        """Return the ids in every set; a reference has none."""
+        return super().members(config, data, on) if on == "images" else {}
+
+
+def _reference(
+    name: str, config: Config, models: Models, vectors: Mapping[str, Vectors]
+) -> tuple[Items, dict[str, Vectors]]:
+    """Read the images of a reference, and read or make their embeddings by every model."""
+    section, place = config.references[name], f"references.{name}.images"
+    known = models.read_images(section.images, name=name, place=place)
+    items = load_items(known.source(models.base), what="images")
+    found = {}
+    source: ArraySource | Outputs
+    for model, run in config.models.items():
+        if model in section.models:
+            source = section.models[model].source(models.base)
+        elif run.model is not None:
+            pictures = known.need_pictures(model, place=place)
+            source = models.embed_images(model, run, pictures, on=name)
+        else:
+            continue
+        own = load_vectors(source, items, what=model, max_unmatched=config.data.max_unmatched)
+        found[model] = own
+        if own.dimension != vectors[model].dimension:
+            raise DataError(
+                f"embeddings of {own.dimension} numbers, and {vectors[model].name} has "
+                f"{vectors[model].dimension}",
+                file=own.name,
+                expected=f"embeddings of reference {name} by the same model as {model}",
+                fix="embed both with the same model and settings",
+            )
+    return items, found
+
+
+def _sets(groups: Groups, rows: Places) -> tuple[dict[str, Places], dict[str, int]]:
+    """Return the places of the images of sets that are large enough, and sizes of the others."""
+    codes = groups.codes[rows]
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(groups) + 1))
+    members = {
+        name: rows[order[ends[code] : ends[code + 1]]]
+        for name, code in sorted(zip(groups.names, range(len(groups)), strict=True))
+        if ends[code] < ends[code + 1]
+    }
+    large = {name: own for name, own in members.items() if len(own) >= groups.min_size}
+    return large, {name: len(own) for name, own in members.items() if name not in large}
+
+
+def _check_components(design: Design, config: Config, data: DiversityData) -> None:
+    """Refuse a projection on more components than a design has images or dimensions."""
+    wanted = config.metrics.components
+    # All sets are projected together, and the references with them.
+    sizes = {name: len(places) for name, places in design.images.items()}
+    for name, models in data.references.items():
+        if design.model in models:
+            sizes[reference_name(name)] = int(models[design.model].usable.sum())
+    dimension = design.vectors.dimension
+    most = min(sum(sizes.values()), dimension)
+    if wanted is None or not design.images or wanted <= most:
+        return
+    shown = _first([f"{name}: {n}" for name, n in sizes.items()])
+    raise DataError(
+        f"metrics.components: {wanted} is more than the images of {design.name} ({shown}) or the "
+        f"{dimension} numbers of an embedding allow",
+        file=data.images.name,
+        expected=f"at most {most}",
+        fix=f"lower metrics.components to {most}, or leave it out",
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+
+
+def _of_vectors(name: str, vectors: Vectors, *, live: bool) -> Iterator[str]:
+    """Say which embeddings are changed or not used; failures of a live model are told by group."""
+    if not (live or vectors.normalised):
+        yield f"{name}: the embeddings are not of length 1; they are normalised."
+    for n, what in (
+        (0 if live else int((vectors.rows < 0).sum()), "no embedding"),
+        (int(vectors.zero.sum()), "an embedding of zeros"),
+        (int(vectors.not_finite.sum()), "an embedding that is not finite"),
+    ):
+        if n:
+            many, single = f"have {what} and are not used", f"has {what} and is not used"
+            yield f"{name}: {of_images(n, many, single)}."

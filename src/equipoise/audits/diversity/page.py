@@ -1,0 +1,141 @@
+"""The page of an audit of diversity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.audits.diversity.config import reference_name
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.page import Page
+from equipoise.report.plots import Axis, Palette, heat_map, intervals, tone
+from equipoise.report.tables import Row, distinct, has, panels, rows
+from equipoise.report.text import count, interval, number, plural, source
+
+MOST_SETS = 30
+# Characters of a label that an axis has room for.
+_LONGEST = 22
+_REFERENCE = reference_name("")
+_KINDS: Palette = {"set": ("var(--m1)", "circle"), "reference": ("var(--m6)", "square")}
+
+
+def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    """Return how many images and sets there are, and what a distance is."""
+    sizes = [row["n"] for row in rows(result, "group_sizes")]
+    table = source(result.manifest.resolved.get("data", {}))
+    return (
+        ("Images", f"{count(sum(sizes))} in {plural(len(sizes), 'set')}, from {table}"),
+        ("Distance", "1 − cosine of the embeddings"),
+    )
+
+
+def distances(result: AuditResult) -> Section | None:
+    """Return the diversity of each set and the distances between sets."""
+    table = rows(result, "distances")
+    if not table:
+        return None
+    text = (
+        "Diversity (ISS intra) is the mean distance of two images of a set, 1 − cosine of their "
+        "embeddings. A larger distance means a more diverse set. In the map, the diagonal is the "
+        "diversity of each set. A cell that is darker than both its diagonals is a pair of sets "
+        "that lie apart. Which distance is large depends on the embedding."
+    )
+    blocks: list[Block] = [Words((text,), "note")]
+    for key, panel in panels(table, "model", "groups", "within").items():
+        name = ", ".join(part for part in key if part)
+        charts = [_diversity(panel, name)]
+        if len(distinct(panel, "set_a")) <= MOST_SETS:
+            charts.append(_map(panel, name))
+        blocks.append(Grid(tuple(charts)))
+    blocks.append(_table(table))
+    return Section("diversity", "Distances within and between sets", tuple(blocks))
+
+
+def _diversity(panel: Sequence[Row], name: str) -> Chart:
+    own = [row for row in panel if row["set_a"] == row["set_b"] and has(row["distance"])]
+    points = [
+        {
+            "label": _label(row["set_a"], row["n_a"]),
+            "series": "reference" if row["set_a"].endswith(_REFERENCE) else "set",
+            "value": row["distance"], "low": row["low"], "high": row["high"],
+            "tip": f"{_distance(row['set_a'], row)}, n = {row['n_a']}",
+        }
+        for row in sorted(own, key=lambda row: row["distance"])
+    ]  # fmt: skip
+    kinds = [kind for kind in _KINDS if any(row["series"] == kind for row in points)]
+    return intervals(
+        points, f"Diversity of each set with its interval, lowest first: {name}",
+        Axis("diversity (ISS intra)"), title=f"Diversity within sets: {name}", series=kinds,
+        palette={kind: _KINDS[kind] for kind in kinds},
+    )  # fmt: skip
+
+
+def _label(name: str, n: int) -> str:
+    label = f"{name} (n = {n})"
+    return label if len(label) <= _LONGEST else name
+
+
+def _distance(name: str, row: Row) -> str:
+    return f"{name}: {number(row['distance'])} {interval(row['low'], row['high'])}"
+
+
+def _map(panel: Sequence[Row], name: str) -> Chart:
+    known = [row["distance"] for row in panel if has(row["distance"])]
+    low, high = (min(known), max(min(known) + 1e-9, *known)) if known else (0.0, 1.0)
+    cells = [
+        {
+            "row": row["set_a"], "column": row["set_b"], "value": row["distance"],
+            "shown": number(row["distance"], 2),
+            "tone": tone(row["distance"], low, high) if has(row["distance"]) else "low",
+            "tip": _distance(f"{row['set_a']} and {row['set_b']}", row),
+        }
+        for row in panel
+    ]  # fmt: skip
+    return heat_map(
+        cells, f"Mean distance of each pair of sets: {name}. The diagonal is the diversity.",
+        Axis("mean distance", domain=(low, high)), columns=distinct(panel, "set_a"),
+        title=f"Distances between sets: {name}",
+    )  # fmt: skip
+
+
+def _table(table: Sequence[Row]) -> Table:
+    cells = [
+        (
+            row["set_a"], row["set_b"], number(row["distance"]), interval(row["low"], row["high"]),
+            count(row["n_a"]), count(row["n_b"]), row["within"], row["groups"], row["model"],
+        )
+        for row in table
+        if row["set_a"] <= row["set_b"]
+    ]  # fmt: skip
+    columns = ["Set", "Other set", "#Mean distance", "#Interval", "#n", "#Other n", "Within",
+               "Attributes", "Model"]  # fmt: skip
+    caption = "Mean distance within and between sets"
+    return Table.of(caption, columns, cells, source="distances")
+
+
+def subsets(result: AuditResult) -> Section | None:
+    """Return the diverse subset of each set."""
+    chosen = panels(rows(result, "subsets"), "model", "groups", "within", "set")
+    if not chosen:
+        return None
+    cells = [
+        (name, ", ".join(str(row["image_id"]) for row in images), within, groups, model)
+        for (model, groups, within, name), images in chosen.items()
+    ]
+    text = (
+        "The images of each set that lie far apart, chosen one after the other. Use them to start "
+        "a diverse selection. They may leave out a whole cluster."
+    )
+    columns = ["Set", "~Images", "Within", "Attributes", "Model"]
+    table = Table.of("Images that lie far apart", columns, cells, source="subsets")
+    fold = Fold(f"Show the subsets of {plural(len(cells), 'set')}", (table,))
+    return Section("subsets", "Diverse subsets", (Words((text,), "note"), fold))
+
+
+PAGE = Page(
+    leads=("iss_difference", "iss_cross"),
+    by_group=("iss_cross",),
+    subjects="pairs of sets",
+    sections=(distances, subsets),
+    facts=facts,
+)
