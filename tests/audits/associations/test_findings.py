@@ -22,7 +22,6 @@ from audits.associations.association_world import (
     words,
 )
 from equipoise import metrics as m
-from equipoise.audits.engines.associations.results import crossed
 from equipoise.core import Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import ImageSimilarities
@@ -108,30 +107,6 @@ def test_targets_that_lean_to_one_set_are_not_said_to_go_with_two() -> None:
     concepts = run(question, sets=both)
     assert pick(concepts, "differential_association").direction == (
         "arts goes more with men than science does (texts of the target with images of the groups)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("means", "told"),
-    [
-        ((0.2, -0.1), "x goes with men, y with women"),
-        ((-0.2, 0.1), "x goes with women, y with men"),
-        ((0.2, 0.1), "x goes more with men than y does"),
-        ((-0.1, -0.2), "x goes more with men than y does"),
-        ((-0.2, -0.1), "x goes more with women than y does"),
-        ((0.2, 0.0), "x goes more with men than y does"),
-        ((0.1, 0.1), ""),
-        ((math.nan, 0.1), ""),
-    ],
-)
-def test_who_goes_with_whom_follows_both_means(means: tuple[float, float], told: str) -> None:
-    assert crossed(("x", "y"), means, ("men", "women")) == told
-
-
-def test_labels_go_more_with_a_set() -> None:
-    labels = ("labels of f", "those of m")
-    assert crossed(labels, (0.2, 0.1), ("men", "women"), plural=True) == (
-        "labels of f go more with men than those of m do"
     )
 
 
@@ -467,5 +442,6 @@ def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.05,
          "effect_size": None}
     ]  # fmt: skip
+    assert any("Sets of one" in note for note in plan.notes)
     assert {"set": "doctor", "images": 12, "texts": 1} in plan.details["sets"]
     assert {"model": "m", "table": "images", "usable": 64, "without": 0} in plan.details["models"]
