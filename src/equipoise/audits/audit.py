@@ -419,7 +419,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         counts: dict[str, Any] = {
             name: images.counts for name, images in models.sets.items() if images.counts
         }
-        for each in models.outputs:
+        for each in filter(lambda outputs: outputs.live, models.outputs):
             sizes = {"asked": len(_requested(each)), "failed": len(each.failed)}
             counts.setdefault("models", {}).setdefault(each.model, {})[each.on] = sizes
         if shared := self._identical(inputs):

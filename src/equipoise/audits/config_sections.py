@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 from urllib.parse import quote
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -147,6 +147,9 @@ class Attributes(Protocol):
 class AuditConfig(Section):
     """What every audit is configured by, beside its own data, models and metrics."""
 
+    models_key: ClassVar[str] = "models"
+    """Section whose keys name the models."""
+
     audit: str
     extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
@@ -183,8 +186,8 @@ class AuditConfig(Section):
         return None
 
     @property
-    def attributes_section(self) -> Attributes:
-        """The section that the groups' attributes come from."""
+    def attributes_section(self) -> Attributes | None:
+        """The section that the groups' attributes come from; None where the config lists them."""
         section: Attributes = getattr(self, "data")  # noqa: B009 - each kind has its own type
         return section
 

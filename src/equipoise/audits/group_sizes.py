@@ -78,7 +78,7 @@ def listed(groups: Groups) -> str:
     return shown + (", …" if len(sized) > _LISTED else "") if sized else "none has any"
 
 
-def planned(groups: Groups, of: str, left: Mapping[str, int], given: Read) -> list[Row]:
+def planned(groups: Groups, of: str, left: Mapping[str, int], given: Read | None) -> list[Row]:
     """Return each group's row in a plan, then those of what is in no group.
 
     Parameters
@@ -88,7 +88,7 @@ def planned(groups: Groups, of: str, left: Mapping[str, int], given: Read) -> li
         What is counted: "images" or "rows".
     left : mapping of str to int
         Rows that are in no group, by reason; see `lacking`.
-    given : Read
+    given : Read or None
         The section that says where the groups are from.
     """
     rows = [
@@ -107,15 +107,17 @@ def planned(groups: Groups, of: str, left: Mapping[str, int], given: Read) -> li
     ]
 
 
-def _planned_note(groups: Groups, place: int, given: Read) -> str:
+def _planned_note(groups: Groups, place: int, given: Read | None) -> str:
     if not groups.usable[place]:
         return f"fewer than {groups.min_size}" if groups.counts[place] else "empty"
+    if given is None:
+        return ""
     odd = [level for level in groups.levels[place] if looks_missing(level)]
     key = "`missing:`" if given.has_missing else "the rule `value_groups`"
     return f"is {odd[0]!r} a missing value? See {key}" if odd else ""
 
 
-def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
+def odd_labels(groups: Groups, of: str, given: Read | None) -> Iterator[str]:
     """Yield notes on labels that programs write for a missing value, and that are groups here.
 
     Parameters
@@ -123,9 +125,11 @@ def odd_labels(groups: Groups, of: str, given: Read) -> Iterator[str]:
     groups : Groups
     of : str
         What is counted: "images" or "rows".
-    given : Read
-        The section that says where the groups are from.
+    given : Read or None
+        The section that says where the groups are from; None where every label is meant.
     """
+    if given is None:
+        return
     for place, name in enumerate(groups.attributes):
         many: dict[str, int] = {}
         for levels, n in zip(groups.levels, groups.counts.tolist(), strict=True):

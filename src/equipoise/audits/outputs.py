@@ -168,7 +168,12 @@ class Models(ABC):
     ) -> Outputs:
         """Ask a question about each image."""
 
-    def _keep(self, outputs: Outputs) -> Outputs:
+    def key(self, name: str) -> str:
+        """Return the key of the config that names a model."""
+        return f"{self.config.models_key}.{name}.model"
+
+    def keep(self, outputs: Outputs) -> Outputs:
+        """Record outputs, for the plan and the manifest."""
         self.outputs.append(outputs)
         return outputs
 
@@ -184,11 +189,11 @@ class LiveModels(Models):
         """Return what a model can do; refuse one that can do none of what is allowed."""
         from equipoise.audits.running.opened import offer_of
 
-        with model_errors(name):
+        with model_errors(self.key(name)):
             model = self.opened(section)
         capability = offer_of(model)
         if capability is None or capability not in allowed:
-            raise refused(name, section, capability, allowed, self.config.audit)
+            raise refused(self.key(name), section, capability, allowed, self.config.audit)
         return capability
 
     def embed_images(
@@ -208,13 +213,13 @@ class LiveModels(Models):
         from equipoise.evidence.texts import embed_classes
 
         self.capability(name, section, "encoder")
-        with self._interruptible(), model_errors(name):
+        with self._interruptible(), model_errors(self.key(name)):
             vectors, texts = embed_classes(
                 prompts, self.opened(section), self.store, progress=self._progress(name, on)
             )
-        return self._keep(
+        return self.keep(
             Outputs(
-                model=name, content="embeddings", source=f"models.{name}.model", on=on,
+                model=name, content="embeddings", source=self.key(name), on=on,
                 ids=_series(prompts.names), values=np.asarray(vectors, np.float32),
                 requested=np.array(prompts.names, object), info=texts.info, inputs=texts.inputs,
             )
@@ -307,7 +312,7 @@ class LiveModels(Models):
             # Each worker opens a model of its own.
             model = located_model(section.model, self.base.absolute())
             more["options"] = options_of(section, self.config)
-        with self._interruptible(), model_errors(name):
+        with self._interruptible(), model_errors(self.key(name)):
             return extract(
                 *arguments,
                 model,
@@ -327,9 +332,9 @@ class LiveModels(Models):
         flat = None if texts else column.flatten().to_numpy(zero_copy_only=False)
         values = None if flat is None else flat.reshape(len(column), -1)
         failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
-        return self._keep(
+        return self.keep(
             Outputs(
-                model=name, content=content, source=f"models.{name}.model", on=on,
+                model=name, content=content, source=self.key(name), on=on,
                 ids=_series(run.table["image_id"]),
                 labels=labels, values=values,
                 names=run.names, requested=pictures.ids, info=run.info, inputs=run.inputs,
@@ -374,10 +379,10 @@ class DryRun(Models):
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; the first that is allowed where it isn't known."""
-        with model_errors(name):
+        with model_errors(self.key(name)):
             capability = self.signature(section).offer
         if capability is not None and capability not in allowed:
-            raise refused(name, section, capability, allowed, self.config.audit)
+            raise refused(self.key(name), section, capability, allowed, self.config.audit)
         return capability or allowed[0]
 
     def embed_images(
@@ -509,9 +514,9 @@ class DryRun(Models):
         # One row of random numbers stands for all, and costs the memory of one.
         row = np.random.default_rng(0).random((1, max(1, width)), dtype=np.float32)
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
-        return self._keep(
+        return self.keep(
             Outputs(
-                model=name, content=content, source=f"models.{name}.model", on=on,
+                model=name, content=content, source=self.key(name), on=on,
                 ids=_series(ids), requested=ids, names=names, pending=pending, info=info or {},
                 labels=unknown if content == "answers" else None,
                 values=None if content == "answers" else np.broadcast_to(row, (len(ids), row.size)),
@@ -547,24 +552,23 @@ def _spreads(model: Any) -> bool:
 
 
 @contextmanager
-def model_errors(name: str) -> Iterator[None]:
+def model_errors(key: str) -> Iterator[None]:
     """Prefix a model error with the config key of the model."""
-    key = f"models.{name}.model: "
     try:
         yield
     except ModelError as error:
-        if not str(error).startswith(key):
-            error.args = (f"{key}{error}",)
+        if not str(error).startswith(f"{key}: "):
+            error.args = (f"{key}: {error}",)
         raise
 
 
 def refused(
-    name: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer], audit: str
+    key: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer], audit: str
 ) -> ConfigError:
     """Return the error of a model that lacks the capability an audit needs."""
     kind = WORDS[capability] if capability else "no model"
     return ConfigError(
-        f"models.{name}.model: {section.called} is {kind}; an audit of {audit} takes "
+        f"{key}: {section.called} is {kind}; an audit of {audit} takes "
         f"{' or '.join(WORDS[each] for each in allowed)}"
     )
 

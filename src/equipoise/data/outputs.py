@@ -12,7 +12,7 @@ import polars as pl
 
 from equipoise.data.coded import Coded
 
-Content = Literal["embeddings", "scores", "probabilities", "labels", "answers"]
+Content = Literal["embeddings", "scores", "probabilities", "labels", "answers", "images"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Outputs:
     rows : int
         Rows of the file; more than m where each rank has a row.
     requested : ndarray of str objects or None
-        Ids that the model was run on; None for outputs from a file.
+        Ids that the model was run on; None for outputs from a file, and for generated images.
     failed : mapping of str to str
         Ids of the requested items without outputs: "read", "decode" or "model", the stage at
         which they failed. They aren't unmatched.

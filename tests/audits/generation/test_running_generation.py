@@ -1,4 +1,4 @@
-"""Audits of generation from captions to a data set, with tiny models that run."""
+"""Audits of generation from captions to a data set, with tiny models."""
 
 import io
 from pathlib import Path
@@ -10,10 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from equipoise import audits, report
-from equipoise.audits.generation.kind import Plan
-from equipoise.audits.running.rehearsal import RunningPlan
-from equipoise.core import ConfigError, Verdict
+from equipoise import audits
+from equipoise.core import AuditResult, ConfigError, DataError, ModelError, Verdict
 from generation_models import Guard, Looker, Painter
 
 SHAPES = ["square", "circle", "star", "moon"]
@@ -41,7 +39,7 @@ def biased() -> Painter:
     return Painter(wrong="blue", share=0.5)
 
 
-def shares(result: Any, check: str) -> dict[str, float]:
+def shares(result: AuditResult, check: str) -> dict[str, float]:
     """Share that a check rejects, by group."""
     return {
         row["group"]: row["share"]
@@ -123,13 +121,13 @@ def test_refused_images_are_a_check_of_their_own(tmp_path: Path) -> None:
 
 def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path: Path) -> None:
     off = audits.run(config(Painter()), base=tmp_path)
-    assert any("No filter of content" in note for note in off.manifest.notes)
+    assert any("filters.content" in note for note in off.manifest.notes)
     filters = {"content": {"model": Guard(), "unsafe": ["unsafe"]}}
     on = audits.run(config(Painter(), filters=filters), base=tmp_path)
     assert shares(on, "content") == {"red": 0.0, "green": 0.0, "blue": 1.0}
     assert on.tables["stages"].to_pylist()[-1]["sets_after"] == 0
     assert "No set is kept." in on.manifest.notes
-    assert not any("content" in note for note in on.manifest.notes)
+    assert not any("filters.content" in note for note in on.manifest.notes)
 
 
 def colours(data: bytes) -> int:
@@ -154,24 +152,38 @@ def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
     assert "gallery" not in audits.run(config(biased, gallery=0), base=tmp_path).tables
 
 
-def test_a_plan_runs_no_model_and_tells_what_there_is_to_make(
-    biased: Painter, tmp_path: Path
-) -> None:
+def test_a_plan_runs_no_model_and_counts_every_candidate(biased: Painter, tmp_path: Path) -> None:
     looker = Looker()
-    planned = audits.plan(config(biased, looker), base=tmp_path)
-    assert isinstance(planned, RunningPlan)
+    plan = audits.plan(config(biased, looker), base=tmp_path)
     assert (biased.calls, looker.seen) == (0, 0)
-    generator, images = planned.runs[:2]
-    assert (generator["model"], generator["items"], generator["to_do"]) == ("generator", 72, 72)
-    assert (images["on"], images["items"]) == ("images", 72)
-    plan = planned.audit
-    assert isinstance(plan, Plan)
-    assert (plan.sets, plan.candidates, plan.images) == (4, 24, 72)
-    assert plan.off == ["content"]
+    counts = [(run["model"], run["on"], run["items"], run["to_do"]) for run in plan.runs]
+    assert counts == [
+        ("generator", "captions", 72, 72),
+        ("similarity", "images", 72, 72),
+        ("similarity", "captions", 12, None),
+        ("similarity", "values", 3, None),
+    ]
+    details = plan.details
+    assert [details[key] for key in ("sets", "candidates", "images")] == [4, 24, 72]
+    assert details["kinds"] == [
+        {"attributes": "hue", "sets": 4, "images_per_set": 3, "candidates": 24, "images": 72}
+    ]
+    assert (details["filters"], details["off"]) == (["similarity", "attributes"], ["content"])
     assert {row["group"]: row["images"] for row in plan.groups} == dict.fromkeys(COLOURS, 24)
-    audits.run(config(biased, looker), base=tmp_path)
+    # "image made", "caption similarity" and "hue shown"; no set is rejected before models run.
+    assert plan.tests == 3
+    result = audits.run(config(biased, looker), base=tmp_path)
+    assert result.manifest.counts["images"]["rows"] == 72
     done = audits.plan(config(biased, looker), base=tmp_path)
     assert [run["to_do"] for run in done.runs[:2]] == [0, 0]
+
+
+def test_groups_that_stay_too_small_are_an_error_before_images_are_made(tmp_path: Path) -> None:
+    painter = Painter()
+    with pytest.raises(DataError) as caught:
+        audits.run(config(painter, min_group_size=25), base=tmp_path)
+    assert "min_group_size" in str(caught.value.fix)
+    assert painter.calls == 0
 
 
 def test_findings_name_the_generator_and_images_made_before_do_not(
@@ -209,20 +221,6 @@ def test_thresholds_are_learned_from_labels(biased: Painter, tmp_path: Path) -> 
     assert finding.verdict == Verdict.NONE
 
 
-def test_the_report_speaks_of_it(biased: Painter, tmp_path: Path) -> None:
-    result = audits.run(config(biased), base=tmp_path)
-    (tmp_path / "run").mkdir()
-    report.write(result, tmp_path / "run")
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    for text in (
-        "What each filter leaves",
-        "Whose images are rejected",
-        "Share of sets kept",
-        "Rejected by similarity",
-    ):
-        assert text in page
-
-
 def test_a_model_of_another_kind_names_its_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"filters\.similarity\.model: .* is a classifier"):
         audits.run(config(Painter(), Guard()), base=tmp_path)
@@ -234,7 +232,19 @@ def test_a_model_of_another_kind_names_its_key(tmp_path: Path) -> None:
         audits.run(config(Painter(), filters=filters), base=tmp_path)
 
 
-def test_a_threshold_that_does_not_fit_is_told_before_anything_is_made(tmp_path: Path) -> None:
+class Broken(Looker):
+    """An encoder that fails on every image."""
+
+    def embed_images(self, images: Any) -> Any:
+        raise RuntimeError("out of order")
+
+
+def test_a_model_that_fails_names_its_key(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"^filters\.similarity\.model: "):
+        audits.run(config(Painter(), Broken()), base=tmp_path)
+
+
+def test_a_threshold_that_does_not_fit_is_an_error_before_images_are_made(tmp_path: Path) -> None:
     painter = Painter()
     filters = {
         "similarity": {"model": Looker(), "threshold": 0.8},
@@ -271,8 +281,7 @@ def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
     assert [row["sets_after"] for row in stages] == [29, 29]
     assert shares(result, "image made")["red"] == pytest.approx(1 / 30)
     assert result.tables["failures"].num_rows
-    note = "1 images are taken as not made (unreadable: no vector of the image); each takes its set"
-    assert any(one.startswith(note) for one in result.manifest.notes)
+    assert result.manifest.counts["images"]["states"] == {"image": 89, "unreadable": 1}
     reasons = {row["reason"] for row in result.tables["filter_images"].to_pylist()}
     assert "unreadable: no vector of the image" in reasons
-    np.testing.assert_equal(len([*(tmp_path / "evidence" / "sets").iterdir()]), 1)
+    assert len([*(tmp_path / "evidence" / "sets").iterdir()]) == 1

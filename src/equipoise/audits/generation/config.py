@@ -3,19 +3,437 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_fields import Group, Label, Name, distinct
-from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.generation.config_filters import FiltersConfig
-from equipoise.audits.generation.config_inputs import (
-    CaptionsConfig,
-    GeneratorConfig,
-    ImagesConfig,
+from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig, located
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    FilePath,
+    Group,
+    Label,
+    Labels,
+    Name,
+    Section,
+    Share,
+    Table,
+    distinct,
 )
-from equipoise.audits.running.config import RunConfig
+from equipoise.audits.config_generators import Generator, Guidance, Seed, Steps
+from equipoise.audits.config_sections import AuditConfig, among, group_name
+from equipoise.audits.running.config import Device, Dtype, RunConfig
+from equipoise.core.errors import InputError
+from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
+from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
+from equipoise.counterfactuals.filters import HOWARD_2024
+from equipoise.counterfactuals.filters.thresholds import Thresholds
+from equipoise.data import ItemSource
+from equipoise.models.generators import Sampling
+
+_OWN = ("attributes", "prefixes", "combinations", "template")
+
+Words = Annotated[tuple[Label, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+
+
+class CaptionsConfig(Section):
+    """Sets of captions: a prefix and a subject with every combination of some attributes.
+
+    Attributes
+    ----------
+    source : str, optional
+        `howard_2024`: those of SocialCounterfactuals, about `subjects` or its own subjects.
+    subjects : list of str
+        Such as occupations.
+    attributes : mapping of str to list of str
+        Type of attribute to its values.
+    prefixes : list of str
+        What captions start with.
+    combinations : list of lists of str, optional
+        Types that vary together; all at once unless given.
+    template : str
+        Where prefix, attributes and subject stand.
+    """
+
+    source: Literal["howard_2024"] | None = None
+    subjects: Words | None = None
+    attributes: Mapping[Name, Words] = Field(default_factory=dict)
+    prefixes: Words = ("A photo of a",)
+    combinations: Annotated[
+        tuple[Annotated[tuple[Name, ...], Field(strict=False)], ...], Field(strict=False)
+    ] | None = None  # fmt: skip
+    template: Annotated[str, Field(min_length=1)] = ATTRIBUTES_FIRST
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> CaptionsConfig:
+        fields = type(self).model_fields
+        if self.source is not None:
+            for key in _OWN:
+                if getattr(self, key) != fields[key].get_default(call_default_factory=True):
+                    raise ValueError(f"{key!r} is given, and {self.source} has its own")
+            return self
+        for key in ("subjects", "attributes"):
+            if not getattr(self, key):
+                raise ValueError(f"{key!r} is missing; expected it, or a 'source'")
+        self.sets()
+        return self
+
+    def sets(self) -> CaptionSets:
+        """Return the captions.
+
+        Raises
+        ------
+        ValueError
+            When words repeat, or a combination names no type of attribute.
+        """
+        try:
+            if self.source is not None:
+                return howard_2024(self.subjects)
+            return caption_sets(
+                self.subjects or (),
+                self.attributes,
+                prefixes=self.prefixes,
+                combinations=self.combinations,
+                template=self.template,
+            )
+        except InputError as error:
+            raise ValueError(str(error)) from None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of attributes."""
+        return ("physical", "race", "gender") if self.source is not None else (*self.attributes,)
+
+
+class GeneratorConfig(Section):
+    """The model that makes the images of captions.
+
+    Attributes
+    ----------
+    model : str or model
+        `diffusers:` and a hub id or folder, or `python:` and module:factory.
+    candidates : int
+        Sets of images of each set of captions.
+    shared : list of two numbers
+        From which the share of the steps with shared maps of texts is drawn for each candidate.
+    shared_self : number, or list of two, optional
+        The same for maps of images to themselves; none unless given.
+    seed : int
+        Of everything that is drawn.
+    steps, guidance, negative_prompt, height, width
+        How the model makes an image.
+    revision, device, dtype, allow_pickle, trust_remote_code
+        How it is loaded; device and dtype are those of `extraction` unless given.
+    """
+
+    model: Generator
+    candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    shared: Annotated[tuple[Share, Share], Field(strict=False)] = (0.1, 0.9)
+    shared_self: Share | Annotated[tuple[Share, Share], Field(strict=False)] | None = None
+    seed: Seed = 0
+    steps: Steps = 50
+    guidance: Guidance = 7.5
+    negative_prompt: str | None = None
+    height: int | None = None
+    width: int | None = None
+    revision: Name | None = None
+    device: Device | None = None
+    dtype: Dtype | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+
+    @model_validator(mode="after")
+    def _can_draw(self) -> GeneratorConfig:
+        for key in ("shared", "shared_self"):
+            ends = getattr(self, key)
+            if isinstance(ends, tuple) and ends[0] > ends[1]:
+                raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
+        try:
+            _ = self.sampling
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    @property
+    def sampling(self) -> Sampling:
+        """How images are drawn."""
+        return Sampling(self.steps, self.guidance, self.negative_prompt, self.height, self.width)
+
+    @property
+    def called(self) -> str:
+        """How findings call the model."""
+        return self.model if isinstance(self.model, str) else str(self.model.info.name)
+
+
+class ImagesConfig(Section):
+    """Images of sets that exist: in an evidence store, or in a table.
+
+    Attributes
+    ----------
+    generations : path, optional
+        A folder that `equipoise counterfactuals` or an audit wrote.
+    table : path or data frame, optional
+        CSV, Parquet or JSON lines: a row for each requested image.
+    id, set, caption : str
+        Columns that name the image and its set, and hold its caption.
+    candidate : str, optional
+        Column that numbers sets of images of the same captions.
+    state, reason : str, optional
+        Columns of an image's state, "image" where it exists or a text such as "refused", and the
+        reason. Without `state` every row has an image.
+    combination : str, optional
+        Column of the attributes that vary in the set, joined by "-"; by default those with a
+        value.
+    subject : str, optional
+        Column of the subjects of the sets, to count the kept sets of each.
+    path : str, optional
+        Column of the image's file; models and the data set of kept sets need it.
+    root : path, optional
+        Folder that files are relative to; that of the configuration unless given.
+    missing, encoding, delimiter
+        As of other tables.
+    """
+
+    generations: FilePath | None = None
+    table: Table | None = None
+    id: Name = "image_id"
+    set: Name = "set"
+    caption: Name = "caption"
+    candidate: Name | None = None
+    state: Name | None = None
+    reason: Name | None = None
+    combination: Name | None = None
+    subject: Name | None = None
+    path: Name | None = None
+    root: FilePath | None = None
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @model_validator(mode="after")
+    def _one_place(self) -> ImagesConfig:
+        if (self.generations is None) == (self.table is None):
+            number = "neither is" if self.table is None else "both are"
+            raise ValueError(
+                f"'generations' or 'table': {number} given; expected a folder of generated images, "
+                "or a table of images made elsewhere"
+            )
+        return self
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Columns of the table, by the name that the audit uses."""
+        columns = {
+            "set": self.set, "caption": self.caption, "candidate": self.candidate,
+            "state": self.state, "reason": self.reason, "attributes": self.combination,
+            "subject": self.subject, "path": self.path,
+        }  # fmt: skip
+        return {name: column for name, column in columns.items() if column is not None}
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the key `missing` applies."""
+        return self.table is not None
+
+    def source(self, base: Path, attributes: tuple[str, ...]) -> ItemSource:
+        """Return the table to read, with paths relative to `base`."""
+        return ItemSource(
+            table=located(self.table, base),
+            id=self.id,
+            columns=tuple(dict.fromkeys([*self.named.values(), *attributes])),
+            missing=self.missing,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+
+
+Cosine = Annotated[float, Field(ge=-1, le=1, strict=False)]
+
+
+def _least(value: object) -> object:
+    """Take a number of images or a share of them; 1 could be meant as either."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 2
+    if whole or (isinstance(value, float) and 0 < value <= 1):
+        return value
+    raise ValueError("expected a number of images from 2, or a share such as 0.75 (1.0: all)")
+
+
+Least = Annotated[int | float, BeforeValidator(_least)]
+
+PERSON = "a {} person"
+
+FILTERS = ("similarity", "content", "attributes")
+
+
+class SimilarityConfig(RunConfig):
+    """Keep sets whose images are like their captions, and like each other.
+
+    Attributes
+    ----------
+    images : ArrayConfig, optional
+        Vectors of the images by id, in place of a dual encoder as `model`.
+    captions : ArrayConfig, optional
+        Vectors in the same space, by the caption itself.
+    threshold : float
+        Cosine that an image and its caption must exceed.
+    pairs : float, optional
+        Cosine that any two images of a set must exceed; null: no check.
+    """
+
+    images: ArrayConfig | None = None
+    captions: ArrayConfig | None = None
+    threshold: Cosine = 0.2
+    pairs: Cosine | None = 0.2
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> SimilarityConfig:
+        self.excludes({"images": self.images, "captions": self.captions})
+        if self.model is None and (self.images is None or self.captions is None):
+            raise ValueError("expected 'model', or 'images' and 'captions': vectors in one space")
+        return self
+
+
+class ContentConfig(RunConfig):
+    """Reject sets with an image that a classifier finds unsafe.
+
+    Attributes
+    ----------
+    scores : ArrayConfig, optional
+        Probabilities by image and label, in place of a classifier as `model`.
+    unsafe : list of str
+        Labels that count as unsafe.
+    threshold : float
+        Sum of their probabilities from which on an image is rejected.
+    """
+
+    scores: ArrayConfig | None = None
+    unsafe: Annotated[Labels, Field(min_length=1)]
+    threshold: Share = 0.5
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> ContentConfig:
+        self.excludes({"scores": self.scores})
+        if self.model is None and self.scores is None:
+            raise ValueError("expected 'model', a classifier, or 'scores', its probabilities")
+        return self
+
+
+class LabelsConfig(ItemsConfig):
+    """Labels by people: whether a set shows its attributes.
+
+    Attributes
+    ----------
+    table : path or data frame
+        A row per set of images, or per image.
+    id : str
+        Column of candidates, such as `doctor#3`, or of images. A set shows an attribute if all its
+        labelled images do.
+    columns : mapping of str to str
+        Type of attribute to the column of its labels.
+    yes, no : list of str
+        Texts of the cells.
+    missing, encoding, delimiter
+        As in other tables. A missing label is ignored.
+    """
+
+    columns: Annotated[Mapping[Name, Name], Field(min_length=1)]
+    yes: Labels = ("yes", "true", "1")
+    no: Labels = ("no", "false", "0")
+
+
+class AttributesConfig(RunConfig):
+    """Keep sets in which enough images look like their own value of each attribute.
+
+    Attributes
+    ----------
+    images : ArrayConfig, optional
+        Vectors of the images by id; by default, and without `model`, those of `similarity`.
+    texts : ArrayConfig, optional
+        Vectors of the texts of all values, by the text itself.
+    templates : str or mapping of str to str
+        The text of a value, with "{}" where it goes: of all types of attributes, or of each. "a"
+        and "an" before it follow its sound.
+    thresholds : str or mapping
+        Images of a set that must show their attribute: `howard_2024`, or for each type a whole
+        number from 2, or a share (1.0: all); may differ by the attributes that vary together.
+    labels : LabelsConfig, optional
+        Labels of people, to learn the thresholds that `thresholds` lacks.
+    """
+
+    images: ArrayConfig | None = None
+    texts: ArrayConfig | None = None
+    templates: Annotated[str, Field(min_length=1)] | Mapping[Name, str] = PERSON
+    thresholds: Literal["howard_2024"] | Mapping[Name, Least | Mapping[Name, Least]] | None = None
+    labels: LabelsConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> AttributesConfig:
+        self.excludes({"images": self.images, "texts": self.texts})
+        own = self.templates.values() if isinstance(self.templates, Mapping) else [self.templates]
+        for template in own:
+            if template.count("{}") != 1 or template.count("{") != 1:
+                raise ValueError(f"templates: {template!r}; expected one '{{}}' for the value")
+        if self.thresholds is None and self.labels is None:
+            raise ValueError(
+                "expected 'thresholds', such as howard_2024, or 'labels' of people to learn them "
+                "from"
+            )
+        return self
+
+    @property
+    def fixed(self) -> Thresholds:
+        """Thresholds that aren't learned."""
+        if self.thresholds == "howard_2024":
+            return HOWARD_2024
+        return self.thresholds if isinstance(self.thresholds, Mapping) else {}
+
+    def template(self, name: str) -> str:
+        """Return the template of a type of attribute."""
+        if isinstance(self.templates, Mapping):
+            return self.templates.get(name, PERSON)
+        return self.templates
+
+
+class FiltersConfig(Section):
+    """The filters, in their order. A filter without a section is off.
+
+    Attributes
+    ----------
+    similarity : SimilarityConfig, optional
+    content : ContentConfig, optional
+    attributes : AttributesConfig, optional
+    best : int, optional
+        Most candidates to keep of a set of captions: those most like their captions.
+    """
+
+    similarity: SimilarityConfig | None = None
+    content: ContentConfig | None = None
+    attributes: AttributesConfig | None = None
+    best: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _something_to_compare_with(self) -> FiltersConfig:
+        if self.best is not None and self.similarity is None:
+            raise ValueError("best: needs the filter of similarity; add filters.similarity")
+        shown = self.attributes
+        if shown is None or shown.model is not None:
+            return self
+        if shown.images is None and self.similarity is None:
+            raise ValueError(
+                "attributes: expected 'model', 'images' with 'texts', or a filter of similarity "
+                "whose model looks at the images"
+            )
+        ran = shown.images is None and self.similarity and self.similarity.model is not None
+        if shown.texts is None and not ran:
+            raise ValueError("attributes.texts: missing; expected vectors of the values' texts")
+        if shown.texts is not None and ran:
+            raise ValueError(
+                "attributes.texts: given, and the model of filters.similarity makes them; expected "
+                "'images' beside them, or none"
+            )
+        return self
 
 
 class Config(AuditConfig):
@@ -24,21 +442,20 @@ class Config(AuditConfig):
     Attributes
     ----------
     captions : CaptionsConfig, optional
-        Whose images `generator` makes.
+        Captions of the images that `generator` makes.
     generator : GeneratorConfig, optional
     images : ImagesConfig, optional
-        Images that were made before, in place of both.
+        Images that exist, in place of both.
     attributes : list of str
         Types of attributes that vary within sets: columns of `images`.
     groups : list of str or list of str
-        Attributes to compare by; a list within the list: the intersections. Each attribute unless
-        given.
+        Attributes to compare by; a list within the list: the intersections. By default, each
+        attribute.
     filters : FiltersConfig
     min_group_size : int
         Groups of fewer images are shown, and not compared.
     name : str, optional
-        How findings call where the images are from; the generator's name, or "images", unless
-        given.
+        Model name in findings; by default the generator's name, or "images".
     gallery : int
         Sets that the report shows of the kept ones, and of those rejected at each stage.
     blur : "all", optional
@@ -46,6 +463,8 @@ class Config(AuditConfig):
     write_sets : bool
         Whether the kept sets are written as a data set, in the store.
     """
+
+    models_key: ClassVar[str] = "filters"
 
     audit: Literal["generation"]
     captions: CaptionsConfig | None = None
@@ -77,13 +496,12 @@ class Config(AuditConfig):
         return self
 
     @model_validator(mode="after")
-    def _models_can_look(self) -> Config:
-        plain = self.images is not None and self.images.table is not None
-        assert self.images is not None or not plain  # noqa: S101 - for the type checker
-        if plain and self.images is not None and self.images.path is None and self.models:
-            named = next(iter(self.models))
+    def _models_have_pictures(self) -> Config:
+        images = self.images
+        if images is not None and images.table is not None and images.path is None and self.models:
+            name = next(iter(self.models))
             raise ValueError(
-                f"images.path: required, and missing: filters.{named}.model looks at the images"
+                f"images.path: required, and missing: filters.{name}.model runs on the images"
             )
         return self
 
@@ -100,9 +518,14 @@ class Config(AuditConfig):
             for name in shown.templates if isinstance(shown.templates, Mapping) else ():
                 among("filters.attributes.templates", name, types)
         for index, rule in enumerate(self.gate):
-            names = [group_name(one) for one in self.compared]
+            names = [group_name(attributes) for attributes in self.compared]
             among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, names)
         return self
+
+    @property
+    def attributes_section(self) -> ImagesConfig | None:
+        """The table of images; None where captions or a folder of generations name the groups."""
+        return self.images if self.images is not None and self.images.has_missing else None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -117,16 +540,14 @@ class Config(AuditConfig):
     @property
     def models(self) -> dict[str, RunConfig]:
         """The filters that run a model, by their name."""
-        found = {
-            "similarity": self.filters.similarity,
-            "content": self.filters.content,
-            "attributes": self.filters.attributes,
+        sections: dict[str, RunConfig | None] = {
+            name: getattr(self.filters, name) for name in FILTERS
         }
-        return {name: one for name, one in found.items() if one is not None and one.model}
+        return {name: section for name, section in sections.items() if section and section.model}
 
     @property
     def called(self) -> str:
-        """How findings call where the images are from."""
+        """Model name in findings."""
         if self.name is not None:
             return self.name
         return "images" if self.generator is None else self.generator.called

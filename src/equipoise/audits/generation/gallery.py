@@ -60,8 +60,8 @@ def gallery(config: Config, data: GenerationData) -> pa.Table:
     rows = [
         row
         for stage, chosen, reasons in _chosen(config, data)
-        for one in chosen
-        for row in _of_set(data, int(one), stage, reasons, small)
+        for place in chosen
+        for row in _of_set(data, int(place), stage, reasons, small)
         if row["image"] is not None
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
@@ -91,19 +91,19 @@ def _drawn(config: Config, mask: Any, name: str) -> Any:
 
 
 def _of_set(
-    data: GenerationData, one: int, stage: str, reasons: Any, small: Callable[[str], bytes | None]
+    data: GenerationData, place: int, stage: str, reasons: Any, small: Callable[[str], bytes | None]
 ) -> Iterator[dict[str, Any]]:
     candidates = data.filtered.candidates
-    begin, end = candidates.starts[one : one + 2].tolist()
+    begin, end = candidates.starts[place : place + 2].tolist()
     rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
     for row in sorted(rows):
         image = candidates.columns["image_id"][row]
         values = [candidates.columns[name][row] for name in candidates.types]
-        told = ", ".join(str(value) for value in values if value)
+        shown = ", ".join(str(value) for value in values if value)
         yield {
             "section": stage,
-            "group": candidates.names[one],
-            "caption": f"{told}: {reasons[row]}" if reasons[row] else told,
+            "group": candidates.names[place],
+            "caption": f"{shown}: {reasons[row]}" if reasons[row] else shown,
             "image_id": image,
             "image": small(image),
         }

@@ -1,4 +1,4 @@
-"""Read images with what models said of them, and put them through the filters."""
+"""Run models on the images of an audit of generation, and put the images through the filters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.generation import reading
-from equipoise.audits.generation.labels import labels_of
-from equipoise.audits.generation.texts import captions_of, texts_of, values_of
+from equipoise.audits.generation.images import Images, images_of
 from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core.groups import CountedGroups, Groups
+from equipoise.counterfactuals.articles import agreeing
 from equipoise.counterfactuals.filters import (
     Candidates,
     Filtered,
@@ -29,258 +29,453 @@ from equipoise.counterfactuals.filters import (
 )
 from equipoise.counterfactuals.filters.thresholds import Thresholds, of_combination
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
+from equipoise.data.outputs import Outputs
+from equipoise.evidence.prompts import Prompts, prompts
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_arrays import ArrayConfig
-    from equipoise.audits.generation.config import Config
-    from equipoise.audits.generation.config_filters import AttributesConfig, ContentConfig
+    from equipoise.audits.generation.config import (
+        AttributesConfig,
+        Config,
+        ContentConfig,
+        LabelsConfig,
+        SimilarityConfig,
+    )
+    from equipoise.audits.outputs import Models
+    from equipoise.data import ArraySource
     from equipoise.evidence.pictures import Pictures
 
 Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
+Labels = dict[str, dict[str, bool]]
 
 
 @dataclass(frozen=True, eq=False)
 class GenerationData:
-    """What an audit of generation measures.
+    """Images that went through the filters.
 
     Attributes
     ----------
     filtered : Filtered
-        Every candidate with what each filter said of it.
+        Every candidate with its results in each filter.
     learned : mapping of (combination, attribute) to Learned
         Thresholds that were learned from labels of people.
     pictures : Pictures or None
     store : Path
         Folder of the evidence.
     inputs, counts : mapping
-        Of every file read.
+        Of every file.
+    copies : int or None
+        In a dry run of a generator: candidates that each of `filtered` stands for.
     """
 
-    filtered: Filtered
+    filtered: Filtered = field(repr=False)
     learned: Mapping[tuple[str, str], Learned]
-    pictures: Pictures | None
+    pictures: Pictures | None = field(repr=False)
     store: Path
-    inputs: Mapping[str, Mapping[str, Any]]
-    counts: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    counts: Mapping[str, Any] = field(repr=False)
+    copies: int | None = None
+
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Ids of the images."""
+        return self.filtered.candidates.columns["image_id"]
+
+    def labelled(self, attributes: Sequence[str]) -> Bools:
+        """Return which images have a value of every attribute."""
+        columns = [self.filtered.candidates.columns[name] for name in attributes]
+        return np.array([all(values) for values in zip(*columns, strict=True)], dtype=bool)
+
+    def grouped(self, attributes: Sequence[str], rows: npt.NDArray[Any], min_size: int) -> Groups:
+        """Return the groups of some images."""
+        columns = self.filtered.candidates.columns
+        return Groups.of({name: columns[name][rows] for name in attributes}, min_size=min_size)
+
+    def all_groups(self, attributes: Sequence[str], min_size: int) -> Groups:
+        """Return the groups of all images that have the attributes."""
+        groups = self.grouped(attributes, self.labelled(attributes), min_size)
+        if self.copies is None:
+            return groups
+        parts = groups.attributes, groups.levels, groups.min_size
+        return CountedGroups(parts, groups.counts * self.copies, lambda: groups.codes)
+
+
+def load(config: Config, models: Models) -> GenerationData:
+    """Generate or read the images, run the models of the filters, and filter the sets.
+
+    Raises
+    ------
+    ConfigError
+        When a model can't do what its filter needs, thresholds don't fit the sets, or labels are
+        too few.
+    DataError
+        When a file can't be read or joined, or more images than `extraction.max_failures` lack
+        outputs.
+    """
+    images = images_of(config, models)
+    file = images.file
+    candidates = candidates_of(images.table, config.types, file=file)
+    if not candidates.made.any():
+        raise DataError("there is no image: none of those asked for was made", file=file or None)
+    sources = _sources(config, models, images)
+    reader = _Reader(config, models.base, candidates, images, dict(images.inputs))
+    stages, learned = _stages(reader, sources)
+    names, counts = np.unique(reader.candidates.state.astype(str), return_counts=True)
+    return GenerationData(
+        Filtered(reader.candidates, stages, config.filters.best),
+        learned,
+        images.pictures,
+        models.store,
+        reader.inputs,
+        {
+            "images": {
+                "rows": images.table.num_rows,
+                "states": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+                "of no set, or without attributes": candidates.left_out,
+            },
+            **reader.counts,
+        },
+        images.copies,
+    )
+
+
+@dataclass
+class _Sources:
+    """Files or outputs of models that the filters need; None where a filter is off."""
+
+    vectors: ArraySource | Outputs | None = None
+    captions: ArraySource | Outputs | None = None
+    scores: ArraySource | Outputs | None = None
+    appearance: ArraySource | Outputs | None = None
+    values: ArraySource | Outputs | None = None
+
+
+def _sources(config: Config, models: Models, images: Images) -> _Sources:
+    """Run the models of the filters; a filter without a model has files."""
+    base, pictures, sources = models.base, images.pictures, _Sources()
+    similarity, content = config.filters.similarity, config.filters.content
+    if similarity is not None and similarity.model is not None:
+        assert pictures is not None  # noqa: S101 - the config requires them of models
+        models.capability("similarity", similarity, "encoder")
+        sources.vectors = models.embed_images("similarity", similarity, pictures)
+        texts = _unchanged(_captions(images.table["caption"].to_pylist()))
+        sources.captions = models.embed_texts("similarity", similarity, texts, on="captions")
+    elif similarity is not None and similarity.images is not None and similarity.captions:
+        sources.vectors = similarity.images.source(base)
+        sources.captions = similarity.captions.source(base)
+    if content is not None and content.model is not None:
+        assert pictures is not None  # noqa: S101
+        sources.scores = models.predict("content", content, pictures, expected=content.unsafe)
+    elif content is not None and content.scores is not None:
+        sources.scores = content.scores.source(base)
+    if config.filters.attributes is not None:
+        _attribute_sources(config, models, images, sources, config.filters.attributes)
+    return sources
+
+
+def _attribute_sources(
+    config: Config, models: Models, images: Images, sources: _Sources, section: AttributesConfig
+) -> None:
+    """Add the vectors of images and of values: the filter's own, or those of similarity."""
+    similarity, pictures = config.filters.similarity, images.pictures
+    shared = section.model is None and section.images is None
+    sources.appearance = sources.vectors
+    if section.images is not None:
+        sources.appearance = section.images.source(models.base)
+    runs = similarity if shared else section
+    if runs is not None and runs.model is not None:
+        name = "similarity" if shared else "attributes"
+        models.capability(name, runs, "encoder")
+        values = values_of({name: images.table[name].to_pylist() for name in config.types})
+        texts = _unchanged([*_texts(section, values).values()])
+        sources.values = models.embed_texts(name, runs, texts, on="values")
+        if not shared:
+            assert pictures is not None  # noqa: S101
+            sources.appearance = models.embed_images(name, runs, pictures)
+    elif section.texts is not None:
+        sources.values = section.texts.source(models.base)
+
+
+def _unchanged(texts: Sequence[str]) -> Prompts:
+    return prompts(tuple(dict.fromkeys(texts)), ("{}",))
+
+
+def _captions(cells: Sequence[str | None]) -> list[str]:
+    return [caption for caption in dict.fromkeys(cells) if caption]
+
+
+def values_of(columns: Mapping[str, Sequence[object]]) -> dict[str, tuple[str, ...]]:
+    """Return the values of each attribute, in the order in which they appear."""
+    return {
+        name: tuple(str(value) for value in dict.fromkeys(cells) if value)
+        for name, cells in columns.items()
+    }
+
+
+def _texts(
+    section: AttributesConfig, values: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], str]:
+    """Return the text of every value, such as "an old person", by attribute and value."""
+    return {
+        (name, value): _text(section.template(name), value)
+        for name, every in values.items()
+        for value in every
+    }
+
+
+def _text(template: str, value: str) -> str:
+    before, after = template.split("{}")
+    words = f"{value}{after}"
+    if not before.strip():
+        return words.strip()
+    return f"{agreeing(before.strip(), words)} {words}" if before.endswith(" ") else before + words
 
 
 @dataclass(eq=False)
-class _Read:
-    """What is read on the way: the candidates lose images that a model has nothing for."""
+class _Reader:
+    """Joins sources to the candidates, which lose images without outputs."""
 
     config: Config
     base: Path
     candidates: Candidates
-    ids: pa.Table
+    of: Images
     inputs: dict[str, Any]
     counts: dict[str, Any] = field(default_factory=dict)
 
-    def images(self, about: ArrayConfig, what: str) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Return a vector for each row, and which have one."""
-        found = load_vectors(about.source(self.base), self.items, what=what, max_unmatched=1.0)
-        usable = (found.rows >= 0) & ~found.not_finite & ~found.zero & (self._rows >= 0)
-        vectors = np.zeros((self.candidates.images, found.dimension), dtype=np.float32)
-        vectors[self._rows[usable]] = found.take(np.flatnonzero(usable))
-        self._seen(what, found)
+    def vectors(self, source: ArraySource | Outputs, what: str) -> tuple[Floats, Bools]:
+        """Return a vector for each row of the candidates, and which rows have one."""
+        vectors = load_vectors(source, self.items, what=what, max_unmatched=1.0)
+        usable = (vectors.rows >= 0) & ~vectors.not_finite & ~vectors.zero & (self._rows >= 0)
+        values = np.zeros((self.candidates.images, vectors.dimension), dtype=np.float32)
+        values[self._rows[usable]] = vectors.take(np.flatnonzero(usable))
+        self._record(what, vectors)
         present = np.zeros(self.candidates.images, dtype=bool)
         present[self._rows[usable]] = True
-        return vectors, present
+        return values, present
 
     def scores(
-        self, about: ArrayConfig, what: str
-    ) -> tuple[npt.NDArray[np.float64], tuple[str, ...], npt.NDArray[np.bool_]]:
-        """Return numbers for each row, their names, and which rows have any."""
-        found = load_matrix(about.source(self.base), self.items, what=what, max_unmatched=1.0)
-        values = np.full((self.candidates.images, len(found.names)), np.nan)
+        self, source: ArraySource | Outputs, what: str
+    ) -> tuple[npt.NDArray[np.float64], tuple[str, ...], Bools]:
+        """Return scores for each row of the candidates, their names, and which rows have any."""
+        matrix = load_matrix(source, self.items, what=what, max_unmatched=1.0)
+        values = np.full((self.candidates.images, len(matrix.names)), np.nan)
         known = self._rows >= 0
-        values[self._rows[known]] = found.take(found.names)[known]
-        self._seen(what, found)
-        return values, found.names, ~np.isnan(values).any(axis=1)
+        values[self._rows[known]] = matrix.take(matrix.names)[known]
+        if isinstance(source, Outputs) and source.planned:
+            # Nothing is unsafe before the model has run.
+            values[:] = 0.0
+        self._record(what, matrix)
+        return values, matrix.names, ~np.isnan(values).any(axis=1)
 
-    def texts(self, about: ArrayConfig, texts: Sequence[str], what: str) -> dict[str, Floats]:
+    def texts(
+        self, source: ArraySource | Outputs, texts: Sequence[str], what: str
+    ) -> dict[str, Floats]:
         """Return a vector for each text."""
         every = [*dict.fromkeys(texts)]
         items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), what=what)
         # Other texts may lie in the same file.
-        found = load_vectors(about.source(self.base), items, what=what, max_unmatched=1.0)
-        self._seen(what, found)
-        if (found.rows < 0).any():
+        vectors = load_vectors(source, items, what=what, max_unmatched=1.0)
+        self._record(what, vectors)
+        if (vectors.rows < 0).any():
             raise DataError(
-                f"there is no vector of {every[int(np.argmax(found.rows < 0))]!r}",
-                file=found.name,
-                expected=f"one of each of {len(every)} texts",
+                f"there is no vector of {every[int(np.argmax(vectors.rows < 0))]!r}",
+                file=vectors.name,
+                expected=f"a vector of each of {len(every)} texts",
                 fix="embed the text word for word, or name a model that does",
             )
-        return dict(zip(every, found.take(np.arange(len(every))), strict=True))
+        return dict(zip(every, vectors.take(np.arange(len(every))), strict=True))
 
     @cached_property
     def items(self) -> Items:
         """The images in the order of their table, which files without ids follow."""
-        return load_items(ItemSource(self.ids, "image_id"), what="images")
+        return load_items(ItemSource(self.of.table.select(["image_id"]), "image_id"), what="images")
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.int64]:
         """Row of each image of the table in the candidates; -1 where it is in none."""
-        place = {one: row for row, one in enumerate(self.candidates.columns["image_id"].tolist())}
-        return np.array([place.get(one, -1) for one in self.items.ids.tolist()], dtype=np.int64)
+        rows = {name: row for row, name in enumerate(self.candidates.columns["image_id"].tolist())}
+        return np.array([rows.get(name, -1) for name in self.items.ids.tolist()], dtype=np.int64)
 
-    def _seen(self, what: str, found: Any) -> None:
-        self.inputs |= found.inputs
-        self.counts[what] = found.counts
-
-
-def load(config: Config, *, base: Path) -> GenerationData:
-    """Read the images, and what every filter needs; put them through the filters.
-
-    Raises
-    ------
-    DataError
-        When a file cannot be read or joined, or more images than `extraction.max_failures` lack
-        what a model says.
-    ConfigError
-        When thresholds do not fit the sets, or labels are too few.
-    """
-    table, pictures, inputs = reading.read(config, base)
-    source = config.images.table if config.images is not None else None
-    file = source.as_posix() if isinstance(source, Path) else ""
-    candidates = candidates_of(table, config.types, file=file)
-    if not candidates.made.any():
-        raise DataError("there is no image: none of those asked for was made", file=file or None)
-    read = _Read(config, base, candidates, table.select(["image_id"]), dict(inputs))
-    stages, learned = _stages(read)
-    filtered = Filtered(read.candidates, stages, config.filters.best)
-    counts = {
-        "images": {
-            "rows": table.num_rows,
-            "states": _counted(read.candidates),
-            "of no set, or without attributes": candidates.left_out,
-        },
-        **read.counts,
-    }
-    store = base / config.extraction.store
-    return GenerationData(filtered, learned, pictures, store, read.inputs, counts)
+    def _record(self, what: str, joined: Any) -> None:
+        self.inputs |= joined.inputs
+        self.counts[what] = joined.counts
 
 
-def _counted(candidates: Candidates) -> dict[str, int]:
-    names, counts = np.unique(candidates.state.astype(str), return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))
-
-
-def _stages(read: _Read) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learned]]:
-    """Read everything first: an image that one model has nothing for is no image of a set."""
-    filters = read.config.filters
-    alike, content, shown = filters.similarity, filters.content, filters.attributes
-    seen = said = looks = None
-    if alike is not None and alike.images is not None:
-        seen = read.images(alike.images, "similarity, images")
-    if content is not None and content.scores is not None:
-        said = read.scores(content.scores, "content, images")
-    if shown is not None:
-        looks = seen if shown.images is None else read.images(shown.images, "attributes, images")
-    lacks = ("no vector of the image", "no content score", "no vector to see attributes by")
-    for one, why in zip((seen, said, looks), lacks, strict=True):
-        if one is not None:
-            read.candidates = read.candidates.without(~one[-1], "unreadable", why)
-    _check_failures(read)
+def _stages(
+    reader: _Reader, sources: _Sources
+) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learned]]:
+    """Join everything first: a set is incomplete where an image lacks any output."""
+    filters = reader.config.filters
+    vectors = scores = looks = None
+    if sources.vectors is not None:
+        vectors = reader.vectors(sources.vectors, "similarity, images")
+    if sources.scores is not None:
+        scores = reader.scores(sources.scores, "content, images")
+    if sources.appearance is sources.vectors:
+        looks = vectors if filters.attributes is not None else None
+    elif sources.appearance is not None:
+        looks = reader.vectors(sources.appearance, "attributes, images")
+    reasons = ("no vector of the image", "no content score", "no vector to see attributes by")
+    for joined, reason in zip((vectors, scores, looks), reasons, strict=True):
+        if joined is not None:
+            reader.candidates = reader.candidates.without(~joined[-1], "unreadable", reason)
+    _check_failures(reader)
     stages: list[Stage] = []
     learned: dict[tuple[str, str], Learned] = {}
-    if alike is not None and seen is not None and alike.captions is not None:
-        stages.append(_similarity(read, seen[0]))
-    if content is not None and said is not None:
-        stages.append(_content(read, content, said[0], said[1]))
-    if shown is not None and looks is not None:
-        stage, learned = _attributes(read, shown, looks[0])
+    if filters.similarity is not None and vectors is not None and sources.captions is not None:
+        stages.append(_similarity(reader, filters.similarity, vectors[0], sources.captions))
+    if filters.content is not None and scores is not None:
+        stages.append(_content(reader, filters.content, scores[0], scores[1]))
+    if filters.attributes is not None and looks is not None and sources.values is not None:
+        stage, learned = _attributes(reader, filters.attributes, looks[0], sources.values)
         stages.append(stage)
     return tuple(stages), learned
 
 
-def _content(
-    read: _Read, content: ContentConfig, said: npt.NDArray[np.float64], labels: Sequence[str]
-) -> Stage:
-    about: dict[str, Any] = {"unsafe": content.unsafe, "threshold": content.threshold}
-    try:
-        return content_filter(read.candidates, said, labels, **about)
-    except InputError as error:
-        raise ConfigError(f"filters.content.{error}") from None
-
-
-def _check_failures(read: _Read) -> None:
-    lost, allowed = int((read.candidates.state == "unreadable").sum()), read.config.extraction
-    every = lost + int(read.candidates.made.sum())
-    if lost > allowed.max_failures * every:
+def _check_failures(reader: _Reader) -> None:
+    lost = int((reader.candidates.state == "unreadable").sum())
+    every, share = lost + int(reader.candidates.made.sum()), reader.config.extraction.max_failures
+    if lost > share * every:
         raise DataError(
-            f"{lost} of {every} images have nothing that a filter could go by",
-            expected=f"a share of at most {allowed.max_failures:g}",
+            f"{lost} of {every} images have no output that a filter could use",
+            expected=f"a share of at most {share:g}",
             fix="run the models on all images, or raise extraction.max_failures",
         )
 
 
-def _similarity(read: _Read, seen: Floats) -> Stage:
-    about, candidates = read.config.filters.similarity, read.candidates
-    assert about is not None  # noqa: S101 - the caller sees to both
-    assert about.captions is not None  # noqa: S101
+def _similarity(
+    reader: _Reader, section: SimilarityConfig, vectors: Floats, source: ArraySource | Outputs
+) -> Stage:
+    candidates = reader.candidates
     captions = candidates.columns["caption"]
-    table = pa.table({"caption": pa.array(captions[candidates.made].tolist(), pa.string())})
-    vectors = read.texts(about.captions, captions_of(table), "similarity, captions")
-    if None in captions[candidates.made]:
+    own = captions[candidates.made].tolist()
+    texts = reader.texts(source, _captions(own), "similarity, captions")
+    if None in own:
         raise DataError("an image has no caption to be like", column="caption")
-    told = np.zeros_like(seen, shape=(candidates.images, len(next(iter(vectors.values())))))
+    of_captions = np.zeros_like(vectors, shape=(candidates.images, len(next(iter(texts.values())))))
     for row in np.flatnonzero(candidates.made).tolist():
-        told[row] = vectors[captions[row]]
+        of_captions[row] = texts[captions[row]]
     try:
         return similarity_filter(
-            candidates, seen, told, threshold=about.threshold, pairs=about.pairs
+            candidates, vectors, of_captions, threshold=section.threshold, pairs=section.pairs
         )
     except InputError as error:
         raise DataError(f"filters.similarity: {error}") from None
 
 
+def _content(
+    reader: _Reader,
+    section: ContentConfig,
+    scores: npt.NDArray[np.float64],
+    labels: Sequence[str],
+) -> Stage:
+    try:
+        return content_filter(
+            reader.candidates, scores, labels, unsafe=section.unsafe, threshold=section.threshold
+        )
+    except InputError as error:
+        raise ConfigError(f"filters.content.{error}") from None
+
+
 def _attributes(
-    read: _Read, shown: AttributesConfig, looks: Floats
+    reader: _Reader, section: AttributesConfig, looks: Floats, source: ArraySource | Outputs
 ) -> tuple[Stage, dict[tuple[str, str], Learned]]:
-    candidates, types = read.candidates, read.config.types
-    values = values_of(
-        pa.table({name: pa.array(candidates.columns[name].tolist()) for name in types}), types
-    )
-    texts = texts_of(shown, values)
-    assert shown.texts is not None  # noqa: S101 - the schema or what ran before sees to it
-    vectors = read.texts(shown.texts, [*texts.values()], "attributes, texts")
+    candidates, types = reader.candidates, reader.config.types
+    values = values_of({name: candidates.columns[name].tolist() for name in types})
+    texts = _texts(section, values)
+    vectors = reader.texts(source, [*texts.values()], "attributes, texts")
     by_type = {
         name: (every, np.stack([vectors[texts[name, value]] for value in every]))
         for name, every in values.items()
     }
-    # A plan has one candidate of each set, and no labels of it.
-    planned = read.config.generator is not None
+    # Labels are of images that exist.
+    planned = reader.of.copies is not None
     learned: dict[tuple[str, str], Learned] = {}
     try:
-        if shown.labels is not None and not planned:
-            labels, inputs = labels_of(shown.labels, candidates, read.base)
-            read.inputs |= inputs
-            free = attribute_filter(candidates, looks, by_type, dict.fromkeys(types, 1.0))
-            level = read.config.resampling.level
-            learned = learned_thresholds(candidates, free, labels, level=level)
-        thresholds = _thresholds(shown.given, learned, candidates, types if planned else ())
+        if section.labels is not None and not planned:
+            labels = _labels(reader, section.labels)
+            loose = attribute_filter(candidates, looks, by_type, dict.fromkeys(types, 1.0))
+            level = reader.config.resampling.level
+            learned = learned_thresholds(candidates, loose, labels, level=level)
+        thresholds = _thresholds(section.fixed, learned, candidates, types if planned else ())
         return attribute_filter(candidates, looks, by_type, thresholds), learned
     except InputError as error:
         raise ConfigError(f"filters.attributes.{error}") from None
 
 
 def _thresholds(
-    given: Thresholds,
+    fixed: Thresholds,
     learned: Mapping[tuple[str, str], Learned],
     candidates: Candidates,
-    any_for: Sequence[str],
+    unknown: Sequence[str],
 ) -> Thresholds:
-    """Return thresholds of every combination: those given, else those learned."""
-    found: dict[str, dict[str, float]] = {}
+    """Return thresholds of every combination: from the config, else learned; 1.0 if unknown."""
+    every: dict[str, dict[str, float]] = {}
     for combination in candidates.combinations:
-        about = of_combination(given, combination)
-        own = {name: one for name, one in about.items() if not isinstance(one, Mapping)}
+        own = {
+            name: threshold
+            for name, threshold in of_combination(fixed, combination).items()
+            if not isinstance(threshold, Mapping)
+        }
         size = int(candidates.sizes[candidates.of_candidates("attributes") == combination].max())
-        more = {
-            name: float(one.threshold) / size
-            for (where, name), one in learned.items()
+        shares = {
+            name: float(result.threshold) / size
+            for (where, name), result in learned.items()
             if where == combination
         }
-        found[combination] = {**dict.fromkeys(any_for, 1.0), **more, **own}
-    return found
+        every[combination] = {**dict.fromkeys(unknown, 1.0), **shares, **own}
+    return every
+
+
+def _labels(reader: _Reader, section: LabelsConfig) -> Labels:
+    """Read the labels of people, by attribute and candidate.
+
+    Raises
+    ------
+    DataError
+        When a cell is neither yes nor no, or every row is about an unknown set or image.
+    """
+    candidates = reader.candidates
+    columns = tuple(dict.fromkeys(section.columns.values()))
+    items = load_items(section.source(reader.base, columns), what="filters.attributes.labels")
+    reader.inputs |= items.inputs
+    owner = {name: name for name in candidates.names}
+    names = [candidates.names[place] for place in candidates.candidate.tolist()]
+    for image, name in zip(candidates.columns["image_id"].tolist(), names, strict=True):
+        if image:
+            owner.setdefault(image, name)
+    owners = [owner.get(name) for name in items.ids.tolist()]
+    if not any(owners):
+        raise DataError(
+            f"none of the {len(owners)} rows is about a set of images, such as {items.ids[0]!r}",
+            file=items.name,
+            column=section.id,
+            expected=f"names such as {candidates.names[0]!r}, or ids of images",
+            fix="label sets that were generated",
+        )
+    return {
+        name: _by_candidate(items, column, section, owners)
+        for name, column in section.columns.items()
+    }
+
+
+def _by_candidate(
+    items: Items, column: str, section: LabelsConfig, owners: list[str | None]
+) -> dict[str, bool]:
+    labels: dict[str, bool] = {}
+    cells = zip(owners, items.columns[column].tolist(), strict=True)
+    for row, (name, cell) in enumerate(cells, start=1):
+        if name is None or cell is None:
+            continue
+        text = str(cell).strip().casefold()
+        if text not in (*section.yes, *section.no):
+            raise DataError(
+                f"{cell!r} is neither yes nor no",
+                file=items.name,
+                column=column,
+                row=row,
+                expected=f"one of {', '.join((*section.yes, *section.no))}",
+                fix="list it under filters.attributes.labels.yes or no, or under missing",
+            )
+        labels[name] = labels.get(name, True) and text in section.yes
+    return labels

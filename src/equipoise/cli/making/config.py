@@ -12,7 +12,7 @@ from equipoise.audits.config import read_values
 from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import Label, Name, Section, Share, Table
 from equipoise.audits.config_problems import explain, keys
-from equipoise.audits.generation.config_inputs import CaptionsConfig, GeneratorConfig
+from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.counterfactuals import prompt_table
 

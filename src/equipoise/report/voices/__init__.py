@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
 
 KINDS = (
-    "counterfactuals", "retrieval", "similarity", "concepts",
-    "answers", "text_to_image", "generation", "activations",
+    "counterfactuals", "retrieval", "similarity", "concepts", "answers", "text_to_image",
+    "activations",
 )  # fmt: skip
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 

@@ -1,0 +1,187 @@
+"""The audit of generation: which sets filters keep, and whose images they reject more often."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits import group_sizes
+from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.generation import loading
+from equipoise.audits.generation.config import FILTERS, Config
+from equipoise.audits.generation.loading import GenerationData
+from equipoise.audits.generation.measuring import (
+    FEWEST_SETS,
+    GenerationDesign,
+    designs_of,
+    measure_design,
+    measure_sets,
+)
+from equipoise.audits.running.failed import Members, members_of
+from equipoise.core.errors import DataError
+from equipoise.core.groups import Groups
+from equipoise.counterfactuals.filters import write_sets
+
+if TYPE_CHECKING:
+    from equipoise.audits.outputs import Models
+    from equipoise.stats.resampling import Resampling
+
+
+@audit_kind("generation")
+class Generation(Audit[Config, GenerationData, GenerationDesign]):
+    """Audits of generated counterfactual sets and their filters."""
+
+    items = "images"
+
+    def load(self, config: Config, models: Models) -> GenerationData:
+        """Generate or read the images, and put them through the filters."""
+        return loading.load(config, models)
+
+    def groups(self, config: Config, data: GenerationData) -> list[Groups]:
+        """Return the groups of the images that have the attributes."""
+        return [data.all_groups(names, config.min_group_size) for names in config.compared]
+
+    def members(self, config: Config, data: GenerationData, on: str) -> Members:
+        """Return the ids of the images of every group."""
+        return members_of(data.ids, data.filtered.candidates.columns, config.compared)
+
+    def designs(self, config: Config, data: GenerationData) -> list[GenerationDesign]:
+        """Return every check with every choice of groups.
+
+        Images that are yet to be generated must make at least two groups of the minimum size.
+        """
+        for groups in self.groups(config, data) if data.copies is not None else ():
+            if groups.usable.sum() < 2:
+                raise DataError(
+                    f"groups {groups.name}: fewer than two have {groups.min_size} or more images "
+                    f"({group_sizes.listed(groups)})",
+                    expected="at least two groups of that size",
+                    fix="raise generator.candidates, choose other groups, or lower min_group_size",
+                )
+        return [*designs_of(config, data)]
+
+    def measure(
+        self,
+        config: Config,
+        data: GenerationData,
+        design: GenerationDesign,
+        resampling: Resampling | None,
+    ) -> Measured:
+        """Measure how often one check rejects images of each group."""
+        return measure_design(design, config, resampling)
+
+    def combine(
+        self, config: Config, data: GenerationData, measured: Sequence[Measured]
+    ) -> Measured:
+        """Add the shares of sets, and write the kept sets as a data set.
+
+        Raises
+        ------
+        RunError
+            When the data set can't be written.
+        """
+        every = Measured.together([measure_sets(config, data), *measured])
+        return replace(every, notes=(*every.notes, *_result_notes(data), *_written(config, data)))
+
+    def details(
+        self,
+        config: Config,
+        data: GenerationData,
+        designs: Sequence[GenerationDesign],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Any]:
+        """Return how many sets, candidates and images there are, and which filters are on."""
+        candidates, copies = data.filtered.candidates, data.copies or 1
+        on = [name for name in FILTERS if getattr(config.filters, name) is not None]
+        return {
+            "sets": len({*candidates.of_candidates("set").tolist()}),
+            "candidates": len(candidates) * copies,
+            "images": candidates.images * copies,
+            "kinds": [*_combinations(data, copies)],
+            "filters": on,
+            "off": [name for name in FILTERS if name not in on],
+        }
+
+    def notes(
+        self, config: Config, data: GenerationData, designs: Sequence[GenerationDesign]
+    ) -> Iterable[str]:
+        """Return the notes on filters that are off, and on few sets."""
+        for name in FILTERS:
+            if getattr(config.filters, name) is None:
+                yield f"No filter of {name}: filters.{name} is off and rejects nothing."
+        if any(not design.by_caption_set for design in designs):
+            yield (
+                f"There are fewer than {FEWEST_SETS} sets of captions to resample: intervals are "
+                "about other candidates of these captions, not about other captions."
+            )
+
+
+def _combinations(data: GenerationData, copies: int) -> Iterator[dict[str, Any]]:
+    candidates = data.filtered.candidates
+    attributes, sets = (candidates.of_candidates(name) for name in ("attributes", "set"))
+    for combination in candidates.combinations:
+        rows = attributes == combination
+        yield {
+            "attributes": combination,
+            "sets": len({*sets[rows].tolist()}),
+            "images_per_set": int(candidates.sizes[rows].max()),
+            "candidates": int(rows.sum()) * copies,
+            "images": int(candidates.sizes[rows].sum()) * copies,
+        }
+
+
+def _result_notes(data: GenerationData) -> Iterator[str]:
+    yield (
+        "Filters go by the output of their models, whose own errors may differ by group: a "
+        "rejected image isn't always wrong."
+    )
+    yield (
+        "A rejected set takes its images of every group along, so kept images are as many of "
+        "each by construction. Tests are about images that fail a check themselves, and "
+        "exchange the images of a set."
+    )
+    filtered, candidates = data.filtered, data.filtered.candidates
+    reasons = candidates.columns["reason"][candidates.state == "unreadable"].tolist()
+    for reason in sorted({*reasons}):
+        n = reasons.count(reason)
+        yield f"{n} images count as not made (unreadable: {reason}); each takes its set along."
+    if candidates.left_out:
+        yield f"{candidates.left_out} images are of no set, or have no attributes."
+    if not filtered.kept.any():
+        yield "No set is kept."
+    for combination in candidates.combinations:
+        rows = candidates.of_candidates("attributes") == combination
+        if filtered.kept.any() and not filtered.kept[rows].any():
+            yield f"No set of {combination} is kept."
+    if filtered.best is not None:
+        yield (
+            f"Of the sets that pass, at most {filtered.best} are kept of each set of captions. "
+            "That is about whole sets, so it has no test by group."
+        )
+
+
+def _written(config: Config, data: GenerationData) -> Iterator[str]:
+    """Write the kept sets, and yield the note on where they are."""
+    if not config.write_sets or not data.filtered.kept.any():
+        return
+    if data.pictures is None:
+        yield "The kept sets are not written as a data set: the paths of the pictures are unknown."
+        return
+    key = _key(data)
+    images = write_sets(data.filtered, data.pictures, data.store / "sets" / key)
+    where = f"{config.extraction.store.as_posix()}/sets/{key}"
+    yield (
+        f"The kept sets, {int(data.filtered.kept.sum())} of {images} images, are a data set in "
+        f"{where}: images.parquet names the pictures. An audit of counterfactuals reads it."
+    )
+
+
+def _key(data: GenerationData) -> str:
+    """Return a name that follows from the files and from which sets are kept."""
+    names = zip(data.filtered.candidates.names, data.filtered.kept, strict=True)
+    kept = [name for name, is_kept in names if is_kept]
+    files = {name: file.get("sha256") for name, file in sorted(data.inputs.items())}
+    return hashlib.sha256(json.dumps([files, kept]).encode()).hexdigest()[:16]
