@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -535,6 +536,19 @@ class DryRun(Models):
             hashed, known = known_by_files(*wanted, self.store)
             self._keys[wanted] = known.info.key if known else ("" if hashed else None)
         return self._keys[wanted]
+
+
+def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:
+    """Return scores with a column for each name: the mean over its prompts."""
+    column = {text: place for place, text in enumerate(scores.names)}
+    # The rows of a dry run are the same.
+    values = scores.numbers[:1] if scores.planned else scores.numbers
+    sums = np.zeros((len(values), len(prompts.names)))
+    for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
+        sums[:, owner] += values[:, column[text]]
+    means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
+    every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
+    return replace(scores, values=every if scores.planned else means, names=prompts.names)
 
 
 def _series(ids: Any) -> pl.Series:

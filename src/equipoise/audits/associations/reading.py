@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.engines.associations.spaces import AssociationData, Indices
+from equipoise.audits.outputs import average_prompts
 from equipoise.audits.running.asked import prompts_of
 from equipoise.audits.running.failed import Members, members_of
 from equipoise.core.errors import DataError
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from equipoise.audits.config_associations import MeasureConfig
     from equipoise.audits.outputs import Models, Offer
     from equipoise.audits.pictures.known import Known
-    from equipoise.evidence.prompts import Prompts
 
 Source = ArraySource | Outputs
 Between = tuple[str, str]
@@ -120,7 +120,7 @@ def _sources(
     }
     if capability == "scorer":
         return {}, {
-            (on, table): _averaged(
+            (on, table): average_prompts(
                 models.score_pairs(name, section, pictures[on], words.texts, on=on), words
             )
             for table, words in prompts.items()
@@ -132,20 +132,6 @@ def _sources(
     return embedded | {
         on: models.embed_texts(name, section, words, on=on) for on, words in prompts.items()
     }, {}
-
-
-def _averaged(scores: Outputs, prompts: Prompts) -> Outputs:
-    """Return scores with a column for each name: the mean over its prompts."""
-    column = {text: place for place, text in enumerate(scores.names)}
-    # The rows of a dry run are the same.
-    rows = scores.numbers[:1] if scores.planned else scores.numbers
-    values = rows[:, [column[text] for text in prompts.texts]]
-    sums = np.zeros((len(values), len(prompts.names)))
-    for place, owner in enumerate(prompts.owner.tolist()):
-        sums[:, owner] += values[:, place]
-    means = (sums / np.bincount(prompts.owner, minlength=len(prompts.names))).astype(np.float32)
-    every = np.broadcast_to(means, (len(scores.ids), len(prompts.names)))
-    return replace(scores, values=every if scores.planned else means, names=tuple(prompts.names))
 
 
 def _vectors(

@@ -17,6 +17,7 @@ from equipoise.audits.engines.rankings.queries import (
     vectors_by_subject,
     with_query,
 )
+from equipoise.audits.outputs import average_prompts
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import load_items, load_matrix, load_vectors
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from equipoise.audits.config_rankings import DataConfig, ModelConfig, QueriesConfig, QueryAudit
     from equipoise.audits.outputs import Models, Outputs
     from equipoise.data import ArraySource, Items
-    from equipoise.evidence.prompts import Prompts
 
     Source = ArraySource | Outputs
 
@@ -178,21 +178,11 @@ def _run(
     prompts = queries.prompts(section, models.base, by_subject=not embeds)
     if not embeds:
         pairs = models.score_pairs(name, model, pictures, prompts.texts)
-        return _from_scores(name, _averaged(pairs, prompts), images, queries, data)
+        return _from_scores(name, average_prompts(pairs, prompts), images, queries, data)
     own = models.embed_images(name, model, pictures)
     texts = models.embed_texts(name, model, prompts)
     scored = _from_vectors(name, own, texts, images, queries, data)
     return replace(scored, scale=own.info.get("scale"))
-
-
-def _averaged(outputs: Outputs, prompts: Prompts) -> Outputs:
-    """Average the scores of the prompts of each name."""
-    places = {text: place for place, text in enumerate(outputs.names)}
-    sums = np.zeros((len(outputs.numbers), len(prompts.names)))
-    for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
-        sums[:, owner] += outputs.numbers[:, places[text]]
-    means = sums / np.bincount(prompts.owner, minlength=len(prompts.names))
-    return replace(outputs, values=means.astype(np.float32), names=prompts.names)
 
 
 def _from_vectors(
