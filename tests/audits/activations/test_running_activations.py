@@ -238,7 +238,7 @@ def test_images_that_cannot_be_read_are_counted(
 def test_a_plan_runs_nothing(pictures: Path, reader: Callable[[str], Any], tmp_path: Path) -> None:
     planned = audits.plan(config(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s"))
     assert planned.runs[0]["items"] == N
-    assert planned.audit.tests == 1
+    assert planned.tests == 1
     assert not (tmp_path / "s").exists()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -15,7 +15,7 @@ from pydantic import (
 
 from equipoise.audits.config_arrays import ArrayConfig
 from equipoise.audits.config_fields import Group, Label, Name, Section, Share, Table, distinct
-from equipoise.audits.config_sections import AuditConfig, among, file_names, group_name
+from equipoise.audits.config_sections import AuditConfig, among, group_name
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
 
@@ -181,8 +181,7 @@ class Config(AuditConfig):
         return self
 
     @model_validator(mode="after")
-    def _something_is_asked(self) -> Config:
-        file_names(self.models)
+    def _models_have_targets(self) -> Config:
         for name, model in self.models.items():
             if model.model is not None and model.target is None and self.data.target is None:
                 raise ValueError(
@@ -191,10 +190,12 @@ class Config(AuditConfig):
                 )
         return self
 
-    @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = [group_name(group) for group in self.data.groups]
-        for index, rule in enumerate(self.gate):
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
-        return self
+    @property
+    def group_names(self) -> Sequence[str]:
+        """Names of the choices of groups."""
+        return [group_name(group) for group in self.data.groups]
+
+    @property
+    def attributes_section(self) -> PicturesConfig:
+        """The section that the groups' attributes come from."""
+        return self.data.images

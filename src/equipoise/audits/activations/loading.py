@@ -1,26 +1,38 @@
-"""Read the images, their regions, and every model's maps."""
+"""Images with regions, and every model's maps of them: read from files, or made by a live run."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
 
+from equipoise.audits.activations.mapping import Asked, maps_of
 from equipoise.audits.config_arrays import located
-from equipoise.core.errors import DataError
+from equipoise.audits.outputs import LiveModels, Offer, Outputs
+from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core.groups import Groups
 from equipoise.core.regular import open_regular
 from equipoise.data import Vectors, load_items, load_vectors
 from equipoise.data.items import Items
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig
+    from equipoise.audits.outputs import Models
+    from equipoise.evidence.pictures import Pictures
 
 Floats = npt.NDArray[np.float64]
+
+_OFFERS: tuple[Offer, ...] = ("classifier", "encoder", "scorer", "answerer")
+# Largest number of rows and columns of a map.
+_SIDE = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +76,42 @@ class ActivationData:
     inputs: Mapping[str, Mapping[str, Any]]
     counts: Mapping[str, Any]
 
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Ids of the images."""
+        return self.images.ids
 
-def load(config: Config, *, base: Path) -> ActivationData:
-    """Read everything that a configuration names.
+
+def load(config: Config, models: Models) -> ActivationData:
+    """Read the images and regions; read or make every model's maps.
 
     Raises
     ------
+    ConfigError
+        When nothing says where the pictures are, a model is of another kind, or it has no such
+        label or layer.
     DataError
-        When a file cannot be read or joined, or a box is no four numbers.
+        When a file can't be read or joined, a box is no four numbers, or an image has no target.
     """
     data = config.data
-    images = load_items(data.images.source(base, data.columns), what="images")
+    known = models.read_images(data.images, data.columns)
+    images = load_items(known.source(models.base, data.columns), what="images")
     boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
-    inputs, models = dict(images.inputs), {}
+    inputs, every = dict(images.inputs), {}
     counts: dict[str, Any] = {"images": images.counts, "models": {}}
-    for name, given in config.models.items():
-        models[name], read = _mapped(name, given, images, boxes, data.max_unmatched, base)
-        for one in read:
-            inputs |= one.inputs
+    for name, section in config.models.items():
+        if section.model is None:
+            every[name], read = _from_files(name, section, images, boxes, config, models.base)
+        else:
+            made = _make(name, section, known.need_pictures(name), images, boxes, config, models)
+            cells = load_vectors(made.outputs, images, max_unmatched=data.max_unmatched)
+            frames = made.frames[cells.rows[_used(cells)]]
+            every[name] = _mapped(cells, made.grid, boxes, frames, made.overlays)
+            read = [cells]
+        for vectors in read:
+            inputs |= vectors.inputs
         counts["models"][name] = read[0].counts
-    return ActivationData(images, models, inputs, counts)
+    return ActivationData(images, every, inputs, counts)
 
 
 def boxes_of(images: Items, region: RegionConfig) -> Floats:
@@ -128,29 +156,46 @@ def _number(cell: Any, file: str, column: str, row: int) -> float:
     return found
 
 
-def _mapped(
+def _from_files(
     name: str,
-    given: ModelConfig,
+    section: ModelConfig,
     images: Items,
     boxes: Mapping[str, Floats],
-    max_unmatched: float,
+    config: Config,
     base: Path,
 ) -> tuple[Mapped, list[Vectors]]:
-    assert given.maps is not None  # noqa: S101 - models to run have maps by now
+    assert section.maps is not None  # noqa: S101 - a model without maps is run
+    limit = config.data.max_unmatched
     what = f"models.{name}.maps"
-    cells = load_vectors(given.maps.source(base), images, what=what, max_unmatched=max_unmatched)
-    used, read = np.flatnonzero((cells.rows >= 0) & ~cells.not_finite), [cells]
-    grid = _grid(given, cells)
+    cells = load_vectors(section.maps.source(base), images, what=what, max_unmatched=limit)
+    grid, frames, read = _grid(section, cells), None, [cells]
+    if section.frames is not None:
+        what = f"models.{name}.frames"
+        found = load_vectors(section.frames.source(base), images, what=what, max_unmatched=limit)
+        frames = _frames(found, _used(cells))
+        read.append(found)
+    return _mapped(cells, grid, boxes, frames, _overlays(section, base)), read
+
+
+def _used(cells: Vectors) -> npt.NDArray[np.int64]:
+    return np.flatnonzero((cells.rows >= 0) & ~cells.not_finite)
+
+
+def _mapped(
+    cells: Vectors,
+    grid: tuple[int, int],
+    boxes: Mapping[str, Floats],
+    frames: Floats | None,
+    overlays: Mapping[str, bytes],
+) -> Mapped:
+    from equipoise.explain.frames import framed
+
+    used = _used(cells)
     placed = {region: box[used] for region, box in boxes.items()}
-    if given.frames is not None:
-        frames = load_vectors(
-            given.frames.source(base), images, what=f"models.{name}.frames",
-            max_unmatched=max_unmatched,
-        )  # fmt: skip
-        read.append(frames)
-        placed = {region: _framed(box, _frames(frames, used)) for region, box in placed.items()}
+    if frames is not None:
+        placed = {region: framed(box, frames) for region, box in placed.items()}
     maps = np.asarray(cells.take(used), dtype=np.float64).reshape(len(used), *grid)
-    return Mapped(used, maps, placed, _pictures(given, base), len(images) - len(used)), read
+    return Mapped(used, maps, placed, overlays, len(cells.rows) - len(used))
 
 
 def _grid(given: ModelConfig, cells: Vectors) -> tuple[int, int]:
@@ -176,17 +221,10 @@ def _frames(frames: Vectors, used: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(frames.take(used), dtype=np.float64)
 
 
-def _framed(boxes: Floats, frames: Floats) -> Floats:
-    from equipoise.explain.frames import framed
-
-    return framed(boxes, frames)
-
-
-def _pictures(given: ModelConfig, base: Path) -> dict[str, bytes]:
+def _overlays(given: ModelConfig, base: Path) -> dict[str, bytes]:
     """Return overlays by image; other cells than bytes are for the report to leave out."""
     if given.overlays is None:
         return {}
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = located(given.overlays, base)
@@ -200,3 +238,170 @@ def _pictures(given: ModelConfig, base: Path) -> dict[str, bytes]:
             ) from error
     rows = pa.table(table).select(["image_id", "image"]).to_pylist()
     return {str(row["image_id"]): row["image"] for row in rows if isinstance(row["image"], bytes)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """Maps of a live model, or stand-ins of them: one entry per row of `outputs`."""
+
+    outputs: Outputs
+    frames: Floats
+    grid: tuple[int, int]
+    overlays: Mapping[str, bytes]
+
+
+def _make(
+    name: str,
+    section: ModelConfig,
+    pictures: Pictures,
+    images: Items,
+    boxes: Mapping[str, Floats],
+    config: Config,
+    models: Models,
+) -> _Made:
+    """Make a model's maps; a dry run returns stand-ins of one cell."""
+    # Maps of half precision are too coarse.
+    precise = section.model_copy(update={"dtype": section.dtype or "float32"})
+    models.capability(name, precise, *_OFFERS)
+    targets = _targets(section, pictures, images, config)
+    if not isinstance(models, LiveModels):
+        made = _stand_in(name, section, pictures)
+    else:
+        model = models.opened(precise)
+        _check_targets(name, section, model, targets)
+        table, folder = maps_of(
+            Asked(model, section, targets),
+            pictures,
+            models.store,
+            max_failures=config.extraction.max_failures,
+            part=config.extraction.part,
+            progress=models.progress,
+        )
+        made = _kept(name, table, folder, pictures, asdict(model.info))
+        if config.gallery:
+            overlays = _lay(made, pictures, images, boxes, config)
+            made = _Made(made.outputs, made.frames, made.grid, overlays)
+    models.outputs.append(made.outputs)
+    return made
+
+
+def _check_targets(name: str, section: ModelConfig, model: Any, targets: Sequence[str]) -> None:
+    from equipoise.explain.scoring import scoring
+
+    try:
+        scoring(model, targets, question=section.question)
+    except InputError as error:
+        raise ConfigError(f"models.{name}: {error}") from None
+
+
+def _stand_in(name: str, section: ModelConfig, pictures: Pictures) -> _Made:
+    n, numbers = len(pictures), _SIDE * _SIDE
+    pending = {
+        "runs": section.called, "items": n, "in_store": None, "to_do": None,
+        "numbers": numbers, "bytes": 4 * numbers * n,
+    }  # fmt: skip
+    outputs = Outputs(
+        model=name, content="embeddings", source=f"models.{name}.model",
+        ids=pl.Series("", pictures.ids.tolist(), dtype=pl.String), requested=pictures.ids,
+        values=np.ones((n, 1), np.float32), pending=pending,
+    )  # fmt: skip
+    return _Made(outputs, np.tile([0.0, 0.0, 1e9, 1e9], (n, 1)), (1, 1), {})
+
+
+def _targets(
+    section: ModelConfig, pictures: Pictures, images: Items, config: Config
+) -> tuple[str, ...]:
+    """Return the target of each picture.
+
+    Raises
+    ------
+    DataError
+        When an image has none.
+    """
+    if section.target is not None:
+        return (section.target,) * len(pictures)
+    column = str(config.data.target)
+    targets = images.columns[column].tolist()
+    if None in targets:
+        raise DataError(
+            "there is nothing to ask for",
+            file=images.name,
+            column=column,
+            row=targets.index(None) + 1,
+            expected="a label, a text or an answer",
+            fix="fill it in, or remove the row",
+        )
+    by_id = dict(zip(images.ids.tolist(), targets, strict=True))
+    return tuple(by_id[each] for each in pictures.ids.tolist())
+
+
+def _kept(
+    name: str, table: pa.Table, folder: Path, pictures: Pictures, info: Mapping[str, Any]
+) -> _Made:
+    """Return stored maps as outputs; images that failed are named with the stage."""
+    failed = {row["id"]: row["stage"] for row in table.to_pylist() if row["stage"]}
+    whole = table.filter(pa.compute.equal(table["stage"], ""))
+    grids = {tuple(grid) for grid in whole["grid"].to_pylist()}
+    if len(grids) != 1:
+        raise DataError(
+            f"models.{name}: maps of {len(grids)} sizes; the model takes images of any size",
+            fix="cut or resize the images to one size",
+        )
+    rows, columns = grids.pop()
+    maps, frames = (
+        whole[column].combine_chunks().flatten().to_numpy().reshape(-1, width)
+        for column, width in (("map", rows * columns), ("frame", 4))
+    )
+    digest = hashlib.sha256()
+    for column in ("id", "map", "frame"):
+        digest.update(repr(whole[column].to_pylist()).encode())
+    file = {"sha256": digest.hexdigest(), "bytes": whole.nbytes, "rows": len(whole)}
+    outputs = Outputs(
+        model=name, content="embeddings", source=f"models.{name}.model",
+        ids=pl.Series("", whole["id"].to_pylist(), dtype=pl.String), requested=pictures.ids,
+        values=maps, failed=failed, info=info,
+        inputs={f"evidence/activations/{folder.name}": file},
+    )  # fmt: skip
+    return _Made(outputs, frames, (rows, columns), {})
+
+
+def _lay(
+    made: _Made,
+    pictures: Pictures,
+    images: Items,
+    boxes: Mapping[str, Floats],
+    config: Config,
+) -> dict[str, bytes]:
+    """Lay maps over the first images of every group, with the outlines of all regions.
+
+    Regions that are to be blurred are; an image without one of them is blurred as a whole.
+    """
+    from equipoise.evidence.decoding import decode
+    from equipoise.explain.blurring import WHOLE
+    from equipoise.explain.frames import framed
+    from equipoise.explain.overlays import overlay
+
+    places = {name: row for row, name in enumerate(made.outputs.ids.to_list())}
+    rows = {name: row for row, name in enumerate(images.ids.tolist())}
+    where = {name: row for row, name in enumerate(pictures.ids.tolist())}
+    laid = {}
+    for name in _first(images, places, config):
+        crop = None if pictures.crops is None else pictures.crops[where[name]]
+        image = decode(pictures.read(where[name]), crop=crop)
+        frame = made.frames[places[name]]
+        lines = {of: framed(box[rows[name]][None], frame[None])[0] for of, box in boxes.items()}
+        hidden = [WHOLE] if config.blur == "all" else [lines[of] for of in config.blur]
+        map_ = np.asarray(made.outputs.numbers[places[name]], np.float32).reshape(made.grid)
+        laid[name] = overlay(image, map_, frame.tolist(), [*lines.values()], hidden)
+    return laid
+
+
+def _first(images: Items, mapped: Mapping[str, int], config: Config) -> list[str]:
+    """Return the first images of every group that have a map, each once."""
+    chosen = dict[str, None]()
+    for attributes in config.data.groups:
+        groups = Groups.of({name: images.coded[name] for name in attributes})
+        for code in range(len(groups)):
+            of_group = images.ids[groups.codes == code].tolist()
+            chosen |= dict.fromkeys([each for each in of_group if each in mapped][: config.gallery])
+    return [*chosen]

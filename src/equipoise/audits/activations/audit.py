@@ -1,0 +1,287 @@
+"""The audit of activations: how much of a model's maps lies inside regions, by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.audits.activations.loading import ActivationData, Mapped, load
+from equipoise.audits.audit import Audit, Measured, audit_kind
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family
+from equipoise.core.groups import Groups
+from equipoise.metrics.activation.gap import activation_share_gap
+from equipoise.metrics.activation.regions import Regions
+from equipoise.metrics.activation.share import activation_share
+
+if TYPE_CHECKING:
+    from equipoise.audits.activations.config import Config
+    from equipoise.audits.outputs import Models
+    from equipoise.stats.resampling import Resampling
+
+Places = npt.NDArray[np.int64]
+
+# Seconds for an image in a permutation or replicate of a design, and for a design whatever its
+# size: rough guides, from the example.
+_SECONDS_PER_IMAGE, _SECONDS_PER_DESIGN = 4e-7, 0.15
+# A note names regions whose mean areas differ by more than this between groups.
+_APART = 0.05
+
+_NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
+_BESIDE = "stands beside the gap in the share itself, which is tested"
+
+_NUMBERS = ("share", "low", "high", "area", "chance", "chance_low", "chance_high")
+_SHARES = pa.schema(
+    [(name, pa.string()) for name in ("model", "groups", "region", "group")]
+    + [("n", pa.int64())]
+    + [(name, pa.float64()) for name in _NUMBERS]
+)
+_GALLERY = pa.schema(
+    [("section", pa.string()), ("group", pa.string()), ("caption", pa.string()),
+     ("image", pa.binary())]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """One model's maps over one region, compared between one choice of groups.
+
+    Attributes
+    ----------
+    model, region : str
+    every : Groups
+        Of all images with a map: those without a share are counted.
+    mapped : Mapped
+    lacking : mapping of str to int
+    draws : int
+    """
+
+    model: str
+    region: str
+    every: Groups
+    mapped: Mapped
+    lacking: Mapping[str, int]
+    draws: int
+    tests: int = 1
+
+    @cached_property
+    def rows(self) -> Places:
+        """Places, among the images with a map, of those that have a share."""
+        return Regions.of(self.mapped.maps, self.mapped.boxes[self.region]).rows
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Groups of the images that have a share."""
+        return self.every.take(self.rows)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        return _SECONDS_PER_DESIGN + self.draws * len(self.rows) * _SECONDS_PER_IMAGE
+
+
+@audit_kind("activations")
+class Activations(Audit["Config", ActivationData, Design]):
+    """Audits of class activation maps."""
+
+    items = "images"
+
+    def load(self, config: Config, models: Models) -> ActivationData:
+        """Read the images and regions; read or make every model's maps."""
+        return load(config, models)
+
+    def groups(self, config: Config, data: ActivationData) -> list[Groups]:
+        """Return the groups of all images."""
+        return [
+            Groups.of(
+                {name: data.images.coded[name] for name in attributes},
+                min_size=config.data.min_group_size,
+            )
+            for attributes in config.data.groups
+        ]
+
+    def designs(self, config: Config, data: ActivationData) -> list[Design]:
+        """Return every model with every region and choice of groups."""
+        designs = [*_designs(self.groups(config, data), config, data)]
+        for each in designs:
+            which = f"{each.model}, {each.region}: fewer than two groups of {each.groups.name}"
+            what = "images with a region and a map"
+            check_two(each.groups, which, what, file=data.images.name)
+        return designs
+
+    def measure(
+        self, config: Config, data: ActivationData, design: Design, resampling: Resampling | None
+    ) -> Measured:
+        """Measure the share inside the region, and its gap between groups."""
+        level, seed = config.resampling.level, config.resampling.seed
+        place = Place(self.name, design.model, design.groups.name, "default", level)
+        maps, boxes = design.mapped.maps, design.mapped.boxes[design.region]
+        how: dict[str, Any] = {
+            "groups": design.every, "units": _units(design, config, data),
+            "resampling": resampling, "rng": seed,
+        }  # fmt: skip
+        share = activation_share(maps, boxes, **how)
+        gap, beyond = (
+            activation_share_gap(maps, boxes, beyond_area=area, **how) for area in (False, True)
+        )
+        by_group = tuple(
+            group
+            for part in share.parts
+            if part.metric == "activation_share"
+            for group in part.by_group
+        )
+        shown = whole(share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region)
+        beside = parts(beyond, replace(place, version="beyond the area"))[0]
+        findings = (
+            without_verdict(shown, _NO_VERDICT),
+            _tested(replace(parts(gap, place)[0], harm=gap.harm)),
+            without_verdict(beside, _BESIDE),
+        )
+        tables = {"activation_shares": pa.Table.from_pylist([*_shares(design, share)], _SHARES)}
+        # All regions are on one picture.
+        if design.region == next(iter(config.data.regions)):
+            pictures = [*_pictures(design, config, data)]
+            tables |= {"gallery": pa.Table.from_pylist(pictures, _GALLERY)} if pictures else {}
+        return Measured(
+            tuple(
+                replace(each, finding=replace(each.finding, subject=design.region))
+                for each in findings
+            ),
+            tables,
+            tuple(_of_share(design, share)),
+        )
+
+    def details(
+        self,
+        config: Config,
+        data: ActivationData,
+        designs: Sequence[Design],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Any]:
+        """Return images, maps of each model (of one cell before it runs), and comparisons."""
+        return {
+            "images": len(data.images),
+            "models": [
+                {
+                    "model": name, "with_map": len(each.used), "without": each.without,
+                    "rows": each.maps.shape[1], "columns": each.maps.shape[2],
+                }
+                for name, each in data.models.items()
+            ],
+            "comparisons": [
+                {
+                    "model": each.model, "region": each.region, "groups": each.groups.name,
+                    "with_region": len(each.rows), "compared": int(each.groups.usable.sum()),
+                    "smallest_groups": sorted(
+                        each.groups.counts[each.groups.usable].tolist()
+                    )[:2],
+                }
+                for each in designs
+            ],
+        }  # fmt: skip
+
+    def notes(
+        self, config: Config, data: ActivationData, designs: Sequence[Design]
+    ) -> Iterable[str]:
+        """Return the notes on maps, on blurred pictures and on images without a map."""
+        yield (
+            "A map shows the places that the layer's activations and gradients point to. It "
+            "doesn't prove what the model would do without them: hide the region and run it again."
+        )
+        if config.blur and any(each.pictures for each in data.models.values()):
+            what = "all of each" if config.blur == "all" else ", ".join(config.blur)
+            yield f"Blurred in the pictures, and not in what models saw: {what}."
+        for name, each in data.models.items():
+            if each.without and config.models[name].model is None:
+                yield f"{name}: {each.without} images have no map."
+
+    def sizes(self, config: Config, data: ActivationData) -> Iterator[Row]:
+        """Return the groups of the images with a share, by the first model and region."""
+        first: dict[str, Design] = {}
+        for each in _designs(self.groups(config, data), config, data):
+            first.setdefault(each.every.name, each)
+        for each in first.values():
+            yield from sizes_of(each.groups)
+
+
+def _designs(every: Sequence[Groups], config: Config, data: ActivationData) -> Iterator[Design]:
+    options = config.resampling
+    draws = (options.permutations or options.replicates) + options.replicates
+    for model, mapped in data.models.items():
+        missing = {name: column.codes[mapped.used] for name, column in data.images.coded.items()}
+        for region in config.data.regions:
+            for groups in every:
+                codes = {name: missing[name] for name in groups.attributes}
+                own = groups.take(mapped.used)
+                yield Design(model, region, own, mapped, lacking(codes), draws)
+
+
+def _units(design: Design, config: Config, data: ActivationData) -> list[str] | None:
+    """Return the unit of each image with a map; an image without a unit is its own."""
+    if config.data.unit is None:
+        return None
+    units = data.images.columns[config.data.unit][design.mapped.used].tolist()
+    ids = data.ids[design.mapped.used].tolist()
+    return [
+        f"image {own}" if unit is None else str(unit) for unit, own in zip(units, ids, strict=True)
+    ]
+
+
+def _tested(each: UncorrectedFinding) -> UncorrectedFinding:
+    if np.isnan(each.finding.p_value):
+        return without_verdict(each, each.finding.reason or "there is nothing to exchange")
+    return each
+
+
+def _areas(share: Estimate) -> dict[str, float]:
+    return {part.subject: part.value for part in share.parts if part.metric == "region_area"}
+
+
+def _shares(design: Design, share: Estimate) -> Iterator[Row]:
+    areas = _areas(share)
+    for part in share.parts:
+        if part.metric == "activation_share":
+            yield {
+                "model": design.model, "groups": design.groups.name, "region": design.region,
+                "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
+                "high": part.high, "area": areas[part.subject], "chance": part.chance,
+                "chance_low": part.chance_low, "chance_high": part.chance_high,
+            }  # fmt: skip
+
+
+def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[Row]:
+    """Yield overlays of the first images of every group that have them."""
+    used, overlays = design.mapped.used, design.mapped.pictures
+    ids, target = data.ids[used], config.models[design.model].target
+    column = None if config.data.target is None else data.images.columns[config.data.target][used]
+    for code, group in enumerate(design.every.names):
+        of_group = np.flatnonzero(design.every.codes == code).tolist()
+        for row in [row for row in of_group if ids[row] in overlays][: config.gallery]:
+            label = target if target is not None or column is None else column[row]
+            yield {
+                "section": f"{design.model}, {design.every.name}",
+                "group": group,
+                "caption": f"{ids[row]}: {label}" if label else str(ids[row]),
+                "image": overlays[ids[row]],
+            }
+
+
+def _of_share(design: Design, share: Estimate) -> Iterator[str]:
+    """Say which images have no share, and where regions are larger in one group."""
+    for reason, n in share.excluded.items():
+        yield f"{design.model}, {design.region}: {n} images have no share ({reason})."
+    areas = {name: area for name, area in _areas(share).items() if not np.isnan(area)}
+    if areas and max(areas.values()) - min(areas.values()) > _APART:
+        large, small = max(areas, key=areas.__getitem__), min(areas, key=areas.__getitem__)
+        yield (
+            f"{design.model}, {design.region}: the region covers {areas[large]:.0%} of images of "
+            f"{large} and {areas[small]:.0%} of those of {small}, so more of any map lies in it. "
+            "See the gap beyond the area."
+        )
