@@ -38,13 +38,19 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
                 columns.setdefault(f"{group_value_name(one)}{about}", one)
     if not places:
         return None
-    titles = [*dict.fromkeys(title for columns in places.values() for title in columns)]
-    titles = titles[:MOST_COLUMNS]
+    places = _tested(places)
+    # Numbers for the whole come before those of single subjects.
+    titles = sorted(
+        dict.fromkeys(title for columns in places.values() for title in columns),
+        key=lambda title: all(
+            columns[title].subject for columns in places.values() if title in columns
+        ),
+    )[:MOST_COLUMNS]
     cells = [
         (part.group, model, scope(groups, version), count(part.n), *_cells(part, columns, titles))
         for (model, groups, version), columns in places.items()
         if not {*titles}.isdisjoint(columns)
-        for part in next(iter(columns.values())).by_group
+        for part in _groups(columns)
     ]
     header = ["Group", "Model", "Attributes", "#n", *(f"#{title}" for title in titles)]
     caption = (
@@ -54,6 +60,26 @@ def group_table(result: AuditResult, metrics: Sequence[str]) -> Section | None:
     return Section(
         "groups", "Results by group", (Table.of(caption, header, cells, source="findings"),)
     )
+
+
+def _tested(places: Mapping[Key, dict[str, Finding]]) -> dict[Key, dict[str, Finding]]:
+    """Leave out versions without a verdict where another version of the model has one."""
+    tested = {
+        key
+        for key, columns in places.items()
+        if any(one.verdict != Verdict.NONE for one in columns.values())
+    }
+    known = {key[:2] for key in tested}
+    return {key: own for key, own in places.items() if key in tested or key[:2] not in known}
+
+
+def _groups(columns: Columns) -> list[GroupValue]:
+    """Return every group once: some findings are about two of several groups."""
+    groups: dict[str, GroupValue] = {}
+    for finding in columns.values():
+        for part in finding.by_group:
+            groups.setdefault(part.group, part)
+    return [*groups.values()]
 
 
 def _cells(part: GroupValue, columns: Columns, titles: Sequence[str]) -> list[str]:

@@ -221,7 +221,7 @@ def group_value_name(finding: Finding) -> str:
     return (
         text[:1].upper() + text[1:]
         if text and "lowest for" in finding.direction
-        else name_of(finding)
+        else title(finding.metric)
     )
 
 

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from equipoise.report.sections.overview import asked
 
 from audits.concepts.worlds import frame, run, small, tables, values
 from concept_worlds import world
 from equipoise import audits
 from equipoise.core import AuditResult, DataError, Family, Verdict
-from equipoise.report import render
-from equipoise.report.blocks import Facts
-from equipoise.report.sections.concepts import versions
 
 CONCEPTS, REAL, SWITCHING = 24, 22, 23
 FIXED = ("weighted", "sampled")
@@ -91,16 +87,6 @@ def test_the_real_one_alone_is_robust_in_auroc() -> None:
     assert concluded["conclusion"].to_list() == ["a"]
 
 
-def test_the_report_says_explained_by_prevalence() -> None:
-    section = versions(planted())
-    assert section is not None
-    page = render(planted())
-    assert (
-        "is explained by prevalence: with 5 negatives for each positive in every group it" in page
-    )
-    assert f"{SWITCHING}: the disparity in average precision between a and b switches" in page
-
-
 def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
     for finding in planted().findings:
         if finding.version != "baseline":
@@ -117,11 +103,6 @@ def test_what_a_version_cannot_estimate_is_no_test_either() -> None:
     rare = [one for one in result.findings if one.version == "rare"]
     assert {one.verdict for one in rare} == {Verdict.NOT_ESTIMABLE}
     assert {one.family for one in rare} == {Family.DESCRIPTIVE}
-    section = asked(result)
-    facts = next(block for block in section.blocks if isinstance(block, Facts))
-    assert dict(facts.pairs)["Tests"].startswith(
-        "4 tests of single concepts, 1 test over all concepts;"
-    )
 
 
 def test_the_findings_of_the_baseline_say_what_becomes_of_them() -> None:
@@ -188,8 +169,6 @@ def test_two_models_whose_order_switches() -> None:
         "baseline": False,
         "large": True,
     }
-    page = render(result)
-    assert "the larger disparity is that of first in the baseline, and that of second under" in page
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
@@ -198,19 +177,15 @@ def test_a_version_without_a_row_is_refused(step: Callable[[Any], Any]) -> None:
     versions = {"small": {"where": {"box": {"max": 1}}}, "large": {"where": {"box": {"min": 9}}}}
     with pytest.raises(DataError) as raised:
         step(audits.parse_config(values(data, versions=versions), source="c"))
-    assert str(raised.value) == (
-        "images (data frame): groups gender, version 'large': no row is left (box out of the range "
-        "asked for: 400). Expected: rows that take part in every version. To do: change what the "
-        "version changes (rows whose box is at least 9), or remove it."
-    )
+    assert raised.value.file == "images (data frame)"
+    assert "version 'large'" in raised.value.problem
+    assert "box out of the range asked for: 400" in raised.value.problem
 
 
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 def test_a_hit_rate_above_the_number_of_concepts_is_refused(step: Callable[[Any], Any]) -> None:
     with pytest.raises(DataError) as raised:
         step(audits.parse_config(small(hit_rate=5), source="c"))
-    assert str(raised.value) == (
-        "scores of m (data frame): hit_rate 5 is above the number of concepts measured for "
-        "models.m, 4. Expected: a hit_rate of 1 to 4. To do: lower hit_rate, or remove it."
-    )
+    assert raised.value.file == "scores of m (data frame)"
+    assert raised.value.expected == "a hit_rate of 1 to 4"
     step(audits.parse_config(small(hit_rate=4), source="c"))

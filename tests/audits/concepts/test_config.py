@@ -6,8 +6,7 @@ import pytest
 
 from audits.concepts.worlds import small
 from equipoise import audits
-from equipoise.audits.concepts.config import Config
-from equipoise.audits.concepts.versions import Version
+from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.config import parse_config
 from equipoise.core import ConfigError
 

@@ -14,7 +14,7 @@ import pytest
 from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
 from concept_worlds import world
 from equipoise import audits
-from equipoise.audits.concepts.planning import Plan
+from equipoise.audits.audit import Plan
 from equipoise.core import Family, Verdict
 from equipoise.metrics import concept_disparity, concept_hit_rate
 from equipoise.stats.resampling import Bootstrap
@@ -152,7 +152,7 @@ def test_a_concept_without_enough_negatives_is_said_to_lack_those() -> None:
         given = values(data | {"labels": labels}, choices=choices)
         assert f"{start}not compared: chef ({why})." in run(given).manifest.notes
         config = audits.parse_config(given, source="c")
-        assert audits.plan(config).versions[0]["concepts_too_rare"] == 1
+        assert audits.plan(config).details["versions"][0]["concepts_too_rare"] == 1
 
 
 def test_incomplete_concepts_can_be_left_out_whole() -> None:
@@ -239,13 +239,13 @@ def plan(**changes: Any) -> Plan:
 def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
     found = plan(versions=versions)
-    assert (found.images, found.rows, found.tests) == (400, 400, 4)
-    assert found.models == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
-    by_version = {row["version"]: row for row in found.versions}
+    assert (found.details["images"], found.details["rows"], found.tests) == (400, 400, 4)
+    assert found.details["models"] == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
+    by_version = {row["version"]: row for row in found.details["versions"]}
     assert by_version["baseline"]["concepts_compared"] == 4
     assert by_version["rare"]["concepts_too_rare"] == 4
     assert by_version["rare"]["changes"] == "min positives 90"
-    detectable = found.detectable[0]
+    detectable = found.details["detectable"][0]
     assert min(detectable["positives"]) > 20
     assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
     assert found.seconds >= 0
@@ -281,11 +281,11 @@ def test_the_plan_says_which_rows_take_no_part_and_why() -> None:
     assert (none["rows"], none["compared"], none["note"]) == (50, False, "no group")
 
 
-def test_progress_is_told_once_a_design() -> None:
-    told: list[tuple[str, int, int | None]] = []
+def test_progress_counts_versions() -> None:
+    steps: list[tuple[str, int, int | None]] = []
     config = audits.parse_config(small(versions={"o": {"prevalence": "observed"}}))
-    audits.run(config, progress=lambda *step: told.append(step))
-    assert told == [("measuring", 0, 2), ("measuring", 1, 2)]
+    audits.run(config, progress=lambda *step: steps.append(step))
+    assert steps == [("measuring", 0, 2), ("measuring", 1, 2)]
 
 
 def test_the_example_s_data_are_what_its_script_writes(tmp_path: Path) -> None:

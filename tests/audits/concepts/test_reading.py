@@ -10,7 +10,7 @@ import pytest
 from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
 from concept_worlds import world
 from equipoise import audits
-from equipoise.audits.concepts.loading import ConceptData
+from equipoise.audits.concepts.data import ConceptData
 from equipoise.core import AuditResult, DataError
 
 
@@ -68,7 +68,7 @@ def test_a_list_of_labels_counts_what_it_repeats_and_leaves_empty() -> None:
     ).select(listed.columns)
     twice = pl.concat([listed, listed.head(2), more.with_columns(pl.col("value").cast(int))])
     found = loaded(with_data(given, labels={"file": twice, "concept": "what"}))
-    counts = found.labels.counts
+    counts = found.counts["labels"]
     assert counts["empty"] == 1
     assert counts["rows_without_item"] == 1
     already = listed.filter(image="i1", what="chef").height
@@ -115,9 +115,9 @@ def test_columns_that_are_no_labels_may_stand_beside_them() -> None:
     given = data()
     labels = given["labels"].with_columns(year=pl.lit(1999), note=pl.lit("x"))
     found = loaded(values(given | {"labels": labels}))
-    assert sorted(found.labels.concepts) == sorted(CONCEPTS)
-    assert found.labels.counts["concepts_left_out_examples"] == ["year"]
-    assert found.labels.counts["columns_left_out"] == ["note"]
+    assert sorted(found.models["m"].concepts) == sorted(CONCEPTS)
+    assert found.counts["labels"]["concepts_left_out_examples"] == ["year"]
+    assert found.counts["labels"]["columns_left_out"] == ["note"]
 
 
 @pytest.mark.parametrize("score", [None, np.nan, np.inf])

@@ -29,6 +29,12 @@ def pixels(world: Path) -> list[np.ndarray]:
     return [np.asarray(Image.open(world / "pictures" / one)) for one in files]
 
 
+def scores(values: dict[str, Any], world: Path) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return names and scores of the model of an audit of concepts, by image id."""
+    matrix = audits.load(audits.parse_config(values, source="c"), base=world).models["m"].matrix
+    return matrix.names, matrix.take(matrix.names)[np.argsort(matrix.ids.astype(str))]
+
+
 def numbers(section: Any) -> np.ndarray:
     return np.stack(section.file[section.column].to_pylist())
 
@@ -184,15 +190,13 @@ def test_associations_of_texts_alone_take_no_classifier(
     assert prepare(values).data.vectors["m"].keys() == {"prompts"}
 
 
-def test_concepts_take_the_classes_of_a_classifier_through_its_map(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
+def test_concepts_take_the_classes_of_a_classifier_through_its_map(world: Path) -> None:
     values = concepts(model=fakes.Classifier(), map={CHOSEN[0]: "red", CHOSEN[1]: "red (2)"})
     values["concepts"] = [*CHOSEN[:2]]
-    found = prepare(values).config.models["m"].file
-    assert found.column_names == ["image_id", "red", "green", "red (2)"]
+    names, found = scores(values, world)
+    assert names == ("red", "green", "red (2)")
     expected = fakes.Classifier().predict_proba(pixels(world))
-    np.testing.assert_array_equal(found["red (2)"].to_numpy(), expected[:, 2])
+    np.testing.assert_array_equal(found, expected)
     result = audits.run(audits.parse_config(values), base=world)
     assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
 
@@ -206,15 +210,14 @@ def test_prompts_for_a_classifier_are_refused(
         prepare(concepts(model=fakes.Classifier(), **{key: given}))
 
 
-def test_concepts_score_pairs_with_the_prompts_of_their_words(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
+def test_concepts_score_pairs_with_the_prompts_of_their_words(world: Path) -> None:
     words = {CHOSEN[0]: ["ab", "abcd"]}
     values = concepts(model=fakes.Scorer(), words=words, templates=["{}!"])
-    found = prepare(values).config.models["m"].file
+    names, found = scores(values, world)
     red = fakes.means(pixels(world))[:, 0]
-    np.testing.assert_allclose(found[CHOSEN[0]], red * (1 / 3 + 1 / 5) / 2, rtol=1e-5)
-    np.testing.assert_allclose(found[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
+    own = dict(zip(names, found.T, strict=True))
+    np.testing.assert_allclose(own[CHOSEN[0]], red * (1 / 3 + 1 / 5) / 2, rtol=1e-5)
+    np.testing.assert_allclose(own[CHOSEN[1]], red / (len(CHOSEN[1]) + 1), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -228,15 +231,14 @@ def test_concepts_score_pairs_with_the_prompts_of_their_words(
 def test_concepts_compare_images_with_prompts(
     score: str,
     expected: Callable[[np.ndarray], np.ndarray],
-    prepare: Callable[[dict[str, Any]], Prepared],
     world: Path,
 ) -> None:
     model = fakes.Encoder(fakes.info("encoder", dimension=3, scale=7.0, bias=-2.0))
-    found = prepare(concepts(model=model, score=score)).config.models["m"].file
+    names, found = scores(concepts(model=model, score=score), world)
     images = fakes.means(pixels(world)).astype(float)
     texts = model.embed_texts([f"a photo of a {one}." for one in CHOSEN]).astype(float)
     images, texts = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (images, texts))
-    own = np.stack([found[one].to_numpy() for one in CHOSEN], axis=1)
+    own = found[:, [names.index(one) for one in CHOSEN]]
     np.testing.assert_allclose(own, expected(images @ texts.T), atol=1e-5)
 
 
@@ -250,15 +252,14 @@ def test_a_logit_needs_a_scale_of_the_model(
     )
 
 
-def test_concepts_that_are_synsets_are_asked_for_by_their_words(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
-) -> None:
+def test_concepts_that_are_synsets_are_asked_for_by_their_words(world: Path) -> None:
     labels = pl.read_csv(world / "labels.csv").rename({CHOSEN[0]: "hot_dog.n.01"})
     labels.write_csv(world / "labels.csv")
-    ready = prepare(concepts(model=fakes.Scorer(), templates=["{}"]))
+    names, found = scores(concepts(model=fakes.Scorer(), templates=["{}"]), world)
     red = fakes.means(pixels(world))[:, 0]
-    own = ready.config.models["m"].file["hot_dog.n.01"]
-    np.testing.assert_allclose(own, red / len("hot dog"), rtol=1e-5)
+    np.testing.assert_allclose(
+        found[:, names.index("hot_dog.n.01")], red / len("hot dog"), rtol=1e-5
+    )
 
 
 def test_an_empty_text_is_told_with_its_row(

@@ -173,7 +173,7 @@ def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world:
     subject = pl.read_csv(world / "images.csv")["subject"][0]
     values = concepts(model="timm:resnet18", map={subject: "n1"}) | {"concepts": [subject]}
     found = plan(values, world)
-    assert found.audit.models == [{"model": "m", "concepts": 1, "images_without_scores": 0}]
+    assert found.details["models"] == [{"model": "m", "concepts": 1, "images_without_scores": 0}]
     assert found.runs[0]["numbers"] == 1
 
 

@@ -2,32 +2,386 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.concepts.config_choices import Changes, ChoicesConfig
-from equipoise.audits.concepts.config_inputs import Concept, DataConfig, ModelConfig
-from equipoise.audits.concepts.versions import Version, versions_of
-from equipoise.audits.config_fields import Label, distinct
-from equipoise.audits.config_sections import (
-    AuditConfig,
-    ResamplingConfig,
-    among,
-    file_names,
-    group_name,
+from equipoise.audits.config_arrays import ids_at, located
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    Group,
+    Label,
+    Labels,
+    Name,
+    Section,
+    Share,
+    distinct,
 )
+from equipoise.audits.config_sections import AuditConfig, ResamplingConfig, among, group_name
+from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.running.config import RunConfig, Templates
+from equipoise.data import ArraySource
 from equipoise.metrics.concepts.cells import Metric
 
-Replicates = Annotated[int, Field(ge=10, le=1_000_000)]
+BASELINE = "baseline"
+MOST_VERSIONS = 200
+_BY_KEY = ("terms", "columns", "where")
 _WORSE_WHEN_HIGHER = "false_positive_rate"
+
+
+def _matrix(value: object) -> object:
+    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
+        return Path(value)
+    if hasattr(value, "__array__") or hasattr(value, "__arrow_c_stream__"):
+        return value
+    raise ValueError(
+        "expected the path of a Parquet, CSV, .npy, .npz or .safetensors file, an array or a data "
+        "frame"
+    )
+
+
+def _matrix_as_text(value: Any) -> str:
+    return value.as_posix() if isinstance(value, Path) else "(in memory)"
+
+
+def _columns(value: object) -> object:
+    return (value,) if isinstance(value, str | int) and not isinstance(value, bool) else value
+
+
+Matrix = Annotated[Any, BeforeValidator(_matrix), PlainSerializer(_matrix_as_text)]
+"""A file, relative to the configuration, an array or a data frame."""
+Text = Annotated[Label, Field(min_length=1)]
+Columns = Annotated[
+    tuple[Text, ...],
+    Field(strict=False, min_length=1),
+    BeforeValidator(_columns),
+    AfterValidator(distinct),
+]
+"""One column, or several of which the largest counts."""
+Map = Mapping[Text, Columns]
+"""Concept to its columns."""
+Terms = Mapping[Text, Labels]
+"""Group to the values of a column that count as it; empty: the values themselves."""
+
+
+class ImagesConfig(PicturesConfig):
+    """The images: a table, a folder, or a data set in its own format.
+
+    Attributes
+    ----------
+    several_rows : bool
+        Whether an image has several rows: one for each of its groups or persons.
+    unit : str, optional
+        Column of what repeats (scene, person); resampled and exchanged as a whole. Rows of one
+        image always are.
+    """
+
+    several_rows: bool = False
+    unit: Name | None = None
+
+    @model_validator(mode="after")
+    def _rows_are_plain(self) -> ImagesConfig:
+        if self.several_rows and not self.is_plain:
+            raise ValueError("'several_rows' goes with a table without 'rules'")
+        return self
+
+
+class MatrixConfig(Section):
+    """Numbers by image and column: labels 0 and 1, or scores.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        Parquet, CSV, .npy, .npz or .safetensors.
+    array : str, optional
+        Name of the array in an .npz or .safetensors.
+    id : str, optional
+        Column of the ids in a table; that of the images by default.
+    ids : str, optional
+        Ids of the rows of an array: a file, or the name of an array in the same file. By default
+        rows follow the images.
+    names : list of str
+        Names of the columns of an array.
+    map : mapping, optional
+        Concept to its column, or to several of which the largest counts; other concepts have the
+        column of their name.
+    maps : mapping, optional
+        Other such mappings by name, for versions; they add to `map`.
+    missing : list of str
+        Cell texts of a CSV that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    file: Matrix | None = None
+    array: Name | None = None
+    id: Name | None = None
+    ids: Name | None = None
+    names: Labels = ()
+    map: Map = Field(default_factory=dict)
+    maps: Mapping[Name, Map] = Field(default_factory=dict)
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @property
+    def mapped(self) -> tuple[str, ...]:
+        """Concepts that some mapping names."""
+        return tuple(concept for one in (self.map, *self.maps.values()) for concept in one)
+
+    def source(self, base: Path) -> ArraySource:
+        """Return what to read, with paths relative to `base`."""
+        return ArraySource(
+            file=located(self.file, base),
+            array=self.array,
+            ids=ids_at(self.ids, base),
+            id=self.id,
+            names=self.names,
+            missing=self.missing,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+
+    def columns(self, concepts: Iterable[str], name: str | None) -> list[tuple[str, ...]]:
+        """Return the columns of each concept under a mapping; None: the plain one."""
+        known = {**self.map, **self.maps.get(name or "", {})}
+        return [known.get(concept, (concept,)) for concept in concepts]
+
+    def every_column(self, concepts: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns of concepts under all mappings, each once."""
+        wanted = [*concepts]
+        every = (self.columns(wanted, name) for name in (None, *self.maps))
+        return tuple(dict.fromkeys(one for one_map in every for some in one_map for one in some))
+
+
+class ModelConfig(RunConfig, MatrixConfig):
+    """One model: how to run it, or a file of its scores.
+
+    A dual encoder that is run compares images with the prompts of each column, a model of pairs
+    scores them with these, and a classifier has a column for each of its classes.
+
+    Attributes
+    ----------
+    templates : str or list of str
+        What the words of a column are put into: a list by name, or templates.
+    words : mapping, optional
+        Column to its words, whose prompts are averaged; by default a column is its own word, and
+        one named as a synset ("dress.n.01") the synset's.
+    score : str
+        Of a dual encoder: the cosine, the model's own logit, or that logit's sigmoid.
+    """
+
+    templates: Templates = "plain"
+    words: Mapping[Text, Columns] = Field(default_factory=dict)
+    score: Literal["cosine", "logit", "sigmoid"] = "cosine"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        self.excludes({"file": self.file is not None})
+        self.needs_model(("templates", "words", "score"))
+        if self.model is None and self.file is None:
+            raise ValueError(
+                "'file' is missing. To do: name the file of its scores, or under 'model' what to "
+                "run"
+            )
+        return self
+
+
+class LabelsConfig(MatrixConfig):
+    """Whether each image shows each concept: 0 or 1.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        The labels of the data set by default, where the images have a format with labels.
+    concept : str, optional
+        Column of the concept, where the table has one row for each concept that an image shows,
+        and no column per concept.
+    """
+
+    concept: Name | None = None
+
+
+class DataConfig(Section):
+    """Images, their groups and their labels.
+
+    Attributes
+    ----------
+    images : mapping
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list compares the intersections.
+    labels : mapping
+        Those of the data set by default, where the images have a format with labels.
+    min_group_size : int
+        Smaller groups are reported with their count and left out of comparisons.
+    max_unmatched : float
+        Largest share of images without labels or scores.
+    """
+
+    images: ImagesConfig
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ]
+    labels: LabelsConfig = LabelsConfig()
+    min_group_size: Annotated[int, Field(ge=1)] = 30
+    max_unmatched: Share = 0.01
+
+    @model_validator(mode="after")
+    def _labels_are_somewhere(self) -> DataConfig:
+        if self.labels.file is None and self.images.format is None:
+            key = "labels.file" if "labels" in self.model_fields_set else "labels"
+            raise ValueError(
+                f"{key}: required, and missing: {self.images.source_key!r} says which images there "
+                "are, and not what they show"
+            )
+        return self
+
+
+class RowsConfig(Section):
+    """Rows that take part, by one column.
+
+    Attributes
+    ----------
+    min, max : float, optional
+        Bounds of a number, both allowed values themselves.
+    values : list of str
+        The texts allowed; any by default.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    values: Labels = ()
+
+    @model_validator(mode="after")
+    def _bounded(self) -> RowsConfig:
+        if self.values and (self.min is not None or self.max is not None):
+            raise ValueError("'values' goes without 'min' and 'max'; expected one of the two")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        return self
+
+    def described(self, column: str) -> str:
+        """Return the rows in words."""
+        if self.values:
+            return f"rows whose {column} is {' or '.join(self.values)}"
+        bounds = [f"at least {self.min:g}"] if self.min is not None else []
+        bounds += [f"at most {self.max:g}"] if self.max is not None else []
+        return (
+            f"rows whose {column} is {' and '.join(bounds)}" if bounds else f"rows of any {column}"
+        )
+
+
+class ChoicesConfig(Section):
+    """How disparities are measured; of a version, what differs.
+
+    Attributes
+    ----------
+    metric : str, optional
+        The metric that stands for the version; the first of `metrics` by default.
+    prevalence : str
+        `weighted`, `hall` or `observed`.
+    ratio : float
+        Negatives per positive under the first two.
+    min_positives : int
+        A group with fewer positives leaves the concept.
+    validation : float
+        Share of rows that thresholds are tuned on.
+    incomplete : str
+        What leaves when a group has too few positives: the `group`, or the `concept`.
+    unlabelled : str
+        Images without any of the concepts: `keep` or `leave out`.
+    terms : mapping
+        Attribute to (group to the values that count as it).
+    columns : mapping
+        Attribute to another column to read it from.
+    where : mapping
+        Column to the rows that take part.
+    map : str, optional
+        Name of other mappings (`maps`) of labels and models.
+    """
+
+    metric: Metric | None = None
+    prevalence: Literal["weighted", "hall", "observed"] = "weighted"
+    ratio: Annotated[float, Field(gt=0)] = 5.0
+    min_positives: Annotated[int, Field(ge=1)] = 50
+    validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    incomplete: Literal["group", "concept"] = "group"
+    unlabelled: Literal["keep", "leave out"] = "keep"
+    terms: Mapping[Name, Terms] = Field(default_factory=dict)
+    columns: Mapping[Name, Name] = Field(default_factory=dict)
+    where: Mapping[Name, RowsConfig] = Field(default_factory=dict)
+    map: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_group_a_value(self) -> ChoicesConfig:
+        for attribute, terms in self.terms.items():
+            values = [value for listed in terms.values() for value in listed]
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                raise ValueError(
+                    f"terms.{attribute}: {', '.join(map(repr, twice))} counts as more than one "
+                    "group; expected each value once"
+                )
+        return self
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys that are set, those of mappings with the key within ("where.box_share")."""
+        return tuple(
+            name
+            for key in type(self).model_fields
+            if key in self.model_fields_set
+            for name in (
+                [f"{key}.{one}" for one in getattr(self, key)] if key in _BY_KEY else [key]
+            )
+        )
+
+
+def _changes(value: Any) -> Any:
+    return value.model_dump(mode="json", exclude_unset=True)
+
+
+Changes = Annotated[ChoicesConfig, PlainSerializer(_changes)]
+"""The choices that a version changes."""
 
 
 class ConceptsResamplingConfig(ResamplingConfig):
     """As everywhere, with the number of replicates of the published protocol."""
 
-    replicates: Replicates = 250
+    replicates: Annotated[int, Field(ge=10, le=1_000_000)] = 250
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of the choices.
+
+    Attributes
+    ----------
+    name : str
+    choices : ChoicesConfig
+        With everything that it does not change taken from the baseline.
+    changed : tuple of str
+        Keys that it changes; none of the baseline.
+    """
+
+    name: str
+    choices: ChoicesConfig
+    changed: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where the configuration has it."""
+        return f"versions.{self.name}" if self.changed else "choices"
+
+    @property
+    def description(self) -> str:
+        """The changes in words."""
+        return "; ".join(_described(self.choices, key) for key in self.changed)
 
 
 class Config(AuditConfig):
@@ -35,16 +389,14 @@ class Config(AuditConfig):
 
     audit: Literal["concepts"]
     data: DataConfig
-    models: Annotated[
-        Mapping[Annotated[Label, Field(min_length=1)], ModelConfig], Field(min_length=1)
-    ]
-    concepts: Annotated[tuple[Concept, ...], Field(strict=False), AfterValidator(distinct)] = ()
+    models: Annotated[Mapping[Text, ModelConfig], Field(min_length=1)]
+    concepts: Annotated[tuple[Text, ...], Field(strict=False), AfterValidator(distinct)] = ()
     metrics: Annotated[
         tuple[Metric, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
     ] = ("average_precision", "auroc")
     hit_rate: Annotated[int, Field(ge=1)] | None = None
     choices: ChoicesConfig = ChoicesConfig()
-    versions: Mapping[Annotated[Label, Field(min_length=1)], Changes] = Field(default_factory=dict)
+    versions: Mapping[Text, Changes] = Field(default_factory=dict)
     cross: bool | Annotated[tuple[Label, ...], Field(strict=False), AfterValidator(distinct)] = (
         False
     )
@@ -53,36 +405,46 @@ class Config(AuditConfig):
     @property
     def every_version(self) -> tuple[Version, ...]:
         """The baseline, the versions as declared, and their combinations."""
-        return versions_of(self.choices, self.versions, self.cross)
+        return _versions(self.choices, self.versions, self.cross)
 
     @property
     def primary(self) -> Metric:
         """The metric of the baseline."""
         return self.choices.metric or self.metrics[0]
 
-    @model_validator(mode="after")
-    def _models_can_be_files(self) -> Config:
-        file_names(self.models)
-        return self
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the choices of groups."""
+        return [group_name(group) for group in self.data.groups]
+
+    @property
+    def attributes_section(self) -> ImagesConfig:
+        """The images, which have the attributes."""
+        return self.data.images
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the images that any version uses, each once."""
+        names: list[str] = []
+        for version in self.every_version:
+            moved = version.choices.columns
+            names += [moved.get(name, name) for group in self.data.groups for name in group]
+            names += version.choices.where
+        unit = self.data.images.unit
+        return tuple(dict.fromkeys([*names, *([unit] if unit else [])]))
 
     @model_validator(mode="after")
-    def _gate_can_match(self) -> Config:
-        groups = [group_name(group) for group in self.data.groups]
+    def _gate_is_measured(self) -> Config:
         measured = [*dict.fromkeys((self.primary, *self.metrics, "concept_difference"))]
         for index, rule in enumerate(self.gate):
             among(f"gate[{index}].metric", rule.metric, measured)
-            among(f"gate[{index}].model", rule.model, [*self.models])
-            among(f"gate[{index}].groups", group_name(rule.groups or ()) or None, groups)
         return self
 
     @model_validator(mode="after")
     def _choices_fit(self) -> Config:
         attributes = [*dict.fromkeys(name for group in self.data.groups for name in group)]
-        maps = [
-            *dict.fromkeys(
-                name for one in (self.data.labels, *self.models.values()) for name in one.maps
-            )
-        ]
+        sections = (self.data.labels, *self.models.values())
+        maps = [*dict.fromkeys(name for section in sections for name in section.maps)]
         places = {"choices": self.choices, **{f"versions.{k}": v for k, v in self.versions.items()}}
         for place, choices in places.items():
             for key in ("terms", "columns"):
@@ -112,3 +474,83 @@ class Config(AuditConfig):
                     "directions cannot be compared. To do: list it under 'metrics'"
                 )
         return self
+
+
+def _versions(
+    baseline: ChoicesConfig, declared: Mapping[str, ChoicesConfig], cross: bool | tuple[str, ...]
+) -> tuple[Version, ...]:
+    """Return the baseline, the declared versions and the combinations of those to cross."""
+    changes = {name: one.keys for name, one in declared.items()}
+    for name, keys in changes.items():
+        if name == BASELINE:
+            raise ValueError(
+                f"versions: the name {name!r} is that of the choices; expected another"
+            )
+        if not keys:
+            raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
+    chosen = list(declared) if cross is True else list(cross or ())
+    for name in chosen:
+        among("cross", name, list(declared))
+    versions = [Version(BASELINE, baseline)]
+    for names in (*((name,) for name in declared), *_combinations(chosen, changes)):
+        if len(names) > 1 and len(versions) == MOST_VERSIONS:
+            raise ValueError(
+                f"cross: more than {MOST_VERSIONS} versions in all. To do: list fewer names"
+            )
+        choices = _merged(baseline, [declared[name] for name in names])
+        keys = tuple(key for name in names for key in changes[name])
+        versions.append(Version(" + ".join(names), choices, keys))
+    return tuple(versions)
+
+
+def _merged(baseline: ChoicesConfig, changes: Iterable[ChoicesConfig]) -> ChoicesConfig:
+    values: dict[str, Any] = {}
+    for one in changes:
+        for key in one.model_fields_set:
+            new = getattr(one, key)
+            old = values.get(key, getattr(baseline, key))
+            values[key] = {**old, **new} if key in _BY_KEY else new
+    return baseline.model_copy(update=values)
+
+
+def _combinations(
+    names: list[str], changes: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
+    """Yield combinations of two or more versions that change different things."""
+    dimensions: list[list[str]] = []
+    for name in names:
+        keys = {*changes[name]}
+        same = [d for d in dimensions if any(keys & {*changes[other]} for other in d)]
+        dimensions = [d for d in dimensions if d not in same]
+        dimensions.append([*(other for d in same for other in d), name])
+    for combined in product(*(("", *sorted(one, key=names.index)) for one in dimensions)):
+        used = tuple(name for name in combined if name)
+        if len(used) > 1:
+            yield used
+
+
+_PREVALENCE = {
+    "weighted": "prevalence held fixed by weights, {ratio:g} negatives for each positive",
+    "hall": "samples of fixed prevalence, {ratio:g} negatives for each positive",
+    "observed": "prevalence as the data have it",
+}
+
+
+def _described(choices: ChoicesConfig, key: str) -> str:
+    head, _, within = key.partition(".")
+    value = getattr(choices, head)
+    if head == "prevalence":
+        return _PREVALENCE[value].format(ratio=choices.ratio)
+    if head == "terms":
+        groups = value[within].items()
+        text = ", ".join(f"{group}: {' or '.join(terms)}" for group, terms in groups)
+        return f"{within} by the terms {text}" if text else f"{within} as the data have it"
+    if head == "columns":
+        return f"{within} from the column {value[within]}"
+    if head == "where":
+        return str(value[within].described(within))
+    if head == "ratio":
+        return f"{value:g} negatives for each positive"
+    if head == "map":
+        return f"the class mapping “{value}”"
+    return f"{head.replace('_', ' ')} {str(value).replace('_', ' ')}"

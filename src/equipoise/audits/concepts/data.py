@@ -1,0 +1,559 @@
+"""The data of an audit of concepts: rows of images, labels, and scores of files or live models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from equipoise.audits.concepts.config import LabelsConfig
+from equipoise.audits.config_arrays import located
+from equipoise.audits.pictures.known import ID, labels_of
+from equipoise.audits.running.asked import filled_in
+from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.data import (
+    Coded,
+    Items,
+    ItemSource,
+    Matrix,
+    load_items,
+    load_matrix,
+    read_table,
+    synset_text,
+)
+from equipoise.data.problems import check_columns, listed, nearest, show
+from equipoise.data.tables import NamedFrame
+from equipoise.data.versions import MISSPELT
+
+if TYPE_CHECKING:
+    from equipoise.audits.concepts.config import Config, MatrixConfig, ModelConfig
+    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.audits.pictures.known import Known
+    from equipoise.evidence.pictures import Pictures
+
+Flags = npt.NDArray[np.bool_]
+_ROW = "\x1frow"
+# Names that an error lists.
+_LISTED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the table of images.
+
+    Attributes
+    ----------
+    items : Items
+        One per row, with the columns that any choice uses.
+    images : Items
+        Each image once; the same as `items` where an image has one row.
+    image : ndarray of int64, shape (rows,)
+        The image of each row.
+    units : Coded or None
+        What is resampled and exchanged as a whole, where that is not the row.
+    """
+
+    items: Items = field(repr=False)
+    images: Items = field(repr=False)
+    image: npt.NDArray[np.int64] = field(repr=False)
+    units: Coded | None = field(repr=False)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.image)
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of each image.
+
+    Attributes
+    ----------
+    config : LabelsConfig
+    name : str
+        Of the file.
+    known : tuple of str
+        Every concept that is labelled.
+    read : callable
+        Returns the labels of one column, shape (images,), before any mapping.
+    without : ndarray of bool, shape (images,)
+        Images without a row of labels.
+    inputs, counts : mapping
+    """
+
+    config: LabelsConfig
+    name: str
+    known: tuple[str, ...]
+    read: Callable[[str], Flags] = field(repr=False)
+    without: Flags = field(repr=False)
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    def by_image(self, concepts: Sequence[str], name: str | None) -> Flags:
+        """Return labels under a mapping, shape (images, concepts)."""
+        values = np.empty((len(self.without), len(concepts)), dtype=np.bool_, order="F")
+        for place, columns in enumerate(self.config.columns(concepts, name)):
+            values[:, place] = np.logical_or.reduce([self.read(one) for one in columns])
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of one model.
+
+    Attributes
+    ----------
+    config : MatrixConfig
+    matrix : Matrix
+        By image.
+    concepts : tuple of str
+        The concepts that are measured for the model.
+    """
+
+    config: MatrixConfig
+    matrix: Matrix = field(repr=False)
+    concepts: tuple[str, ...]
+
+    @property
+    def without(self) -> Flags:
+        """Images without scores."""
+        return np.asarray(self.matrix.rows < 0)
+
+    def by_image(self, name: str | None) -> npt.NDArray[Any]:
+        """Return scores under a mapping, shape (images, concepts), in their stored type."""
+        values = np.empty((len(self.matrix.rows), len(self.concepts)), self.matrix.dtype, order="F")
+        for place, columns in enumerate(self.config.columns(self.concepts, name)):
+            taken = self.matrix.take(columns)
+            values[:, place] = taken[:, 0] if len(columns) == 1 else taken.max(axis=1)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptData:
+    """The data of an audit of concepts.
+
+    Attributes
+    ----------
+    rows : Rows
+    labels : Labels
+    models : mapping of str to Scores
+    inputs, counts : mapping
+    """
+
+    rows: Rows
+    labels: Labels
+    models: Mapping[str, Scores]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Id of the image of each row."""
+        return self.rows.images.ids[self.rows.image]
+
+
+def load(config: Config, models: Models) -> ConceptData:
+    """Read images and labels, and read or run every model.
+
+    Raises
+    ------
+    DataError
+        When a table cannot be read or joined, a score is missing or infinite, a label is not 0
+        or 1, a concept has no column, or a model has fewer concepts than `hit_rate`; it names the
+        file, column and row.
+    """
+    images = models.read_images(config.data.images, config.columns)
+    rows = _read_rows(config, images, models)
+    labels = _open_labels(config, images, rows.images, models)
+    unlabelled = [one for one in config.concepts if one not in labels.known]
+    if unlabelled:
+        raise _without_labels(
+            "'concepts'", unlabelled, labels,
+            "correct the names, say under data.labels.map which labels stand for them, or leave "
+            "them out of 'concepts'",
+        )  # fmt: skip
+    matrices = {
+        name: load_matrix(
+            section.source(models.base)
+            if section.model is None
+            else _run(models, name, section, images, config.concepts or sorted(labels.known)),
+            rows.images,
+            what=f"scores of {name}",
+            max_unmatched=config.data.max_unmatched,
+        )
+        for name, section in config.models.items()
+    }
+    scored = {
+        concept
+        for name, matrix in matrices.items()
+        for concept in (*matrix.names, *config.models[name].mapped)
+    }
+    concepts = config.concepts or tuple(one for one in labels.known if one in scored)
+    for column in labels.config.every_column(concepts):
+        labels.read(column)
+    scores = {
+        name: _scores(config, name, matrix, labels, concepts) for name, matrix in matrices.items()
+    }
+    inputs: dict[str, Mapping[str, Any]] = {**rows.items.inputs, **labels.inputs}
+    for matrix in matrices.values():
+        inputs |= matrix.inputs
+    return ConceptData(rows, labels, scores, inputs, _counts(rows, labels, concepts, scores))
+
+
+def _counts(
+    rows: Rows, labels: Labels, concepts: Sequence[str], scores: Mapping[str, Scores]
+) -> dict[str, Any]:
+    left = sorted({*labels.known} - {*concepts})
+    unscored = {
+        concept: [name for name, one in scores.items() if concept not in one.concepts]
+        for concept in concepts
+    }
+    return {
+        "images": {**rows.items.counts, "images": len(rows.images)},
+        "labels": {
+            **labels.counts,
+            "concepts": len(concepts),
+            "concepts_left_out": len(left),
+            "concepts_left_out_examples": left[:5],
+        },
+        "models": {
+            name: {
+                **one.matrix.counts,
+                "concepts": len(one.concepts),
+                "columns_without_concept": len(
+                    {*one.matrix.names} - {*one.config.every_column(one.concepts)}
+                ),
+            }
+            for name, one in scores.items()
+        },
+        "concepts_without_scores": {one: names for one, names in unscored.items() if names},
+    }
+
+
+def _read_rows(config: Config, images: Known[Any], models: Models) -> Rows:
+    """Read the table of images with every column that a version uses."""
+    section = config.data.images
+    source = images.source(models.base, config.columns)
+    if section.several_rows:
+        return _several_rows(source, section.unit)
+    items = load_items(source, what="images")
+    units = items.coded[section.unit] if section.unit else None
+    return Rows(items, items, np.arange(len(items)), units)
+
+
+def _several_rows(source: ItemSource, unit: str | None) -> Rows:
+    """Read a table in which an image may have several rows."""
+    table = read_table(
+        source.table,
+        texts=(source.id, *source.columns),
+        role="images",
+        encoding=source.encoding,
+        delimiter=source.delimiter,
+    )
+    image = Coded.of(table.texts[source.id])
+    if (image.codes < 0).any():
+        raise DataError(
+            "the id is empty",
+            file=table.name,
+            column=source.id,
+            row=int(np.argmax(image.codes < 0)) + 1,
+            expected="the id of an image in every row",
+            fix="fill it in, or remove the row",
+        )
+    numbers = pl.Series(_ROW, np.arange(1, table.rows + 1)).cast(pl.String)
+    frame = pl.DataFrame([numbers, *(table.texts[name].alias(name) for name in source.columns)])
+    read = load_items(ItemSource(frame, _ROW, source.columns, source.missing), what=table.name)
+    items = replace(read, name=table.name, inputs={table.name: table.digest})
+    ids = np.array(image.vocabulary, dtype=object)
+    images = Items(table.name, source.id, ids, {}, items.inputs, {"rows": len(ids)})
+    return Rows(items, images, image.codes.astype(np.int64), items.coded[unit] if unit else image)
+
+
+def _open_labels(config: Config, images: Known[Any], items: Items, models: Models) -> Labels:
+    """Open the labels: a column per concept, or a row for each concept that an image shows."""
+    section = config.data.labels
+    if section.file is None:
+        table = NamedFrame(labels_of(images), images.name)
+        return _listed_labels(config, table, ID, "label", items)
+    if section.concept is not None:
+        table = located(section.file, models.base)
+        return _listed_labels(config, table, section.id or items.id, section.concept, items)
+    matrix = load_matrix(
+        section.source(models.base),
+        items,
+        what="labels",
+        max_unmatched=config.data.max_unmatched,
+    )
+
+    def read(column: str) -> Flags:
+        values = matrix.take([column])[:, 0]
+        wrong = ~np.isin(values, (0, 1)) & (matrix.rows >= 0)
+        if wrong.any():
+            raise _no_label(matrix, column, section.id or items.id, values, wrong)
+        return np.asarray(values == 1)
+
+    known = _known(section, matrix.names)
+    without = np.asarray(matrix.rows < 0)
+    return Labels(
+        section, matrix.name, known, cache(read), without, matrix.inputs, matrix.counts
+    )  # fmt: skip
+
+
+def _known(section: LabelsConfig, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return every concept that is labelled: columns that no mapping merges, and mapped ones."""
+    merged = {column for some in section.map.values() for column in some} - {*section.map}
+    plain = (column for column in columns if column not in merged)
+    return tuple(dict.fromkeys([*plain, *section.mapped]))
+
+
+def _no_label(
+    matrix: Matrix, column: str, id_column: str, values: npt.NDArray[Any], wrong: Flags
+) -> DataError:
+    image, n = int(np.argmax(wrong)), int(wrong.sum())
+    of = f"{id_column} {matrix.ids[image]!r}"
+    empty = f"an empty cell in {n} rows, the first of {of}"
+    other = f"{values[image]:g} is no label, the first of {n} such rows, of {of}"
+    return DataError(
+        empty if np.isnan(values[image]) else other,
+        file=matrix.name,
+        column=column,
+        row=int(matrix.rows[image]) + 1,
+        expected="0 or 1",
+        fix="write 0 where the concept is absent and 1 where it is shown, or leave the column "
+        "out of 'concepts'",
+    )
+
+
+def _listed_labels(config: Config, table: Any, key: str, concept: str, images: Items) -> Labels:
+    """Read a table with a row for each concept that an image shows."""
+    section = config.data.labels
+    read = read_table(
+        table,
+        texts=(key, concept),
+        role="labels",
+        encoding=section.encoding,
+        delimiter=section.delimiter,
+    )
+    shown, owner = Coded.of(read.texts[concept]), Coded.of(read.texts[key])
+    place = {one: index for index, one in enumerate(images.ids.tolist())}
+    lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1], dtype=np.int64)
+    image = lookup[owner.codes]
+    _check_matched(read.name, key, image, config.data.max_unmatched)
+    missing = [code for code, text in enumerate(shown.vocabulary) if text in section.missing]
+    empty = (shown.codes < 0) | np.isin(shown.codes, missing)
+    used = (image >= 0) & ~empty
+    names = tuple(text for text in shown.vocabulary if text not in section.missing)
+    columns: dict[str, Flags] = {}
+    for code, text in enumerate(shown.vocabulary):
+        columns[text] = np.zeros(len(images), dtype=np.bool_)
+        columns[text][image[used & (shown.codes == code)]] = True
+    pairs = len(np.unique(np.stack([image[used], shown.codes[used]]), axis=1).T)
+    counts = {
+        "rows": read.rows,
+        "pairs": pairs,
+        "repeated": int(used.sum()) - pairs,
+        "empty": int(empty.sum()),
+        "rows_without_item": int((image < 0).sum()),
+        "images_without_any": int(len(images) - len(np.unique(image[used]))),
+    }
+
+    def column(name: str) -> Flags:
+        check_columns(names, [name], read.name)
+        return columns[name]
+
+    none = np.zeros(len(images), dtype=np.bool_)
+    known = _known(section, names)
+    return Labels(section, read.name, known, column, none, {read.name: read.digest}, counts)
+
+
+def _check_matched(
+    file: str, column: str, image: npt.NDArray[np.int64], max_unmatched: float
+) -> None:
+    unknown = image < 0
+    if unknown.mean() > max_unmatched:
+        raise DataError(
+            f"{int(unknown.sum())} of {len(image)} rows name an image that the table of images "
+            "does not have",
+            file=file,
+            column=column,
+            row=int(np.argmax(unknown)) + 1,
+            expected=f"at most a share of {max_unmatched:g} (data.max_unmatched)",
+            fix="check that both tables name images alike, or raise data.max_unmatched",
+        )
+
+
+def _without_labels(place: str, names: Sequence[str], labels: Labels, fix: str) -> DataError:
+    there = sorted(labels.known)
+    near = {name: nearest(name, there, least=MISSPELT) for name in names}
+    meant = "".join(
+        f"write {show(other)} for {show(name)} if that was meant; "
+        for name, other in near.items()
+        if other is not None
+    )
+    return DataError(
+        f"{place} names {listed(names, _LISTED)}, of which there are no labels",
+        file=labels.name,
+        expected=f"some of {listed(there)}",
+        fix=f"{meant}{fix}",
+    )
+
+
+def _scores(
+    config: Config, name: str, matrix: Matrix, labels: Labels, concepts: Sequence[str]
+) -> Scores:
+    """Return the scores of a model for every concept that it has, checked."""
+    section = config.models[name]
+    unlabelled = sorted({*section.mapped} - {*labels.known})
+    if unlabelled:
+        key = next((one for one, some in section.maps.items() if {*unlabelled} & {*some}), None)
+        place = f"models.{name}.map" if key is None else f"models.{name}.maps.{key}"
+        fix = "correct the names, or remove them from there"
+        raise _without_labels(place, unlabelled, labels, fix)
+    scored = tuple(one for one in concepts if one in section.mapped or one in matrix.names)
+    lacking = [one for one in config.concepts if one not in scored]
+    if lacking or not scored:
+        raise DataError(
+            f"no scores for the concepts {listed(lacking or sorted(labels.known), _LISTED)}",
+            file=matrix.name,
+            expected="scores by the names of concepts; there are scores of "
+            f"{listed(matrix.names, _LISTED)}",
+            fix=f"say under models.{name}.map which of these stand for them, or leave them out of "
+            "'concepts'",
+        )
+    if config.hit_rate is not None and config.hit_rate > len(scored):
+        raise DataError(
+            f"hit_rate {config.hit_rate} is above the number of concepts measured for models."
+            f"{name}, {len(scored)}",
+            file=matrix.name,
+            expected=f"a hit_rate of 1 to {len(scored)}",
+            fix="lower hit_rate, or remove it",
+        )
+    _check_finite(matrix, section.every_column(scored), section.id or str(config.data.images.id))
+    return Scores(section, matrix, scored)
+
+
+def _check_finite(matrix: Matrix, columns: Iterable[str], id_column: str) -> None:
+    """Refuse scores that are missing or infinite in images that have scores."""
+    wrong = {**matrix.counts["missing"], **matrix.counts["infinite"]}
+    for column in columns:
+        # Reading a column that there is not says so.
+        if column in matrix.names and column not in wrong:
+            continue
+        bad = ~np.isfinite(matrix.take([column])[:, 0]) & (matrix.rows >= 0)
+        image = int(np.argmax(bad))
+        raise DataError(
+            f"{int(bad.sum())} scores are missing or infinite, the first of {id_column} "
+            f"{matrix.ids[image]!r}",
+            file=matrix.name,
+            column=column,
+            row=int(matrix.rows[image]) + 1,
+            expected="a finite number for every image that has a row",
+            fix="score the image, or remove its row: images without scores are counted",
+        )
+
+
+def _run(
+    models: Models, name: str, section: ModelConfig, images: Known[Any], concepts: Sequence[str]
+) -> Outputs:
+    """Score every image for the columns of the concepts.
+
+    Raises
+    ------
+    ConfigError
+        When the model can't score images, lacks a class or a scale, or has no prompts.
+    """
+    pictures = images.need_pictures(name)
+    columns = section.every_column(concepts)
+    capability = models.capability(name, section, "encoder", "classifier", "scorer")
+    if capability == "classifier":
+        return _classify(models, name, section, pictures, columns)
+    words = {one: section.words.get(one) or (_word(one),) for one in columns}
+    prompts = filled_in(words, section.templates, place=f"models.{name}")
+    if capability == "scorer":
+        outputs = models.score_pairs(name, section, pictures, prompts.texts)
+        places = {text: place for place, text in enumerate(outputs.names)}
+        sums = np.zeros((len(outputs.numbers), len(prompts.names)))
+        for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
+            sums[:, owner] += outputs.numbers[:, places[text]]
+        return _as_scores(outputs, sums / np.bincount(prompts.owner), prompts.names)
+    outputs = models.embed_images(name, section, pictures)
+    texts = models.embed_texts(name, section, prompts, on="concepts")
+    return _as_scores(outputs, _similarities(name, section, outputs, texts), prompts.names)
+
+
+def _classify(
+    models: Models, name: str, section: ModelConfig, pictures: Pictures, columns: Sequence[str]
+) -> Outputs:
+    """Return the probabilities of a classifier's own classes."""
+    for key, value in type(section).model_fields.items():
+        default = value.get_default(call_default_factory=True)
+        if key in ("templates", "words", "score") and getattr(section, key) != default:
+            raise ConfigError(
+                f"models.{name}.{key}: {section.called} is a classifier, whose classes are its "
+                "own; name them under 'map'"
+            )
+    outputs = models.predict(name, section, pictures, expected=columns)
+    names = _distinct(outputs.names)
+    mapped = {
+        column
+        for mapping in (section.map, *section.maps.values())
+        for some in mapping.values()
+        for column in some
+    }
+    lacking = next((one for one in columns if one in mapped and one not in names), None)
+    if lacking is not None:
+        close = nearest(lacking, names)
+        raise DataError(
+            f"{section.called} has no class {lacking!r}",
+            file=f"models.{name}.map",
+            expected=f"one of {listed(names)}",
+            fix=f"write {show(close)} if that was meant" if close else "name one of its classes",
+        )
+    return replace(outputs, names=names, source=f"models.{name}.model")
+
+
+def _similarities(
+    name: str, section: ModelConfig, images: Outputs, texts: Outputs
+) -> npt.NDArray[Any]:
+    from equipoise.evidence.zero_shot import concept_scores
+
+    scale, bias = images.info.get("scale"), images.info.get("bias")
+    if scale is None and section.score != "cosine":
+        raise ConfigError(
+            f"models.{name}.score: {section.called} has no scale of its own for a {section.score};"
+            " expected 'cosine'"
+        )
+    if images.planned:
+        return np.broadcast_to(np.float32(0.5), (len(images.ids), len(texts.ids)))
+    return concept_scores(
+        images.numbers, texts.numbers, scale=scale or 1.0, bias=bias or 0.0, of=section.score
+    )
+
+
+def _as_scores(outputs: Outputs, values: npt.NDArray[Any], names: Sequence[str]) -> Outputs:
+    values = values.astype(np.float32, copy=False)
+    return replace(outputs, content="scores", values=values, names=tuple(names))
+
+
+def _word(column: str) -> str:
+    """Return the words of a synset, and anything else as it is."""
+    try:
+        return synset_text(column)
+    except InputError:
+        return column
+
+
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names with a number where one repeats: ImageNet has two classes "crane"."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return tuple(numbered)

@@ -1,0 +1,397 @@
+"""Findings and tables of an audit of concepts, from the measured versions of its choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from equipoise.audits.concepts.config import BASELINE
+from equipoise.audits.findings import Place, UncorrectedFinding, whole
+from equipoise.audits.findings import parts as part_findings
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family, Finding, GroupValue
+from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import HALL_RULE
+from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.spec import spec_of
+from equipoise.stats.multiplicity import benjamini_hochberg
+
+if TYPE_CHECKING:
+    from equipoise.audits.concepts.audit import Design
+    from equipoise.audits.concepts.config import Config
+    from equipoise.core.parts import Part
+
+Row = dict[str, Any]
+Comparison = tuple[str, str, str]
+"""Model, groups and metric."""
+
+_DIFFERENCE = "concept_difference"
+_OF_VERSIONS = (
+    "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
+    "becomes of it here"
+)
+_EFFECTS = {
+    "explains": "is explained by",
+    "lost power": "is not significant, for lack of power, in",
+    "switches": "switches direction in",
+    "magnifies": "is larger in",
+    "shrinks": "is smaller in",
+    "surfaces": "becomes significant in",
+    "stays": "stays in",
+    "absent": "is absent in",
+    "not estimable": "cannot be estimated in",
+}
+_MOST_REASONS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One metric of one design.
+
+    Attributes
+    ----------
+    design : Design
+    metric : str
+    against : str
+        The metric of the baseline that it is compared with.
+    results : ConceptResults
+    estimate : Estimate
+    same_as : str
+        The version that has these numbers already; "" where there is none.
+    """
+
+    design: Design
+    metric: Metric
+    against: Metric
+    results: ConceptResults = field(repr=False)
+    estimate: Estimate = field(repr=False)
+    same_as: str = ""
+
+    @property
+    def baseline(self) -> bool:
+        """Whether versions are compared with it."""
+        return not self.design.version.changed
+
+    @property
+    def place(self) -> Comparison:
+        """Model, groups, and the metric of the baseline."""
+        return self.design.model, self.design.groups.name, self.against
+
+
+def place_of(design: Design, version: str) -> Place:
+    """Return the place of a design's findings."""
+    level = design.config.resampling.level
+    return Place("concepts", design.model, design.groups.name, version, level)
+
+
+def hit_rate_findings(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
+    """Return a hit rate and its gap between groups."""
+    rate, gap = part_findings(estimate, place)
+    return [
+        whole(estimate, place, Family.DESCRIPTIVE, by_group=rate.finding.by_group),
+        UncorrectedFinding(replace(gap.finding, family=Family.COMPOSITE), "higher"),
+    ]
+
+
+def findings(
+    config: Config, runs: Sequence[Run], tables: Mapping[str, pa.Table]
+) -> Iterator[UncorrectedFinding]:
+    """Yield the findings of each run: the mean over concepts, its pairs, then each concept."""
+    effects = _effects(tables)
+    for run in runs:
+        of_concepts = part_findings(run.estimate, place_of(run.design, run.design.version.name))
+        own = effects.get(run.place, {}) if run.baseline else {}
+        yield _settled(run, _mean(run, of_concepts), own.get("", ""))
+        # The pairs of the mean come first, then every concept with its pairs behind it.
+        concept = null = ""
+        for one in of_concepts:
+            if one.finding.metric == run.metric:
+                concept = one.finding.subject
+                null = run.results.null_differences(run.results.names.index(concept))[1]
+                yield _settled(run, _tested_against(one, null), own.get(concept, ""))
+            elif one.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1:
+                pair = _pair(run, one, concept, config.primary)
+                yield _settled(run, _tested_against(pair, null) if concept else pair, "", concept)
+
+
+def _mean(run: Run, of_concepts: Sequence[UncorrectedFinding]) -> UncorrectedFinding:
+    """Return the finding about the mean over concepts, with the groups that differ most."""
+    pairs = [one.finding for one in of_concepts if one.finding.metric == _DIFFERENCE]
+    means = [one for one in pairs[: len(run.results.pairs)] if not math.isnan(one.value)]
+    widest = max(means, key=lambda one: abs(one.value), default=None)
+    place = place_of(run.design, run.design.version.name)
+    by_group = widest.by_group if widest else ()
+    return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
+
+
+def _tested_against(one: UncorrectedFinding, null: str) -> UncorrectedFinding:
+    return replace(one, finding=replace(one.finding, null=null))
+
+
+def _pair(run: Run, one: UncorrectedFinding, concept: str, primary: str) -> UncorrectedFinding:
+    """Name the metric of a pair, where several metrics have pairs of one name."""
+    subject = one.finding.subject
+    if run.metric != primary:
+        subject = f"{subject} ({spec_of(run.metric).label})"
+    family = Family.LEAF if concept else Family.COMPOSITE
+    # The sign says which group has the larger value: neither side is harmless.
+    return UncorrectedFinding(replace(one.finding, subject=subject, family=family), "either")
+
+
+def _settled(
+    run: Run, one: UncorrectedFinding, effect: str, pair_of: str = ""
+) -> UncorrectedFinding:
+    """Give a finding its direction, and its family: only the baseline is tested."""
+    finding = one.finding
+    known = not math.isnan(finding.value)
+    why = finding.reason or (_why_untested(run, finding, pair_of) if known else "")
+    tested = run.baseline and not run.results.hall and not (why and known)
+    settled = replace(
+        finding,
+        direction=_direction(run, finding.by_group),
+        family=finding.family if tested else Family.DESCRIPTIVE,
+        p_value=finding.p_value if tested else math.nan,
+        reason="; ".join(text for text in (why, effect) if text),
+    )
+    if settled.family is Family.DESCRIPTIVE:
+        settled = replace(settled, p_value=math.nan)
+    return replace(one, finding=settled)
+
+
+def _why_untested(run: Run, finding: Finding, pair_of: str) -> str:
+    if run.results.hall:
+        return HALL_RULE
+    if not run.baseline:
+        same = run.same_as
+        return f"the same numbers as in version {same}" if same else _OF_VERSIONS
+    if math.isnan(finding.p_value):
+        return "no null hypothesis was drawn: resampling.method is none"
+    found = run.results
+    if pair_of and (~np.isnan(found.observed[found.names.index(pair_of)])).sum() == 2:
+        return f"the same comparison as that of {pair_of}, which is tested"
+    return ""
+
+
+def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
+    """Say which group is worse off, with the prevalence of the concept beside the metric."""
+    ordered = sorted(
+        (one for one in by_group if not math.isnan(one.value)),
+        key=lambda one: -one.value if spec_of(run.metric).harm == "higher" else one.value,
+    )
+    if len(ordered) < 2 or ordered[0].value == ordered[-1].value:
+        return ""
+    last = ordered[0]
+    first = next(one for one in ordered if one.value == ordered[-1].value)
+    version = "" if run.baseline else f", in version “{run.design.version.name}”"
+    return (
+        f"worse for {last.group}: {spec_of(run.metric).label} {_shown(last)}, against "
+        f"{_shown(first)} for {first.group}{version}"
+    )
+
+
+def _shown(one: GroupValue) -> str:
+    return f"{one.value:.3f} ({one.note})" if one.note else f"{one.value:.3f}"
+
+
+def _effects(tables: Mapping[str, pa.Table]) -> dict[Comparison, dict[str, str]]:
+    """Return what versions do to each concept, in words, for its widest pair of groups."""
+    rows = tables["choices"].to_pylist() if "choices" in tables else []
+    widest: dict[tuple[Comparison, str], tuple[float, list[Row]]] = {}
+    by_pair: dict[Any, list[Row]] = {}
+    for row in rows:
+        place = (row["model"], row["groups"], row["metric"])
+        pair = by_pair.setdefault((place, row["concept"], row["group_a"], row["group_b"]), [])
+        pair.append(row)
+        # NaN is never larger.
+        size = abs(row["baseline_value"])
+        if size > widest.get((place, row["concept"]), (-1.0, []))[0]:
+            widest[place, row["concept"]] = (size, pair)
+    effects: dict[Comparison, dict[str, str]] = {}
+    for (place, concept), (_, pair) in widest.items():
+        effects.setdefault(place, {})[concept] = f"other choices: the difference {_effect(pair)}"
+    return effects
+
+
+def _effect(pair: Sequence[Row]) -> str:
+    by_effect: dict[str, list[Row]] = {}
+    for row in pair:
+        by_effect.setdefault(row["effect"], []).append(row)
+    texts = [
+        f"{words} {', '.join(row['version'] for row in by_effect[effect])}"
+        for effect, words in _EFFECTS.items()
+        if effect in by_effect
+    ]
+    unknown = by_effect.get("not estimable", [])
+    if unknown:
+        # What is unknown comes last.
+        reasons = [*dict.fromkeys(row["reason"] for row in unknown)]
+        more = len(reasons) - _MOST_REASONS
+        rest = f" and {more} more reasons" if more > 0 else ""
+        texts[-1] += f" ({' / '.join(reasons[:_MOST_REASONS])}{rest})"
+    means = [
+        f"in {row['version']} the mean is {row['reason']}"
+        for row in pair
+        if row["reason"] and row not in unknown
+    ]
+    return "; ".join([*texts, *means[:_MOST_REASONS]])
+
+
+def tables(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Return every table of a run by name, see docs/audits/concepts.md."""
+    return {
+        "concepts": pa.Table.from_pylist([row for run in runs for row in _pairs(run)], _CONCEPTS),
+        "concept_groups": pa.Table.from_pylist(
+            [row for run in runs for row in _groups(run)], _GROUPS
+        ),
+        "versions": pa.Table.from_pylist([*_versions(config)], _VERSIONS),
+        **_comparisons(config, runs),
+    }
+
+
+def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
+    """Return what choices do to the disparities; nothing without replicates or versions."""
+    if config.resampling.method == "none" or len(config.every_version) < 2:
+        return {}
+    alpha = config.testing.alpha
+    by_groups: dict[tuple[str, str], dict[str, dict[str, ConceptResults]]] = {}
+    for run in runs:
+        model, groups, metric = run.place
+        models = by_groups.setdefault((groups, metric), {})
+        models.setdefault(model, {})[run.design.version.name] = run.results
+    parts: dict[str, list[pa.Table]] = {}
+    for (groups, metric), models in by_groups.items():
+        place = {"groups": groups, "metric": metric}
+        for model, versions in models.items():
+            for name, compare in (("choices", design_choices), ("robust", robust_conclusions)):
+                table = compare(versions, BASELINE, alpha=alpha)
+                parts.setdefault(name, []).append(_placed({"model": model, **place}, table))
+        if len(models) > 1:
+            order = model_order(models, BASELINE, alpha=alpha)
+            parts.setdefault("model_order", []).append(_placed(place, order))
+    return {name: pa.concat_tables(some) for name, some in parts.items()}
+
+
+def _placed(place: Mapping[str, str], table: pa.Table) -> pa.Table:
+    for position, (name, value) in enumerate(place.items()):
+        table = table.add_column(position, name, pa.array([value] * len(table), pa.string()))
+    return table
+
+
+def _where(run: Run) -> Row:
+    model, groups, _ = run.place
+    version = run.design.version.name
+    return {"model": model, "groups": groups, "version": version, "metric": run.metric}
+
+
+def _pairs(run: Run) -> Iterator[Row]:
+    """Yield a row for each concept ("" for their mean) and pair of groups."""
+    parts = [part for part in run.estimate.parts if part.metric == _DIFFERENCE]
+    pairs = run.results.pairs
+    concepts = [None, *range(len(run.results.names))]
+    q_values = [*_corrected(parts[: len(pairs)]), *_corrected(parts[len(pairs) :])]
+    places = ((concept, pair) for concept in concepts for pair in pairs)
+    for (concept, pair), part, q in zip(places, parts, q_values, strict=True):
+        first, second = part.by_group
+        yield _where(run) | {
+            "concept": "" if concept is None else run.results.names[concept],
+            "group_a": first.group,
+            "group_b": second.group,
+            "value_a": first.value,
+            "value_b": second.value,
+            "difference": part.value,
+            "low": part.low,
+            "high": part.high,
+            "chance_low": part.chance_low,
+            "chance_high": part.chance_high,
+            "p_value": part.p_value,
+            "q_value": q,
+            "reason": part.reason,
+            **_held(run.results, concept, pair),
+        }
+
+
+def _corrected(parts: Sequence[Part]) -> list[float]:
+    p_values = np.array([part.p_value for part in parts], dtype=np.float64)
+    return list(benjamini_hochberg(p_values).tolist())
+
+
+def _held(found: ConceptResults, concept: int | None, pair: tuple[int, int]) -> Row:
+    """Return prevalence, positives and negatives of two groups, and the threshold."""
+    row: Row = {"threshold": math.nan if concept is None else float(found.thresholds[concept])}
+    for side, group in zip("ab", pair, strict=True):
+        if concept is None:
+            row[f"prevalence_{side}"] = math.nan
+            continue
+        positives, n = (int(one[concept, group]) for one in (found.positives, found.sizes))
+        row[f"prevalence_{side}"] = positives / n if n else math.nan
+        row[f"positives_{side}"] = positives
+        row[f"negatives_{side}"] = n - positives
+    return row
+
+
+def _groups(run: Run) -> Iterator[Row]:
+    """Yield a row for each concept and group: its value beside its prevalence."""
+    wanted = (part for part in run.estimate.parts if part.metric == run.metric)
+    for concept, part in enumerate(wanted):
+        for group, one in enumerate(part.by_group):
+            found = run.results
+            positives, n = (int(each[concept, group]) for each in (found.positives, found.sizes))
+            yield _where(run) | {
+                "concept": part.subject,
+                "group": one.group,
+                "value": one.value,
+                "low": one.low,
+                "high": one.high,
+                "prevalence": positives / n if n else math.nan,
+                "positives": positives,
+                "n": n,
+                "reason": found.reasons[concept][group],
+            }
+
+
+def _versions(config: Config) -> Iterator[Row]:
+    for version in config.every_version:
+        yield {
+            "version": version.name,
+            "changes": version.description,
+            "keys": [*version.changed],
+            "metric": version.choices.metric or config.primary,
+            "prevalence": version.choices.prevalence,
+            "ratio": version.choices.ratio,
+        }
+
+
+_TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
+
+
+def _schema(*columns: tuple[pa.DataType, Iterable[str]]) -> pa.Schema:
+    return pa.schema([(name, kind) for kind, names in columns for name in names])
+
+
+_PLACE = ("model", "groups", "version", "metric", "concept")
+_CONCEPTS = _schema(
+    (_TEXT, (*_PLACE, "group_a", "group_b")),
+    (_NUMBER, ("value_a", "value_b", "difference", "low", "high", "chance_low", "chance_high",
+               "p_value", "q_value", "prevalence_a", "prevalence_b")),
+    (_COUNT, ("positives_a", "positives_b", "negatives_a", "negatives_b")),
+    (_NUMBER, ("threshold",)),
+    (_TEXT, ("reason",)),
+)  # fmt: skip
+_GROUPS = _schema(
+    (_TEXT, (*_PLACE, "group")),
+    (_NUMBER, ("value", "low", "high", "prevalence")),
+    (_COUNT, ("positives", "n")),
+    (_TEXT, ("reason",)),
+)
+_VERSIONS = _schema(
+    (_TEXT, ("version", "changes")),
+    (pa.list_(_TEXT), ("keys",)),
+    (_TEXT, ("metric", "prevalence")),
+    (_NUMBER, ("ratio",)),
+)
