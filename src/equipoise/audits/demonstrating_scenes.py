@@ -130,7 +130,7 @@ def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
                 for name, one in embedded.items()
             },
             "ranking": {"k": K, "prefixes": PREFIXES},
-            "report": {"title": "The planted scenes: whom neutral prompts show first"},
+            "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
         }
     )
 

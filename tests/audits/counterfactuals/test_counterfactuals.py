@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from equipoise import audits, report
+from equipoise import audits
+from equipoise.audits.counterfactuals.page import PAGE
 from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
 from equipoise.core.finding import Family
 from equipoise.counterfactuals.neutral import neutral_prompts
@@ -261,14 +262,14 @@ def test_incomplete_and_repeated_sets_are_counted() -> None:
     result = run(twice)
     assert [note for note in result.manifest.notes if "sets" in note and "lack" in note] == [
         "race × gender: 1 of 36 sets lack an image of some combination. They are ranked as they "
-        "are; a pool's own shares are what skews compare with."
+        "are; skews compare with a pool's own shares."
     ]
     assert any(
         note == "race × gender: 1 of 36 sets have several images of one combination."
         for note in result.manifest.notes
     )
     planned: Any = audits.plan(audits.parse_config(values(twice)))
-    assert planned.sets == [
+    assert planned.details["sets"] == [
         {"groups": "race × gender", "subjects": 3, "sets": 36, "incomplete": 1, "repeated": 1}
     ]
 
@@ -303,12 +304,9 @@ def test_images_without_one_of_the_attributes_are_in_no_pool() -> None:
     assert found["max_skew", "chef"].n == 66
 
 
-def test_the_report_has_both_nulls_in_words_and_pictures(tmp_path: Path) -> None:
-    report.write(run(), tmp_path)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for text in ("order within sets", "order of the pool", "Who is among the first, by subject"):
-        assert text in page
-    assert "Which queries lean most" not in page
+def test_the_page_shows_both_chance_levels_and_shares_by_subject() -> None:
+    sections = {each.id for make in PAGE.sections if (each := make(run()))}
+    assert sections == {"subjects", "marginals", "proportions", "curves"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from equipoise import audits, report
+from equipoise.cli.pages import page_of
 from equipoise.core import AuditResult
 from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
 from equipoise.planted.scenes.sets import Scenes, render_sets
@@ -113,9 +114,8 @@ def test_members_of_a_set_share_their_background(result: AuditResult) -> None:
     assert result.manifest.counts["prepared"]["models"]["clip"]["reference"]["asked"] == 72
 
 
-def test_the_report_says_what_the_prompts_were(result: AuditResult, tmp_path: Path) -> None:
-    report.write(result, tmp_path)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+def test_the_page_says_what_the_prompts_were(result: AuditResult) -> None:
+    page = report.render(result, page_of(result))
     assert "each subject after “A”, “A picture of a” and “this is a”, averaged" in page
     assert "order of the pool" in page
 
@@ -132,7 +132,7 @@ def test_a_plan_loads_no_model_and_decodes_no_picture(
     )
     assert [run["on"] for run in planned.runs] == ["images", "queries", "reference"]
     assert planned.runs[1]["items"] == 9
-    assert planned.audit.sets == [
+    assert planned.details["sets"] == [
         {"groups": "hue × frame", "subjects": 3, "sets": 6, "incomplete": 0, "repeated": 0}
     ]
 
@@ -172,8 +172,8 @@ def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path: Pa
     sets = len({*pl.read_parquet(folder / "images.parquet")["set"]})
     assert 4 < sets <= 24
     planned: Any = audits.plan(probe, base=tmp_path)
-    assert planned.audit.sets[0]["sets"] == sets
-    assert planned.audit.sets[0]["incomplete"] == 0
+    assert planned.details["sets"][0]["sets"] == sets
+    assert planned.details["sets"][0]["incomplete"] == 0
     found = {f.subject: f for f in result.findings if f.metric == "max_skew"}
     assert {*found} == {"", *shapes}
     assert '"k": 3' in found[""].parameters

@@ -1,1 +1,1 @@
-"""Audits of counterfactual sets: whom neutral prompts show first, all else equal."""
+"""Audits of counterfactual sets: the groups that neutral prompts rank first, all else equal."""

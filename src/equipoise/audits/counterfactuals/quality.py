@@ -1,18 +1,28 @@
-"""What is measured of the quality of the sets: images, what people say, what subjects are told."""
+"""The quality of the sets: images against a reference, people's labels, subjects told apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
+from equipoise.audits.audit import Measured
+from equipoise.audits.counterfactuals import tables
 from equipoise.audits.drawing import resampling_of
-from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.outputs import DryRun
+from equipoise.audits.pictures.known import need_pictures
+from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
+from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
+from equipoise.data.outputs import Outputs
 from equipoise.metrics.quality.alike import set_similarity
 from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
 from equipoise.metrics.quality.frechet import frechet_distance
@@ -24,157 +34,334 @@ from equipoise.metrics.quality.labels import (
     detector_recall,
     label_errors,
 )
+from equipoise.metrics.quality.layout import CELLS, ORIENTATIONS, background_layout, pose_layout
 from equipoise.metrics.retrieval.cosines import CosineScores
 
 if TYPE_CHECKING:
-    from equipoise.audits.counterfactuals.config import Config
-    from equipoise.audits.counterfactuals.loading import CounterfactualData, People
+    from equipoise.audits.counterfactuals.audit import CounterfactualData
+    from equipoise.audits.counterfactuals.config import Config, PeopleConfig, QualityConfig
+    from equipoise.audits.outputs import Models
+    from equipoise.evidence.pictures import Pictures
 
+Objects = npt.NDArray[np.object_]
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+
+ON = "reference"
+"""What models run on beside the images of the sets."""
+
+_REFERENCE = "quality.reference"
+_WIDTHS = {"pose": CELLS * CELLS * ORIENTATIONS, "background": CELLS * CELLS * 3}
 _SETS = "about sets of images, not groups: it stands beside what chance gives, and has no verdict"
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Numbers about quality.
+class People:
+    """What people said of images.
 
     Attributes
     ----------
-    drafts : tuple of Draft
-    estimates : tuple of (model, groups, Estimate)
-        What the tables are made of; model "" for what people say.
+    rows : ndarray of int64, shape (n,)
+        Places of the images in their table.
+    labels : ndarray of objects, shape (n,)
+        None where nothing was said.
+    detected : ndarray of bool, shape (n,), or None
+        Whether the attribute was detected.
+    known : ndarray of bool, shape (n,)
+        Images for which that is known.
+    strangers : int
+        Labelled images that the audit doesn't have.
     """
 
-    drafts: tuple[Draft, ...]
-    estimates: tuple[tuple[str, str, Estimate], ...]
+    rows: Places
+    labels: Objects
+    detected: npt.NDArray[np.bool_] | None
+    known: npt.NDArray[np.bool_]
+    strangers: int
 
 
-def tests_of(config: Config) -> int:
-    """Return about how many tests about quality there are."""
-    asked = config.quality
-    return 0 if asked is None or asked.labels is None else 4 * len(config.data.groups)
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """What is known of the quality of the sets.
+
+    Attributes
+    ----------
+    references : mapping of str to Vectors
+        By model: embeddings of the reference images.
+    described : mapping of str to Vectors
+        "pose" and "background": vectors of the images.
+    probabilities : ndarray of float64, shape (m, classes), or None
+        A classifier's probabilities.
+    rated : ndarray of int64, shape (m,)
+        Places of their images in the table.
+    people : People or None
+    inputs, counts : mapping
+        Of every file read.
+    """
+
+    references: Mapping[str, Vectors]
+    described: Mapping[str, Vectors]
+    probabilities: Floats | None = None
+    rated: Places = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    people: People | None = None
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    counts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def measure_quality(config: Config, data: CounterfactualData, tests: int) -> Found:
-    """Measure what the section on quality asks for; nothing without it."""
-    if config.quality is None or data.quality is None:
-        return Found((), ())
-    drafts: list[Draft] = []
+def load_quality(config: Config, section: QualityConfig, models: Models, images: Items) -> Quality:
+    """Read the tables on quality, embed reference images and describe pictures.
+
+    Raises
+    ------
+    ConfigError
+        When nothing says where pictures are that are needed.
+    DataError
+        When a table can't be read or joined.
+    """
+    inputs: dict[str, Mapping[str, Any]] = {}
+    counts: dict[str, Any] = {}
+    base, limit = models.base, config.data.max_unmatched
+    references: dict[str, Vectors] = {}
+    if section.reference is not None:
+        references, items = _references(config, section, models)
+        inputs |= items.inputs
+        counts[ON] = items.counts
+    described = {
+        name: load_vectors(source, images, what=name, max_unmatched=limit)
+        for name, source in _descriptions(config, section, models).items()
+    }
+    for vectors in (*references.values(), *described.values()):
+        inputs |= vectors.inputs
+    quality = Quality(references, described)
+    if section.probabilities is not None:
+        source = section.probabilities.source(base)
+        matrix = load_matrix(source, images, what="probabilities", max_unmatched=limit)
+        inputs |= matrix.inputs
+        every = np.asarray(matrix.take([*matrix.names]), dtype=np.float64)
+        rated = np.flatnonzero(~np.isnan(every).any(axis=1))
+        quality = replace(quality, probabilities=every[rated], rated=rated)
+    if section.labels is not None:
+        items = load_items(
+            section.labels.source(base, section.labels.columns), what="quality.labels"
+        )
+        inputs |= items.inputs
+        counts["labels"] = items.counts
+        quality = replace(quality, people=_people(section.labels, items, images))
+    return replace(quality, inputs=inputs, counts=counts)
+
+
+def _references(
+    config: Config, section: QualityConfig, models: Models
+) -> tuple[dict[str, Vectors], Items]:
+    """Return each model's embeddings of the reference images."""
+    assert section.reference is not None  # noqa: S101 - the caller sees to it
+    images = models.read_images(section.reference, name=ON, place=_REFERENCE)
+    items = load_items(images.source(models.base), what="reference images")
+    found = {}
+    for name, model in config.models.items():
+        if model.reference is not None:
+            source: Any = model.reference.source(models.base)
+        elif model.model is None or models.capability(name, model, "encoder", "scorer") == "scorer":
+            continue
+        else:
+            pictures = images.need_pictures(name, place=_REFERENCE)
+            source = models.embed_images(name, model, pictures, on=ON)
+        found[name] = load_vectors(
+            source, items, what=f"{name} reference", max_unmatched=config.data.max_unmatched
+        )
+    return found, items
+
+
+def _descriptions(config: Config, section: QualityConfig, models: Models) -> dict[str, Any]:
+    """Return the sources of the vectors of pose and background."""
+    if section.layout:
+        images = models.read_images(config.data.images, config.data.columns)
+        pictures = need_pictures(images, why="quality.layout")
+        return _laid_out(pictures, planned=isinstance(models, DryRun))
+    sections = {"pose": section.pose, "background": section.background}
+    return {name: each.source(models.base) for name, each in sections.items() if each is not None}
+
+
+def _laid_out(pictures: Pictures, *, planned: bool) -> dict[str, Outputs]:
+    """Describe every picture that can be decoded; a plan decodes none."""
+    every = {} if planned else {
+        str(name): vectors
+        for place, name in enumerate(pictures.ids.tolist())
+        if (vectors := _layout(pictures, place)) is not None
+    }  # fmt: skip
+    ids = pictures.ids.tolist() if planned else [*every]
+    failed = {name: "decode" for name in pictures.ids.tolist() if name not in {*ids}}
+    return {
+        name: Outputs(
+            model="", content="embeddings", source="quality.layout",
+            ids=pl.Series("", ids, dtype=pl.String), requested=pictures.ids, failed=failed,
+            values=np.ones((len(ids), width), np.float32) if planned
+            else np.array([both[place] for both in every.values()], np.float32).reshape(-1, width),
+        )
+        for place, (name, width) in enumerate(_WIDTHS.items())
+    }  # fmt: skip
+
+
+def _layout(pictures: Pictures, place: int) -> tuple[Floats, Floats] | None:
+    """Return the pose and the background of a picture; None where it can't be decoded."""
+    from equipoise.evidence.decoding import Decoding, ImageError, decode
+
+    crop = None if pictures.crops is None else pictures.crops[place]
+    try:
+        image = decode(pictures.read(place), Decoding(), crop)
+    except (OSError, ImageError):
+        return None
+    if min(image.shape[:2]) < CELLS:
+        return None
+    return pose_layout([image])[0], background_layout([image])[0]
+
+
+def _people(section: PeopleConfig, items: Items, images: Items) -> People:
+    """Join labels to images by id.
+
+    Raises
+    ------
+    DataError
+        When no labelled image is one of the images.
+    """
+    places = {name: place for place, name in enumerate(images.ids.tolist())}
+    rows = np.array([places.get(name, -1) for name in items.ids.tolist()], dtype=np.int64)
+    kept = rows >= 0
+    if not kept.any():
+        raise DataError(
+            f"none of the {len(rows)} labelled images is among the images, such as "
+            f"{items.ids[0]!r}",
+            file=items.name,
+            column=section.id,
+            expected=f"ids such as {images.ids[0]!r}",
+            fix="name the images as their table does",
+        )
+    detected, known = None, np.zeros(int(kept.sum()), dtype=bool)
+    if section.detected is not None:
+        cells = items.columns[section.detected][kept].tolist()
+        known = np.array([cell is not None for cell in cells])
+        detected = np.array([cell in section.yes for cell in cells])
+    labels = items.columns[section.label][kept]
+    return People(rows[kept], labels, detected, known, int((~kept).sum()))
+
+
+def quality_notes(quality: Quality) -> Iterator[str]:
+    """Yield which images of the tables on quality aren't used."""
+    for name, vectors in (*quality.references.items(), *quality.described.items()):
+        missing = int((~vectors.usable).sum())
+        if missing:
+            what = "reference images" if name in quality.references else "images"
+            yield f"{name}: {missing} {what} without a usable vector, in no number about quality."
+    people = quality.people
+    if people is not None and people.strangers:
+        yield f"{people.strangers} labelled images are not among the images, and are not used."
+
+
+def measure_quality(
+    config: Config, section: QualityConfig, data: CounterfactualData, quality: Quality
+) -> Measured:
+    """Measure everything that the section on quality has data for."""
+    findings: list[UncorrectedFinding] = []
     estimates: list[tuple[str, str, Estimate]] = []
-    described = (*_of_models(config, data), *_of_descriptors(config, data))
-    for model, estimate in described:
-        place = Place(config.audit, model, "", "default", config.resampling.level)
+    place = Place(config.audit, "", "", "default", config.resampling.level)
+    of_images = (
+        *_of_models(config, section, data, quality),
+        *_of_descriptions(config, data.images, quality),
+    )
+    for model, estimate in of_images:
         estimates.append((model, "", estimate))
-        drafts.append(without_verdict(whole(estimate, place, Family.DESCRIPTIVE), _SETS))
-        drafts += [
-            draft
-            for draft in parts(estimate, place)
-            if draft.finding.metric == "frechet_distance_extrapolated"
+        here = replace(place, model=model)
+        findings.append(without_verdict(whole(estimate, here, Family.DESCRIPTIVE), _SETS))
+        findings += [
+            each
+            for each in parts(estimate, here)
+            if each.finding.metric == "frechet_distance_extrapolated"
         ]
-    if data.quality.people is not None:
-        for groups, estimate in _of_people(config, data, data.quality.people, tests):
-            place = Place(config.audit, "", groups, "default", config.resampling.level)
+    if section.labels is not None and quality.people is not None:
+        people = _of_people(config, section.labels, data.images, quality.people)
+        for groups, estimate in people:
             estimates.append(("", groups, estimate))
-            drafts += _seen(estimate, place)
-    return Found(tuple(map(_described, drafts)), tuple(estimates))
+            findings += _seen(estimate, replace(place, groups=groups))
+    return Measured(tuple(map(_described, findings)), tables.of_quality(estimates))
 
 
-def _described(draft: Draft) -> Draft:
-    """Take the test from parts that have none."""
+def _described(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Take the verdict from parts without a test."""
     if draft.finding.p_value == draft.finding.p_value or draft.finding.family is Family.DESCRIPTIVE:
         return draft
     return without_verdict(draft, "described: it is not held against chance")
 
 
-def _of_models(config: Config, data: CounterfactualData) -> Iterator[tuple[str, Estimate]]:
+def _of_models(
+    config: Config, section: QualityConfig, data: CounterfactualData, quality: Quality
+) -> Iterator[tuple[str, Estimate]]:
     """Yield what each model's embeddings say of the images, and of the subjects."""
-    asked, quality = config.quality, data.quality
-    assert asked is not None  # noqa: S101 - the caller sees to both
-    assert quality is not None  # noqa: S101
-    how = _how(config)
-    for name, one in data.models.items():
-        if not isinstance(one.scores, CosineScores):
+    how = _how(config, 1)
+    for name, scored in data.models.items():
+        if not isinstance(scored.scores, CosineScores):
             continue
-        columns = {key: column[one.used] for key, column in data.images.columns.items()}
-        subjects, sets = columns[config.data.subject], columns[config.data.sets]
-        yield name, set_similarity(one.scores.items, sets, strata=subjects, **how)
+        items, texts, names = scored.scores.items, scored.scores.queries, scored.scores.names
+        subjects = data.images.columns[config.data.subject][scored.used]
+        sets = data.images.columns[config.data.sets][scored.used]
+        yield name, set_similarity(items, sets, strata=subjects, **how)
         if name in quality.references:
             vectors = quality.references[name]
             reference = vectors.take(np.flatnonzero(vectors.usable))
-            yield name, frechet_distance(one.scores.items, reference, units=sets, **how)
-        texts, names = one.scores.queries, one.scores.names
-        yield name, confusable_subjects(texts, names, threshold=asked.confusable)
+            yield name, frechet_distance(items, reference, units=sets, **how)
+        yield name, confusable_subjects(texts, names, threshold=section.confusable)
         if len(names) > 1:
-            yield (
-                name,
-                subject_accuracy(
-                    one.scores.items, texts, subjects, names=names, margin=asked.margin,
-                    units=sets, **how,
-                ),
-            )  # fmt: skip
+            accuracy = partial(subject_accuracy, names=names, margin=section.margin, units=sets)
+            yield name, accuracy(items, texts, subjects, **how)
 
 
-def _of_descriptors(config: Config, data: CounterfactualData) -> Iterator[tuple[str, Estimate]]:
+def _of_descriptions(
+    config: Config, images: Items, quality: Quality
+) -> Iterator[tuple[str, Estimate]]:
     """Yield how alike poses and backgrounds are within sets, and what a classifier says."""
-    assert data.quality is not None  # noqa: S101 - the caller sees to it
-    if data.quality.probabilities is not None:
-        units = data.images.columns[config.data.sets][data.quality.rated]
-        yield "", inception_score(data.quality.probabilities, units=units, **_how(config))
-    for name, vectors in data.quality.described.items():
+    subjects, sets = images.columns[config.data.subject], images.columns[config.data.sets]
+    how = _how(config, 1)
+    if quality.probabilities is not None:
+        yield "", inception_score(quality.probabilities, units=sets[quality.rated], **how)
+    for name, vectors in quality.described.items():
         used = np.flatnonzero(vectors.usable)
-        columns = data.images.columns
-        yield (
-            "",
-            set_similarity(
-                vectors.take(used),
-                columns[config.data.sets][used],
-                strata=columns[config.data.subject][used],
-                centred=name == "background",
-                of=name,
-                **_how(config),
-            ),
-        )
+        similarity = partial(set_similarity, centred=name == "background", of=name)
+        yield "", similarity(vectors.take(used), sets[used], strata=subjects[used], **how)
 
 
-def _how(config: Config) -> dict[str, Any]:
-    return {"resampling": resampling_of(config, 1), "rng": config.resampling.seed}
+def _how(config: Config, tests: int) -> dict[str, Any]:
+    return {"resampling": resampling_of(config, tests), "rng": config.resampling.seed}
 
 
 def _of_people(
-    config: Config, data: CounterfactualData, people: People, tests: int
+    config: Config, section: PeopleConfig, images: Items, people: People
 ) -> Iterator[tuple[str, Estimate]]:
     """Yield errors that people see, and how the detector agrees with them, by groups."""
-    asked = config.quality and config.quality.labels
-    assert asked  # noqa: S101 - there are labels
-    columns = {name: column[people.rows] for name, column in data.images.columns.items()}
+    columns = {name: column[people.rows] for name, column in images.columns.items()}
     units = columns[config.data.sets]
-    how: dict[str, Any] = {
-        "resampling": resampling_of(config, tests),
-        "rng": config.resampling.seed,
-    }
-    right = {*(asked.discernible or (asked.good,))}
-    shown = np.array([one in right for one in people.labels])
+    how = _how(config, 4 * len(config.data.groups))
+    right = {*(section.discernible or (section.good,))}
+    shown = np.array([label in right for label in people.labels])
     for attributes in config.data.groups:
-        found = {name: columns[name] for name in attributes}
-        groups = Groups.of(found, min_size=config.data.min_group_size)
-        yield groups.name, label_errors(
-            people.labels, groups, good=asked.good, units=units, **how
-        )  # fmt: skip
+        levels = {name: columns[name] for name in attributes}
+        groups = Groups.of(levels, min_size=config.data.min_group_size)
+        errors = label_errors(people.labels, groups, good=section.good, units=units, **how)
+        yield groups.name, errors
         if people.detected is not None:
-            kept = people.known & np.array([one is not None for one in people.labels])
+            kept = people.known & np.array([label is not None for label in people.labels])
             here = {"groups": groups.take(kept), "units": units[kept], **how}
             yield groups.name, detector_precision(people.detected[kept], shown[kept], **here)
             yield groups.name, detector_recall(people.detected[kept], shown[kept], **here)
 
 
-def _seen(estimate: Estimate, place: Place) -> Iterator[Draft]:
+def _seen(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield the gap of any error and of each kind; rates and shares by group stand in tables."""
     if estimate.metric != "label_error_gap":
         yield whole(estimate, place, Family.DESCRIPTIVE)
         return
-    gaps = [one for one in parts(estimate, place) if one.finding.metric == estimate.metric]
-    own = next((one.finding.by_group for one in gaps if one.finding.subject == ANY), ())
+    gaps = [each for each in parts(estimate, place) if each.finding.metric == estimate.metric]
+    own = next((each.finding.by_group for each in gaps if each.finding.subject == ANY), ())
     yield whole(estimate, place, Family.COMPOSITE, by_group=own, shows=SHOWS)
-    kinds = [one for one in gaps if one.finding.subject != ANY]
+    kinds = [each for each in gaps if each.finding.subject != ANY]
     for draft in kinds:
         yield (
             replace(draft, harm="higher")

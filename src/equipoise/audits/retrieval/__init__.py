@@ -1,1 +1,1 @@
-"""Audits of rankings: whom a query shows first."""
+"""Audits of retrieval: the groups that queries rank first."""

@@ -6,19 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 
 from equipoise.audits.engines.rankings.sections import (
+    CAVEAT,
     MOST_GROUPS,
     MOST_ROWS,
+    curves,
     distributions,
     share_map,
 )
 from equipoise.core import AuditResult, Finding
-from equipoise.report import plots
 from equipoise.report.blocks import Block, Chart, Grid, Section, Words
-from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import Axis
-from equipoise.report.tables import Row, distinct, panels, rows, scope
-from equipoise.report.text import count, interval, number, source
+from equipoise.report.tables import scope
+from equipoise.report.text import count, source
 
 
 def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
@@ -33,46 +32,6 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
         ("Each query ranks", ranked),
         ("Null hypothesis", chance),
     )
-
-
-def curves(result: AuditResult) -> Section | None:
-    """Return the mean of every measure at every K, over the chance band."""
-    means = [row for row in rows(result, "curves") if not row["query"]]
-    charts = [*_curves(means)]
-    if not charts:
-        return None
-    text = (
-        "Line: mean over queries with its interval. Grey: where the mean lies in 95 of 100 random "
-        "orders. Among few images shares are uneven by chance, so a curve within the grey shows no "
-        "preference of the model."
-    )
-    if any(math.isinf(row["value"]) for row in means):
-        text += (
-            " A curve has gaps where the mean is infinite: a group without an image in the first K "
-            "has a skew of −∞, so MinSkew often starts at a larger K."
-        )
-    return Section("curves", "Results at every K", (Words((text,), "note"), Grid(tuple(charts))))
-
-
-def _curves(means: Sequence[Row]) -> Iterator[Chart]:
-    for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
-        points = [
-            {
-                "x": row["k"], "series": row["model"], "value": row["value"], "low": row["low"],
-                "high": row["high"], "chance_low": row["chance_low"],
-                "chance_high": row["chance_high"],
-                "tip": f"{row['model']}, K = {row['k']}: {number(row['value'])} "
-                f"{interval(row['low'], row['high'])}, by chance {number(row['chance'])}",
-            }
-            for row in panel
-            if math.isfinite(row["value"])
-        ]  # fmt: skip
-        if len(points) > 1:
-            name = f"{title(metric)}, {scope(groups, version)}"
-            axes = Axis("K: number of top images"), Axis(title(metric))
-            models = distinct(panel, "model")
-            label = f"{name}, at every K, over the chance band"
-            yield plots.curves(points, label, *axes, title=name, series=models, marks=False)
 
 
 def queries(result: AuditResult) -> Section | None:
@@ -117,9 +76,5 @@ PAGE = Page(
     subjects="queries",
     sections=(curves, queries),
     facts=facts,
-    caveat=(
-        "Every trained model has preferences, and with many images even a small one has a small p. "
-        "The number of disparities doesn't tell strong preferences from weak ones: read the excess "
-        "over chance, and how far apart the similarities are."
-    ),
+    caveat=CAVEAT,
 )

@@ -1,18 +1,65 @@
-"""Parts of the pages of rankings: shares by query as a heat map, and the spread over queries."""
+"""Parts of the pages of rankings: every K, shares by query, and the spread over queries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Chart, Table
+from equipoise.report import plots
+from equipoise.report.blocks import Chart, Grid, Section, Table, Words
 from equipoise.report.names import title
 from equipoise.report.plots import Axis, heat_map, tone
-from equipoise.report.tables import Row, rows, scope
-from equipoise.report.text import count, number, percent
+from equipoise.report.tables import Row, distinct, panels, rows, scope
+from equipoise.report.text import count, interval, number, percent
 
 MOST_ROWS, MOST_GROUPS = 20, 14
 _NAMED = 3
+CAVEAT = (
+    "Every trained model has preferences, and with many images even a small one has a small p. The "
+    "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
+    "chance, and how far apart the similarities are."
+)
+
+
+def curves(result: AuditResult) -> Section | None:
+    """Return the mean of every measure at every K, over the chance band."""
+    means = [row for row in rows(result, "curves") if not row["query"]]
+    charts = [*_curves(means)]
+    if not charts:
+        return None
+    text = (
+        "Line: mean over queries with its interval. Grey: where the mean lies in 95 of 100 random "
+        "orders. Among few images shares are uneven by chance, so a curve within the grey shows no "
+        "preference of the model."
+    )
+    if any(math.isinf(row["value"]) for row in means):
+        text += (
+            " A curve has gaps where the mean is infinite: a group without an image in the first K "
+            "has a skew of −∞, so MinSkew often starts at a larger K."
+        )
+    return Section("curves", "Results at every K", (Words((text,), "note"), Grid(tuple(charts))))
+
+
+def _curves(means: Sequence[Row]) -> Iterator[Chart]:
+    for (groups, version, metric), panel in panels(means, "groups", "version", "metric").items():
+        points = [
+            {
+                "x": row["k"], "series": row["model"], "value": row["value"], "low": row["low"],
+                "high": row["high"], "chance_low": row["chance_low"],
+                "chance_high": row["chance_high"],
+                "tip": f"{row['model']}, K = {row['k']}: {number(row['value'])} "
+                f"{interval(row['low'], row['high'])}, by chance {number(row['chance'])}",
+            }
+            for row in panel
+            if math.isfinite(row["value"])
+        ]  # fmt: skip
+        if len(points) > 1:
+            name = f"{title(metric)}, {scope(groups, version)}"
+            axes = Axis("K: number of top images"), Axis(title(metric))
+            models = distinct(panel, "model")
+            label = f"{name}, at every K, over the chance band"
+            yield plots.curves(points, label, *axes, title=name, series=models, marks=False)
 
 
 def share_map(cells: Sequence[Row], pool: Mapping[str, int], name: str) -> Chart:

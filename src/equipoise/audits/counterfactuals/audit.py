@@ -1,0 +1,148 @@
+"""The audit of counterfactual sets: rankings by subject, and the quality of the sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from equipoise.audits.audit import Measured, audit_kind, runs_models
+from equipoise.audits.config_rankings import QueriesConfig
+from equipoise.audits.counterfactuals import tables
+from equipoise.audits.counterfactuals.config import Config
+from equipoise.audits.counterfactuals.quality import (
+    ON,
+    Quality,
+    load_quality,
+    measure_quality,
+    quality_notes,
+)
+from equipoise.audits.engines.rankings.audit import Rankings
+from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
+from equipoise.core.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from equipoise.audits.engines.rankings.designs import RankingDesign
+    from equipoise.audits.outputs import Models
+    from equipoise.audits.running.failed import Members
+    from equipoise.data import Items
+    from equipoise.stats.resampling import Resampling
+
+
+@dataclass(frozen=True, eq=False)
+class CounterfactualData(RankingData):
+    """The images, each model's scores of them, and what is known of their quality.
+
+    Attributes
+    ----------
+    images, models, inputs, counts
+        See `RankingData`.
+    quality : Quality or None
+    """
+
+    quality: Quality | None = None
+
+
+@audit_kind("counterfactuals")
+class Counterfactuals(Rankings[Config, CounterfactualData]):
+    """Audits of counterfactual sets."""
+
+    def load(self, config: Config, models: Models) -> CounterfactualData:
+        """Read the images and the prompts, every model's scores, and the tables on quality."""
+        images = read_items(config, models)
+        queries = config.queries
+        if queries is None and runs_models(config):
+            queries = _neutral(config, images)
+        data = load_scores(config, models, images, queries)
+        if config.quality is None:
+            return CounterfactualData(images, data.models, data.inputs, data.counts)
+        quality = load_quality(config, config.quality, models, images)
+        counts = {**data.counts, "quality": quality.counts}
+        inputs = {**data.inputs, **quality.inputs}
+        return CounterfactualData(images, data.models, inputs, counts, quality)
+
+    def measure(
+        self,
+        config: Config,
+        data: CounterfactualData,
+        design: RankingDesign,
+        resampling: Resampling | None,
+    ) -> Measured:
+        """Measure one design at every K; add both chance levels and the shares by attribute."""
+        measured = super().measure(config, data, design, resampling)
+        more = tables.of_design(design, measured.findings)
+        return replace(measured, tables={**measured.tables, **more})
+
+    def combine(
+        self, config: Config, data: CounterfactualData, measured: Sequence[Measured]
+    ) -> Measured:
+        """Add the quality of the sets."""
+        if config.quality is None or data.quality is None:
+            return Measured.together(measured)
+        quality = measure_quality(config, config.quality, data, data.quality)
+        return Measured.together([*measured, quality])
+
+    def members(self, config: Config, data: CounterfactualData, on: str) -> Members:
+        """Return the ids in every group; reference images have no groups."""
+        return {} if on == ON else super().members(config, data, on)
+
+    def details(
+        self,
+        config: Config,
+        data: CounterfactualData,
+        designs: Sequence[RankingDesign],
+        tests: Mapping[str, int],
+    ) -> Mapping[str, Any]:
+        """Add subjects and sets of each choice of groups, and sets that lack a combination."""
+        sets = [{"groups": each.name, **tables.count_sets(each)} for each in _by_groups(designs)]
+        return {**super().details(config, data, designs, tests), "sets": sets}
+
+    def notes(
+        self, config: Config, data: CounterfactualData, designs: Sequence[RankingDesign]
+    ) -> Iterable[str]:
+        """Add the notes on sets that lack images, and on images without a vector."""
+        yield from super().notes(config, data, designs)
+        if data.quality is not None:
+            yield from quality_notes(data.quality)
+        for design in _by_groups(designs):
+            sets = tables.count_sets(design)
+            if sets["incomplete"]:
+                yield (
+                    f"{design.name}: {sets['incomplete']} of {sets['sets']} sets lack an image of "
+                    "some combination. They are ranked as they are; skews compare with a pool's "
+                    "own shares."
+                )
+            if sets["repeated"]:
+                yield (
+                    f"{design.name}: {sets['repeated']} of {sets['sets']} sets have several images "
+                    "of one combination."
+                )
+
+
+def _by_groups(designs: Sequence[RankingDesign]) -> list[RankingDesign]:
+    """Return the designs of the first model that hold no attribute fixed."""
+    first = designs[0].model
+    return [design for design in designs if not design.within and design.model == first]
+
+
+def _neutral(config: Config, images: Items) -> QueriesConfig:
+    """Return the neutral prompts of every subject of the images.
+
+    Raises
+    ------
+    ConfigError
+        When no image has a subject, or prefixes make a prompt twice.
+    """
+    from equipoise.counterfactuals.neutral import neutral_prompts
+
+    column = config.data.subject
+    subjects = sorted({str(name) for name in images.columns[column] if name is not None})
+    if not subjects:
+        raise ConfigError(
+            f"data.subject: no image has a {column!r}; name the column of what images show"
+        )
+    try:
+        table = neutral_prompts(subjects, config.openings)
+    except InputError as error:
+        raise ConfigError(f"prefixes: {error}") from None
+    return QueriesConfig(table=table, id="prompt", subject="subject")
