@@ -389,6 +389,11 @@ class AttributesConfig(RunConfig):
             return HOWARD_2024
         return self.thresholds if isinstance(self.thresholds, Mapping) else {}
 
+    @property
+    def shared(self) -> bool:
+        """Whether images have the vectors of the filter of similarity."""
+        return self.model is None and self.images is None
+
     def template(self, name: str) -> str:
         """Return the template of a type of attribute."""
         if isinstance(self.templates, Mapping):

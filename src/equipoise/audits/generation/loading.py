@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,10 @@ from equipoise.counterfactuals.filters import (
 from equipoise.counterfactuals.filters.thresholds import Thresholds, of_combination
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
-from equipoise.evidence.prompts import Prompts, prompts
+from equipoise.evidence.prompts import prompts
 
 if TYPE_CHECKING:
+    from equipoise.audits.config_arrays import ArrayConfig
     from equipoise.audits.generation.config import (
         AttributesConfig,
         Config,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         SimilarityConfig,
     )
     from equipoise.audits.outputs import Models
+    from equipoise.audits.running.config import RunConfig
     from equipoise.data import ArraySource
     from equipoise.evidence.pictures import Pictures
 
@@ -117,9 +119,8 @@ def load(config: Config, models: Models) -> GenerationData:
     candidates = candidates_of(images.table, config.types, file=file)
     if not candidates.made.any():
         raise DataError("there is no image: none of those asked for was made", file=file or None)
-    sources = _sources(config, models, images)
-    reader = _Reader(config, models.base, candidates, images, dict(images.inputs))
-    stages, learned = _stages(reader, sources)
+    reader = _Reader(config, models, images, candidates, dict(images.inputs))
+    stages, learned = _stages(reader)
     names, counts = np.unique(reader.candidates.state.astype(str), return_counts=True)
     return GenerationData(
         Filtered(reader.candidates, stages, config.filters.best),
@@ -137,71 +138,6 @@ def load(config: Config, models: Models) -> GenerationData:
         },
         images.copies,
     )
-
-
-@dataclass
-class _Sources:
-    """Files or outputs of models that the filters need; None where a filter is off."""
-
-    vectors: ArraySource | Outputs | None = None
-    captions: ArraySource | Outputs | None = None
-    scores: ArraySource | Outputs | None = None
-    appearance: ArraySource | Outputs | None = None
-    values: ArraySource | Outputs | None = None
-
-
-def _sources(config: Config, models: Models, images: Images) -> _Sources:
-    """Run the models of the filters; a filter without a model has files."""
-    base, pictures, sources = models.base, images.pictures, _Sources()
-    similarity, content = config.filters.similarity, config.filters.content
-    if similarity is not None and similarity.model is not None:
-        assert pictures is not None  # noqa: S101 - the config requires them of models
-        models.capability("similarity", similarity, "encoder")
-        sources.vectors = models.embed_images("similarity", similarity, pictures)
-        texts = _unchanged(_captions(images.table["caption"].to_pylist()))
-        sources.captions = models.embed_texts("similarity", similarity, texts, on="captions")
-    elif similarity is not None and similarity.images is not None and similarity.captions:
-        sources.vectors = similarity.images.source(base)
-        sources.captions = similarity.captions.source(base)
-    if content is not None and content.model is not None:
-        assert pictures is not None  # noqa: S101
-        sources.scores = models.predict("content", content, pictures, expected=content.unsafe)
-    elif content is not None and content.scores is not None:
-        sources.scores = content.scores.source(base)
-    if config.filters.attributes is not None:
-        _attribute_sources(config, models, images, sources, config.filters.attributes)
-    return sources
-
-
-def _attribute_sources(
-    config: Config, models: Models, images: Images, sources: _Sources, section: AttributesConfig
-) -> None:
-    """Add the vectors of images and of values: the filter's own, or those of similarity."""
-    similarity, pictures = config.filters.similarity, images.pictures
-    shared = section.model is None and section.images is None
-    sources.appearance = sources.vectors
-    if section.images is not None:
-        sources.appearance = section.images.source(models.base)
-    runs = similarity if shared else section
-    if runs is not None and runs.model is not None:
-        name = "similarity" if shared else "attributes"
-        models.capability(name, runs, "encoder")
-        values = values_of({name: images.table[name].to_pylist() for name in config.types})
-        texts = _unchanged([*_texts(section, values).values()])
-        sources.values = models.embed_texts(name, runs, texts, on="values")
-        if not shared:
-            assert pictures is not None  # noqa: S101
-            sources.appearance = models.embed_images(name, runs, pictures)
-    elif section.texts is not None:
-        sources.values = section.texts.source(models.base)
-
-
-def _unchanged(texts: Sequence[str]) -> Prompts:
-    return prompts(tuple(dict.fromkeys(texts)), ("{}",))
-
-
-def _captions(cells: Sequence[str | None]) -> list[str]:
-    return [caption for caption in dict.fromkeys(cells) if caption]
 
 
 def values_of(columns: Mapping[str, Sequence[object]]) -> dict[str, tuple[str, ...]]:
@@ -233,17 +169,25 @@ def _text(template: str, value: str) -> str:
 
 @dataclass(eq=False)
 class _Reader:
-    """Joins sources to the candidates, which lose images without outputs."""
+    """Runs models or reads files, and joins them to the candidates."""
 
     config: Config
-    base: Path
+    models: Models
+    images: Images
     candidates: Candidates
-    of: Images
     inputs: dict[str, Any]
     counts: dict[str, Any] = field(default_factory=dict)
 
-    def vectors(self, source: ArraySource | Outputs, what: str) -> tuple[Floats, Bools]:
+    def vectors(
+        self, name: str, section: SimilarityConfig | AttributesConfig
+    ) -> tuple[Floats, Bools]:
         """Return a vector for each row of the candidates, and which rows have one."""
+        if section.model is not None:
+            self.models.capability(name, section, "encoder")
+        source = self._source(section.images) or self.models.embed_images(
+            name, section, self._pictures
+        )
+        what = f"{name}, images"
         vectors = load_vectors(source, self.items, what=what, max_unmatched=1.0)
         usable = (vectors.rows >= 0) & ~vectors.not_finite & ~vectors.zero & (self._rows >= 0)
         values = np.zeros((self.candidates.images, vectors.dimension), dtype=np.float32)
@@ -254,9 +198,13 @@ class _Reader:
         return values, present
 
     def scores(
-        self, source: ArraySource | Outputs, what: str
+        self, section: ContentConfig
     ) -> tuple[npt.NDArray[np.float64], tuple[str, ...], Bools]:
         """Return scores for each row of the candidates, their names, and which rows have any."""
+        source = self._source(section.scores) or self.models.predict(
+            "content", section, self._pictures, expected=section.unsafe
+        )
+        what = "content, images"
         matrix = load_matrix(source, self.items, what=what, max_unmatched=1.0)
         values = np.full((self.candidates.images, len(matrix.names)), np.nan)
         known = self._rows >= 0
@@ -268,10 +216,14 @@ class _Reader:
         return values, matrix.names, ~np.isnan(values).any(axis=1)
 
     def texts(
-        self, source: ArraySource | Outputs, texts: Sequence[str], what: str
+        self, file: ArrayConfig | None, name: str, section: RunConfig, texts: Sequence[str], on: str
     ) -> dict[str, Floats]:
-        """Return a vector for each text."""
+        """Return a vector for each text, from a file or the model of a section."""
         every = [*dict.fromkeys(texts)]
+        source = self._source(file) or self.models.embed_texts(
+            name, section, prompts(every, ("{}",)), on=on
+        )
+        what = f"similarity, {on}" if on == "captions" else "attributes, texts"
         items = load_items(ItemSource(pa.table({"text": pa.array(every)}), "text"), what=what)
         # Other texts may lie in the same file.
         vectors = load_vectors(source, items, what=what, max_unmatched=1.0)
@@ -285,10 +237,20 @@ class _Reader:
             )
         return dict(zip(every, vectors.take(np.arange(len(every))), strict=True))
 
+    def _source(self, file: ArrayConfig | None) -> ArraySource | None:
+        return None if file is None else file.source(self.models.base)
+
+    @property
+    def _pictures(self) -> Pictures:
+        assert self.images.pictures is not None  # noqa: S101 - the config requires them of models
+        return self.images.pictures
+
     @cached_property
     def items(self) -> Items:
         """The images in the order of their table, which files without ids follow."""
-        return load_items(ItemSource(self.of.table.select(["image_id"]), "image_id"), what="images")
+        return load_items(
+            ItemSource(self.images.table.select(["image_id"]), "image_id"), what="images"
+        )
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.int64]:
@@ -301,20 +263,15 @@ class _Reader:
         self.counts[what] = joined.counts
 
 
-def _stages(
-    reader: _Reader, sources: _Sources
-) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learned]]:
+def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], Learned]]:
     """Join everything first: a set is incomplete where an image lacks any output."""
     filters = reader.config.filters
-    vectors = scores = looks = None
-    if sources.vectors is not None:
-        vectors = reader.vectors(sources.vectors, "similarity, images")
-    if sources.scores is not None:
-        scores = reader.scores(sources.scores, "content, images")
-    if sources.appearance is sources.vectors:
-        looks = vectors if filters.attributes is not None else None
-    elif sources.appearance is not None:
-        looks = reader.vectors(sources.appearance, "attributes, images")
+    similarity, content, attributes = filters.similarity, filters.content, filters.attributes
+    vectors = None if similarity is None else reader.vectors("similarity", similarity)
+    scores = None if content is None else reader.scores(content)
+    looks = None
+    if attributes is not None:
+        looks = vectors if attributes.shared else reader.vectors("attributes", attributes)
     reasons = ("no vector of the image", "no content score", "no vector to see attributes by")
     for joined, reason in zip((vectors, scores, looks), reasons, strict=True):
         if joined is not None:
@@ -322,12 +279,12 @@ def _stages(
     _check_failures(reader)
     stages: list[Stage] = []
     learned: dict[tuple[str, str], Learned] = {}
-    if filters.similarity is not None and vectors is not None and sources.captions is not None:
-        stages.append(_similarity(reader, filters.similarity, vectors[0], sources.captions))
-    if filters.content is not None and scores is not None:
-        stages.append(_content(reader, filters.content, scores[0], scores[1]))
-    if filters.attributes is not None and looks is not None and sources.values is not None:
-        stage, learned = _attributes(reader, filters.attributes, looks[0], sources.values)
+    if similarity is not None and vectors is not None:
+        stages.append(_similarity(reader, similarity, vectors[0]))
+    if content is not None and scores is not None:
+        stages.append(_content(reader, content, scores[0], scores[1]))
+    if attributes is not None and looks is not None:
+        stage, learned = _attributes(reader, attributes, looks[0])
         stages.append(stage)
     return tuple(stages), learned
 
@@ -343,13 +300,12 @@ def _check_failures(reader: _Reader) -> None:
         )
 
 
-def _similarity(
-    reader: _Reader, section: SimilarityConfig, vectors: Floats, source: ArraySource | Outputs
-) -> Stage:
+def _similarity(reader: _Reader, section: SimilarityConfig, vectors: Floats) -> Stage:
     candidates = reader.candidates
     captions = candidates.columns["caption"]
     own = captions[candidates.made].tolist()
-    texts = reader.texts(source, _captions(own), "similarity, captions")
+    every = [*filter(None, own)]
+    texts = reader.texts(section.captions, "similarity", section, every, "captions")
     if None in own:
         raise DataError("an image has no caption to be like", column="caption")
     of_captions = np.zeros_like(vectors, shape=(candidates.images, len(next(iter(texts.values())))))
@@ -378,18 +334,21 @@ def _content(
 
 
 def _attributes(
-    reader: _Reader, section: AttributesConfig, looks: Floats, source: ArraySource | Outputs
+    reader: _Reader, section: AttributesConfig, looks: Floats
 ) -> tuple[Stage, dict[tuple[str, str], Learned]]:
     candidates, types = reader.candidates, reader.config.types
     values = values_of({name: candidates.columns[name].tolist() for name in types})
     texts = _texts(section, values)
-    vectors = reader.texts(source, [*texts.values()], "attributes, texts")
+    name, model = "attributes", cast("RunConfig", section)
+    if section.shared and reader.config.filters.similarity is not None:
+        name, model = "similarity", reader.config.filters.similarity
+    vectors = reader.texts(section.texts, name, model, [*texts.values()], "values")
     by_type = {
         name: (every, np.stack([vectors[texts[name, value]] for value in every]))
         for name, every in values.items()
     }
     # Labels are of images that exist.
-    planned = reader.of.copies is not None
+    planned = reader.images.copies is not None
     learned: dict[tuple[str, str], Learned] = {}
     try:
         if section.labels is not None and not planned:
@@ -437,7 +396,9 @@ def _labels(reader: _Reader, section: LabelsConfig) -> Labels:
     """
     candidates = reader.candidates
     columns = tuple(dict.fromkeys(section.columns.values()))
-    items = load_items(section.source(reader.base, columns), what="filters.attributes.labels")
+    items = load_items(
+        section.source(reader.models.base, columns), what="filters.attributes.labels"
+    )
     reader.inputs |= items.inputs
     owner = {name: name for name in candidates.names}
     names = [candidates.names[place] for place in candidates.candidate.tolist()]
