@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import activation_share, activation_share_gap
-from equipoise.metrics.activation.regions import Regions
+from equipoise.metrics.activation.share import Regions
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 QUICK = Bootstrap(200, 200)

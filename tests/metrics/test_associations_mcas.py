@@ -10,8 +10,7 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
-from equipoise.metrics.associations.components import components_of, resampled_components
-from equipoise.metrics.associations.mcas import mcas
+from equipoise.metrics.associations.mcas import components_of, mcas, resampled_components
 from equipoise.metrics.associations.scores import association_score
 from equipoise.metrics.associations.space import PairScores, embed
 from equipoise.metrics.associations.xmcas import estimate_offset, xmcas

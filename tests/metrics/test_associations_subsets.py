@@ -13,9 +13,15 @@ from scipy.stats import chisquare
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
-from equipoise.metrics.associations import subsets
-from equipoise.metrics.associations.partitions import MOST_COUNTED, count_partitions, exchange
-from equipoise.metrics.associations.subsets import all_sums, count_at_least, random_sums
+from equipoise.metrics.associations import partitions
+from equipoise.metrics.associations.partitions import (
+    MOST_COUNTED,
+    all_sums,
+    count_at_least,
+    count_partitions,
+    exchange,
+    random_sums,
+)
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 wholes = st.lists(st.integers(-50, 50), min_size=1, max_size=11)
@@ -65,7 +71,7 @@ def test_random_sums_are_exact_and_the_same_whatever_the_threads(
 ) -> None:
     values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
     told = np.concatenate([values, np.ones_like(values), -values], axis=1)
-    monkeypatch.setattr(subsets, "_BLOCK", 100)
+    monkeypatch.setattr(partitions, "_BLOCK", 100)
     found = []
     for threads in ("1", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)

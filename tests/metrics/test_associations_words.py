@@ -13,9 +13,8 @@ from scipy.stats import pearsonr, spearmanr
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.associations.alignment import alignment
-from equipoise.metrics.associations.cells import ImageSimilarities
 from equipoise.metrics.associations.outside import correlation, correlation_p_value, loess
-from equipoise.metrics.associations.words import gender_difference, trend
+from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from mandal_tables import A2
 from prediction_rows import part

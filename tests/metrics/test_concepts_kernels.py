@@ -11,9 +11,14 @@ from sklearn import metrics as sk
 
 from concept_worlds import world
 from equipoise.core.errors import InputError
-from equipoise.metrics.concepts.cells import Metric, metric_of_sums, packed_rows
+from equipoise.metrics.concepts.cells import (
+    Metric,
+    fixed_prevalence,
+    metric_of_sums,
+    packed_rows,
+    weighted_sums,
+)
 from equipoise.metrics.concepts.disparity import concept_metrics, concept_results
-from equipoise.metrics.concepts.draws import fixed_prevalence, weighted_sums
 from equipoise.metrics.concepts.inputs import Choices, Prevalence
 from equipoise.stats.poisson import _POISSON, unit_times
 from equipoise.stats.resampling import Bootstrap

@@ -17,9 +17,9 @@ from equipoise.metrics import (
     retrieval_curves,
 )
 from equipoise.metrics.chosen_rows import ChosenRows
-from equipoise.metrics.retrieval import nearest
+from equipoise.metrics.retrieval import cosines
+from equipoise.metrics.retrieval.cosines import Hits
 from equipoise.metrics.retrieval.kernels import group_sums, inner, reaching
-from equipoise.metrics.retrieval.nearest import Hits
 from equipoise.stats.resampling import Bootstrap
 
 FEW = Bootstrap(replicates=20, permutations=20, resolution=0.05)
@@ -61,7 +61,7 @@ def test_the_best_are_those_of_float64(k: int) -> None:
 
 def test_blocks_of_several_rounds_and_rows_that_are_not_all() -> None:
     images, queries = world(1, 40_000, queries=2)
-    search = nearest.Search(queries, lambda _: (images, images[0]), 40_000, 5, 0.0)
+    search = cosines.Search(queries, lambda _: (images, images[0]), 40_000, 5, 0.0)
     assert [len(starts) for starts in search._rounds()] == [5, 5, 10]
     is_best(images, queries, 20)
     is_best(images, queries, 20, np.flatnonzero(np.arange(40_000) % 3 > 0))

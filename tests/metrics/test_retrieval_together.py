@@ -19,7 +19,7 @@ from equipoise.metrics import (
     retrieval_measures,
     skew_at_k,
 )
-from equipoise.metrics.retrieval.shuffling import draw_first, shuffle
+from equipoise.metrics.retrieval.kernels import draw_first, shuffle
 from equipoise.stats.resampling import Bootstrap, Exact
 
 FEW = Bootstrap(replicates=30, permutations=40, resolution=0.05)

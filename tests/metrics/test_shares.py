@@ -15,9 +15,8 @@ from equipoise.core.estimate import Estimate
 from equipoise.metrics.associations.scores import association_score
 from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
-from equipoise.metrics.shares.corrected import corrected_shares
+from equipoise.metrics.shares.corrected import corrected_shares, inverted, likeliest
 from equipoise.metrics.shares.gap import share_gap
-from equipoise.metrics.shares.solving import inverted, likeliest
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}

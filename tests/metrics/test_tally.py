@@ -12,13 +12,12 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
+from equipoise.metrics import cells, class_effects, effect_sizes, rates
 from equipoise.metrics import chi_square as chi_squares
-from equipoise.metrics import class_effects, columns, effect_sizes, layout, rates, tally
-from equipoise.metrics.chi_square import chi_square
-from equipoise.metrics.columns import Column
+from equipoise.metrics.cells import Column
+from equipoise.metrics.chi_square import Layout, chi_square
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes
-from equipoise.metrics.layout import Layout
 from equipoise.metrics.measure import measure
 from equipoise.metrics.skewsize import SkewSize
 from equipoise.stats import threads as spread
@@ -57,36 +56,36 @@ def bytes_of(counts: Counts) -> tuple[Any, ...]:
     return (*names, *((one.dtype, one.shape, one.tobytes()) for one in arrays))
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 18], ids=["table that grows", "table with room"])
+@pytest.mark.parametrize("first", [1, 1 << 18], ids=["table that grows", "table with room"])
 @pytest.mark.parametrize("form", FORMS)
 def test_counted_in_place_as_by_sorting(
-    form: str, cells: int, monkeypatch: pytest.MonkeyPatch
+    form: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = count(*FORMS[form])
-    monkeypatch.setattr(tally, "_sorted_pairs", None)
-    monkeypatch.setattr(tally, "_MANY", 1)
-    monkeypatch.setattr(tally, "_FIRST_CELLS", cells)
-    monkeypatch.setattr(tally, "_CHUNK", 1_000)
+    monkeypatch.setattr(cells, "_sorted_pairs", None)
+    monkeypatch.setattr(cells, "_MANY", 1)
+    monkeypatch.setattr(cells, "_FIRST_CELLS", first)
+    monkeypatch.setattr(cells, "_CHUNK", 1_000)
     assert bytes_of(count(*FORMS[form])) == bytes_of(expected)
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 18], ids=["table that grows", "table with room"])
+@pytest.mark.parametrize("first", [1, 1 << 18], ids=["table that grows", "table with room"])
 @pytest.mark.parametrize("pairs", [0, 1 << 22], ids=["sorted", "counted"])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("value", [-1, 11, 4_000, -(10**17)])
 def test_rows_outside_of_the_range_of_the_first_and_last(
-    place: int, value: int, pairs: int, cells: int, monkeypatch: pytest.MonkeyPatch
+    place: int, value: int, pairs: int, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = [TRUTH.copy(), LABEL.copy(), GROUP.copy()]
     given[place][ROWS // 3] = value
     expected = count(*given)
-    monkeypatch.setattr(tally, "_MANY", 1)
-    monkeypatch.setattr(tally, "_MOST_PAIRS", pairs)
-    monkeypatch.setattr(tally, "_FIRST_CELLS", cells)
-    monkeypatch.setattr(columns, "_MANY", 1)
-    monkeypatch.setattr(columns, "_CHUNK", 1_000)
+    monkeypatch.setattr(cells, "_MANY", 1)
+    monkeypatch.setattr(cells, "_MOST_PAIRS", pairs)
+    monkeypatch.setattr(cells, "_FIRST_CELLS", first)
+    monkeypatch.setattr(cells, "_MANY", 1)
+    monkeypatch.setattr(cells, "_CHUNK", 1_000)
     monkeypatch.setattr(spread, "_FEW", 1_000)
-    monkeypatch.setattr(columns, "_FIRST", 1_000)
+    monkeypatch.setattr(cells, "_FIRST", 1_000)
     guessed = Column.of(given[place], what="y_true", guess=True)
     assert (guessed.guessed, guessed.size) == (True, [9, 11, 4][place])
     assert guessed.exact().size > guessed.size
@@ -94,7 +93,7 @@ def test_rows_outside_of_the_range_of_the_first_and_last(
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(cells, "_MANY", 1)
     found = set()
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("EQUIPOISE_THREADS", threads)
@@ -106,7 +105,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
 def test_threads_that_meet_other_pairs_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     order = np.argsort(TRUTH, kind="stable")
     expected = count(TRUTH, LABEL, GROUP)
-    monkeypatch.setattr(tally, "_MANY", 1)
+    monkeypatch.setattr(cells, "_MANY", 1)
     monkeypatch.setattr(spread, "_FEW", 1_000)
     monkeypatch.setenv("EQUIPOISE_THREADS", "3")
     assert bytes_of(count(TRUTH[order], LABEL[order], GROUP[order])) == bytes_of(expected)
@@ -250,8 +249,8 @@ def test_chi_squares_do_not_depend_on_how_tables_are_cut(
     tables = np.concatenate([counts.observed, counts.observed[:, ::-1] * 0.3])
     parts = Layout.of(counts, formulation)
     whole = chi_square(tables, parts, min_expected=min_expected, yates=yates)
-    for cells in (1, 50, 300):
-        monkeypatch.setattr(layout, "_CHUNK", cells)
+    for many in (1, 50, 300):
+        monkeypatch.setattr(chi_squares, "_CHUNK", many)
         cut = chi_square(tables, parts, min_expected=min_expected, yates=yates)
         for name, array in vars(whole).items():
             assert getattr(cut, name).tobytes() == array.tobytes()

@@ -1,7 +1,23 @@
 """Metrics: arrays in, an `Estimate` out.
 
-Every function returns one `Estimate` with its interval, chance level and sample sizes, and takes
-`resampling=` (a `stats` object, or None for the value alone) and `rng=` (a seed). See docs/metrics.
+Data arrays come first, then `groups`, then keywords. The shared parameters mean the same in every
+function that takes them:
+
+groups : array-like (n,), mapping of attribute to labels, or Groups
+    The intersections of several attributes are the groups. See `equipoise.core.groups.Groups.of`.
+weights : array-like (n, k)
+    Weight of each of the k predictions of a row; by default 1 / k.
+units : array-like (n,)
+    Names of the units that repeat, such as an image or a person: rows of a unit are resampled
+    together. A row without a name is a unit of its own.
+resampling : Bootstrap, Permutation, Exact or None
+    How the interval, the chance level and the p-value are made; see `equipoise.stats`. None gives
+    the value alone.
+rng : int
+    Seed of the random streams. Results do not depend on the number of threads.
+
+Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a config) are counted
+among the excluded and not compared. docs/metrics has definitions, ranges and references.
 """
 
 from equipoise.metrics.accuracy import accuracy, accuracy_gap, worst_group_accuracy
@@ -9,7 +25,6 @@ from equipoise.metrics.activation.gap import activation_share_gap
 from equipoise.metrics.activation.share import activation_share
 from equipoise.metrics.associations.alignment import alignment
 from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
-from equipoise.metrics.associations.cells import ImageSimilarities
 from equipoise.metrics.associations.encoders import compare_encoders, total_absolute_association
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
 from equipoise.metrics.associations.mcas import mcas
@@ -18,7 +33,7 @@ from equipoise.metrics.associations.scores import association_score, differentia
 from equipoise.metrics.associations.space import PairScores
 from equipoise.metrics.associations.summary import score_summary
 from equipoise.metrics.associations.weat import sc_weat, weat
-from equipoise.metrics.associations.words import gender_difference, trend
+from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.metrics.comparisons import rate_comparisons
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions

@@ -15,10 +15,11 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
     against_chance,
+    ends_of,
     excluded_of,
     group_values,
     part,
-    replicates_of,
+    replicates_text,
     sizes,
 )
 from equipoise.metrics.counts import Counts, Null, count
@@ -196,19 +197,16 @@ class Accuracy:
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         value = float(draws.observed[0])
-        against = against_chance(draws, 0, SPECS[self.kind].value_harm)
-        ends = replicates_of(draws, 0) or self._closed_form(counts)
+        held = against_chance(draws, 0, SPECS[self.kind].value_harm)
+        ends = ends_of(draws.boot, 0, self._closed_form(counts))
         return make_estimate(
             metric=self.kind,
             value=value,
             n=sizes(counts.groups),
             method=_method(counts, self.kind, draws),
             params={} if self.null is None else {"null": self.null},
-            chance=against.chance,
-            no_chance=_NO_CHANCE if self.null is None else "",
-            p_value=against.p_value,
-            null=against.null,
-            by=parts_to_table([_part(self.kind, counts, draws, ends, against)]),
+            **held.fields(_NO_CHANCE if self.null is None else ""),
+            by=parts_to_table([_part(self.kind, counts, draws, ends, held)]),
             excluded=excluded_of(counts.groups, dict(counts.excluded)),
             unit=counts.unit,
             reason="fewer than two groups have rows enough" if math.isnan(value) else "",
@@ -237,7 +235,7 @@ def _right_and_total(counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
 
 def _method(counts: Counts, kind: Kind, draws: Draws) -> str:
     if draws.boot is not None:
-        return f"percentile bootstrap over {counts.unit}s, {len(draws.boot)} replicates"
+        return replicates_text(draws.boot, f"{counts.unit}s")
     if not counts.independent:
         return "none: rows are not independent; use Bootstrap()"
     return {
@@ -247,7 +245,7 @@ def _method(counts: Counts, kind: Kind, draws: Draws) -> str:
     }[kind]
 
 
-def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, against: Against) -> Part:
+def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, held: Against) -> Part:
     right, total = (values[0] for values in _right_and_total(counts, counts.table[None]))
     boot = None if draws.boot is None else draws.boot[:, 1:]
     return part(
@@ -256,7 +254,7 @@ def _part(kind: Kind, counts: Counts, draws: Draws, ends: Ends, against: Against
         draws,
         0,
         ends=ends,
-        against=against,
+        held=held,
         n=round(total.sum()),
         by_group=group_values(counts.groups, right, total, draws.level, boot=boot),
     )

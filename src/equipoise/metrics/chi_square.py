@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Literal
@@ -11,12 +11,200 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.chi_square_compiled import chi_square_fields
-from equipoise.metrics.counts import Null
-from equipoise.metrics.layout import Formulation, Layout
+from equipoise.metrics.counts import Counts, Null
+from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Formulation = Literal["separation", "sufficiency", "independence"]
+
+# Cells that stay in the cache with what is made of them.
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How outcomes make up contingency tables.
+
+    Attributes
+    ----------
+    order : ndarray of int64, shape (outcomes,)
+        Outcomes sorted by stratum, then by label.
+    column : ndarray of int64, shape (columns,)
+        Where in `order` each column (a stratum with a label) begins.
+    stratum : ndarray of int64, shape (strata,)
+        Where in `column` each stratum begins.
+    subject : ndarray of int64, shape (strata,)
+        Class of each stratum; -1 for the whole table.
+    groups : ndarray of int64
+        Groups that are compared.
+    """
+
+    order: Indices
+    column: Indices
+    stratum: Indices
+    subject: Indices
+    groups: Indices
+
+    @classmethod
+    def of(cls, counts: Counts, formulation: Formulation) -> Layout:
+        """Find the tables of a formulation, over the groups that are large enough."""
+        stratum, label = {
+            "separation": (counts.truth, counts.prediction),
+            "sufficiency": (counts.prediction, counts.truth),
+            "independence": (np.full_like(counts.truth, -1), counts.prediction),
+        }[formulation]
+        order = np.lexsort((label, stratum))
+        strata, labels = stratum[order], label[order]
+        new_stratum = np.diff(strata, prepend=-2) != 0
+        column = np.flatnonzero(new_stratum | (np.diff(labels, prepend=-2) != 0))
+        first = np.flatnonzero(new_stratum[column])
+        groups = np.flatnonzero(counts.groups.usable)
+        return cls(order, column, first, strata[column[first]], groups)
+
+    def cells(self, tables: Floats) -> Floats:
+        """Arrange tables (r, outcomes, groups) as (r, columns, groups compared)."""
+        if len(self.groups) < tables.shape[2]:
+            tables = tables[:, :, self.groups]
+        if (np.diff(self.order) != 1).any():
+            tables = tables[:, self.order]
+        if len(self.column) < len(self.order):
+            tables = np.add.reduceat(tables, self.column, axis=1)
+        return tables
+
+    @property
+    def begins(self) -> Indices:
+        """Where each stratum begins, and where the last one ends."""
+        return np.append(self.stratum, len(self.column))
+
+    def chunks(self, cells: Floats) -> Iterator[tuple[Layout, Floats]]:
+        """Cut cells (r, columns, groups compared) between strata, each part with its layout."""
+        begins, many = self.begins, max(1, cells.size // _CHUNK)
+        near = np.searchsorted(begins, np.linspace(0, len(self.column), many + 1))
+        for first, last in pairwise(np.unique(near).tolist()):
+            part, strata = slice(begins[first], begins[last]), slice(first, last)
+            layout = replace(
+                self,
+                column=self.column[part],
+                stratum=self.stratum[strata] - part.start,
+                subject=self.subject[strata],
+            )
+            yield layout, cells[:, part]
+
+    def sum(self, columns: Floats) -> Floats:
+        """Sum columns (r, columns, ...) within strata: (r, strata, ...)."""
+        return np.add.reduceat(columns, self.stratum, axis=1)
+
+    def spread(self, strata: Floats) -> Floats:
+        """Repeat numbers of strata (r, strata) for their columns: (r, columns)."""
+        return np.repeat(strata, np.diff(self.begins), axis=1)
+
+
+def chi_square_fields(
+    layout: Layout, cells: Floats, min_expected: float, yates: bool, rounding: float
+) -> tuple[Floats, ...]:
+    """Return the fields of `ChiSquare` for the strata of cells (r, columns, groups compared)."""
+    found = np.empty((7, len(cells), len(layout.stratum)))
+    _fill(np.ascontiguousarray(cells), layout.begins, min_expected, yates, rounding, found)
+    return tuple(found)
+
+
+@compiled("void(float64[:, :, ::1], int64[::1], float64, boolean, float64, float64[:, :, ::1])")
+def _fill(
+    cells: Floats,
+    begins: Indices,
+    min_expected: float,
+    yates: bool,
+    rounding: float,
+    found: Floats,
+) -> None:
+    """Write chi-square, and what is left and was there of rows, groups and labels."""
+    groups, squares = np.empty(cells.shape[2]), np.empty(cells.shape[2])
+    labels = np.empty(max(1, cells.shape[1]))
+    for draw in range(len(cells)):
+        for stratum in range(len(begins) - 1):
+            table = cells[draw, begins[stratum] : begins[stratum + 1]]
+            _sum_labels(table, labels)
+            _sum_groups(table, labels, groups)
+            n, rows = groups.sum(), (groups > 0).sum()
+            found[4, draw, stratum] = rows
+            found[5, draw, stratum] = (labels[: len(table)] > 0).sum()
+            found[6, draw, stratum] = n
+            if min_expected > 0 and _drop(labels[: len(table)], groups, n, min_expected):
+                _sum_groups(table, labels, groups)
+                n, rows = groups.sum(), (groups > 0).sum()
+            columns = (labels[: len(table)] > 0).sum()
+            excess = _excess_of(table, labels, groups, squares)
+            excess = 0.0 if excess < rounding else excess
+            if yates and rows == 2 and columns == 2:
+                excess = _moved(excess, labels[: len(table)], groups, n)
+            found[0, draw, stratum] = n * excess if rows > 1 and columns > 1 else 0.0
+            found[1, draw, stratum] = n
+            found[2, draw, stratum] = rows
+            found[3, draw, stratum] = columns
+
+
+@compiled()
+def _sum_labels(table: Floats, labels: Floats) -> None:
+    for column in range(len(table)):
+        total = 0.0
+        for group in range(table.shape[1]):
+            total += table[column, group]
+        labels[column] = total
+
+
+@compiled()
+def _sum_groups(table: Floats, labels: Floats, groups: Floats) -> None:
+    """Sum the columns whose sums are not 0, which is those that stay."""
+    groups[:] = 0.0
+    for column in range(len(table)):
+        if labels[column] > 0:
+            for group in range(table.shape[1]):
+                groups[group] += table[column, group]
+
+
+@compiled()
+def _drop(labels: Floats, groups: Floats, n: float, min_expected: float) -> bool:
+    """Set the sums of columns to 0 whose expected counts are too small; return whether any is."""
+    smallest, dropped = 0.0, False
+    for size in groups:
+        if size > 0 and (smallest == 0 or size < smallest):
+            smallest = size
+    for column in range(len(labels)):
+        # Products instead of quotients: exact for whole counts, also at the boundary.
+        if labels[column] > 0 and labels[column] * smallest < min_expected * n:
+            labels[column], dropped = 0.0, True
+    return dropped
+
+
+@compiled()
+def _excess_of(table: Floats, labels: Floats, groups: Floats, squares: Floats) -> float:
+    """Return chi-square / n = sum of O² / (R·C) - 1."""
+    squares[:] = 0.0
+    for column in range(len(table)):
+        if labels[column] > 0:
+            inverse = 1.0 / labels[column]
+            for group in range(table.shape[1]):
+                squares[group] += table[column, group] * table[column, group] * inverse
+    total = 0.0
+    for group in range(len(groups)):
+        if groups[group] > 0:
+            total += squares[group] / groups[group]
+    return total - 1.0
+
+
+@compiled()
+def _moved(excess: float, labels: Floats, groups: Floats, n: float) -> float:
+    """Move every cell of a 2×2 table up to a half towards its expected count."""
+    if excess <= 0:
+        return excess
+    row_product = (n**2 - (groups**2).sum()) / 2.0
+    column_product = (n**2 - (labels**2).sum()) / 2.0
+    apart = np.sqrt(excess * row_product * column_product) / n
+    return float(excess * (max(apart - 0.5, 0.0) / apart) ** 2)
+
+
 Statistic = Literal[
     "cramers_v",
     "phi",

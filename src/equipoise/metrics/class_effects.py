@@ -14,11 +14,20 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, no_ends
 from equipoise.core.finding import Excluded
-from equipoise.metrics.building import excluded_of
+from equipoise.metrics.building import (
+    GroupColumns,
+    PartColumns,
+    against_each,
+    excluded_of,
+    group_columns,
+    known_mean,
+)
 from equipoise.metrics.chi_square import (
     NULL_OF,
     PLAIN,
     ChiSquare,
+    Formulation,
+    Layout,
     Plain,
     Statistic,
     chi_square,
@@ -27,9 +36,7 @@ from equipoise.metrics.chi_square import (
 )
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.effect_intervals import MeanEffect, summaries
-from equipoise.metrics.layout import Formulation, Layout
 from equipoise.metrics.measure import Draws
-from equipoise.metrics.part_table import GroupColumns, PartColumns, against_each, group_columns
 from equipoise.stats.association import Association
 from equipoise.stats.proportions import wilson
 
@@ -145,7 +152,7 @@ class Classes:
         design = np.ones(many)
         if not counts.independent:
             null = draws.null
-            design = np.full(many, np.nan) if null is None else mean_of(null[:, 1 + many :].T)
+            design = np.full(many, np.nan) if null is None else known_mean(null[:, 1 + many :].T)
             design = np.where(design > 0, design, np.nan)
         return cls(tables, counts, draws, layout, observed, design)
 
@@ -277,11 +284,3 @@ class Classes:
         if lost:
             found["classes not estimable"] = lost
         return found
-
-
-def mean_of(values: Floats) -> Floats:
-    """Return the mean of each row over its entries that are not NaN; NaN where there is none."""
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0.0).sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        return np.where(known.any(axis=1), total / known.sum(axis=1), np.nan)

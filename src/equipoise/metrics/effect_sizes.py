@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.building import against_chance, sizes
-from equipoise.metrics.chi_square import Statistic
-from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
+from equipoise.metrics.building import against_chance, known_mean, sizes
+from equipoise.metrics.chi_square import Formulation, Statistic
+from equipoise.metrics.class_effects import Classes, EffectTables
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
 from equipoise.metrics.spec import (
     BANDS,
@@ -104,12 +103,12 @@ class EffectSizes(EffectTables):
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the mean of each table, then the numbers of its classes."""
         values, others = self.numbers(counts, tables)
-        return np.concatenate([mean_of(values)[:, None], values, others], axis=1)
+        return np.concatenate([known_mean(values)[:, None], values, others], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         classes = Classes.of(self, counts, draws)
-        against = against_chance(draws, 0, "higher")
+        held = against_chance(draws, 0, "higher")
         value = float(draws.observed[0])
         return make_estimate(
             metric="effect_sizes",
@@ -117,9 +116,7 @@ class EffectSizes(EffectTables):
             n=sizes(counts.groups),
             method=classes.method,
             params=self.params | {"classes": int(classes.estimable.sum())},
-            chance=against.chance,
-            p_value=against.p_value,
-            null=against.null,
+            **held.fields(""),
             by=classes.table,
             excluded=classes.excluded(),
             unit=counts.unit,

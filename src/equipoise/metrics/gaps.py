@@ -14,21 +14,20 @@ from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.metrics.building import (
+    GroupColumns,
+    PartColumns,
     against_chance,
+    against_each,
+    ends_of,
     excluded_of,
+    group_columns,
     group_values,
-    replicates_of,
+    replicates_text,
     sizes,
 )
 from equipoise.metrics.confusion import enough
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import Draws
-from equipoise.metrics.part_table import (
-    GroupColumns,
-    PartColumns,
-    against_each,
-    group_columns,
-)
 from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 
@@ -39,7 +38,7 @@ Pair = tuple[Floats, Floats]
 MAX_REPLICATED_SHARES = 25_000
 
 
-def gaps(shares: Floats, usable: npt.NDArray[np.bool_]) -> Floats:
+def gaps(shares: Floats, usable: npt.NDArray[np.bool_] | slice = slice(None)) -> Floats:
     """Largest minus smallest share over usable groups, (..., groups) to (...).
 
     A group without a share (NaN) is left out; NaN where fewer than two remain.
@@ -256,8 +255,7 @@ def gap_method(counts: Counts, draws: Draws, over: str, *, rates: int) -> str:
     if draws.boot is not None:
         kept = replicates_shares(counts, rates)
         left_out = "" if kept else "; too many groups for replicates of each share"
-        replicates = len(draws.boot)
-        return f"percentile bootstrap over {counts.unit}s, {replicates} replicates{left_out}"
+        return replicates_text(draws.boot, f"{counts.unit}s") + left_out
     if not counts.independent:
         return "none: rows are not independent; use Bootstrap()"
     return f"pairwise Newcombe intervals, simultaneous over {over} and groups"
@@ -275,7 +273,7 @@ def gap_estimate(
     by: pa.Table | None,
 ) -> Estimate:
     """Return the largest gap, the first number of the draws, as an estimate."""
-    against = against_chance(draws, 0, "higher")
+    held = against_chance(draws, 0, "higher")
     closed = ends if counts.independent else no_ends
     return make_estimate(
         metric=metric,
@@ -283,12 +281,10 @@ def gap_estimate(
         n=sizes(counts.groups),
         method=method,
         params=params,
-        chance=against.chance,
-        p_value=against.p_value,
-        null=against.null,
+        **held.fields(""),
         by=by,
         excluded=excluded_of(counts.groups, dict(counts.excluded)),
         unit=counts.unit,
         reason=too_few(draws.observed[0], base),
-        ends=replicates_of(draws, 0) or closed,
+        ends=ends_of(draws.boot, 0, closed),
     )

@@ -14,12 +14,12 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
-    NOTHING,
     against_chance,
+    ends_of,
     excluded_of,
     group_values,
     part,
-    replicates_of,
+    replicates_text,
     sizes,
 )
 from equipoise.metrics.counts import Counts, count
@@ -196,12 +196,12 @@ def _right_and_total(counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
 
 
 def _ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
-    return replicates_of(draws, index) or (closed if counts.independent else no_ends)
+    return ends_of(draws.boot, index, closed if counts.independent else no_ends)
 
 
 def _method(counts: Counts, draws: Draws) -> str:
     if draws.boot is not None:
-        return f"percentile bootstrap over {counts.unit}s, {len(draws.boot)} replicates"
+        return replicates_text(draws.boot, f"{counts.unit}s")
     return (
         "Wilson interval; pairwise Newcombe intervals for the gap, simultaneous over groups"
         if counts.independent
@@ -219,7 +219,6 @@ def _parts(counts: Counts, draws: Draws, ends: Ends, gap_ends: Ends) -> tuple[Pa
         draws,
         0,
         ends=ends,
-        against=NOTHING,
         n=round(float(total.sum())),
         by_group=by_group,
     )
@@ -229,7 +228,7 @@ def _parts(counts: Counts, draws: Draws, ends: Ends, gap_ends: Ends) -> tuple[Pa
         draws,
         1,
         ends=gap_ends,
-        against=against_chance(draws, 1, "higher"),
+        held=against_chance(draws, 1, "higher"),
         n=int(compared_rows(counts.groups, total).sum()),
         by_group=by_group,
         reason=too_few(draws.observed[1], "rows enough"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -15,7 +14,13 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.counts import Counts, Null
 from equipoise.stats.exact import exact_tables
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.resampling import (
+    Bootstrap,
+    Exact,
+    Permutation,
+    Resampling,
+    null_draws,
+)
 
 Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Counts, Floats], Floats]
@@ -139,8 +144,8 @@ def _draws(
         return Draws(seen, boot, level=resampling.level, intervals=True)
     exact = weights is not None
     how = "every rearrangement enumerated" if exact else f"{len(drawn)} permutations"
-    finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
     text = f"{NULLS[one.null]}; {how}"
+    finest = resampling.resolution
     return Draws(seen, boot, drawn, weights, resampling.level, text, finest, intervals=True)
 
 
@@ -179,10 +184,8 @@ def _null_tables(
 
 
 def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
-    """Return how many permutations are drawn: enough to resolve p, within the budget."""
-    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    affordable = max(least, MAX_DRAWN_CELLS // max(counts.sampler.effort, 1))
-    return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
+    """Return how many permutations resolve the finest p-value, within the budget."""
+    return null_draws(resampling, MAX_DRAWN_CELLS // max(counts.sampler.effort, 1))
 
 
 def _whole(counts: Counts) -> Floats:

@@ -202,7 +202,7 @@ def _part(
         draws,
         1 + index,
         ends=ends,
-        against=against_chance(draws, 1 + index, "higher"),
+        held=against_chance(draws, 1 + index, "higher"),
         n=sum(int(compared_rows(counts.groups, one.totals[index])) for one in conditions),
         by_group=family_groups(counts, draws, deciding, index),
         excluded=tuple(

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.estimate import Estimate, no_ends
-from equipoise.metrics.building import replicates_of, sizes
-from equipoise.metrics.chi_square import Statistic
-from equipoise.metrics.class_effects import Classes, EffectTables, mean_of
+from equipoise.metrics.building import ends_of, known_mean, sizes
+from equipoise.metrics.chi_square import Formulation, Statistic
+from equipoise.metrics.class_effects import Classes, EffectTables
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.effect_sizes import EffectSizes, band_counts
-from equipoise.metrics.layout import Formulation
 from equipoise.metrics.measure import DEFAULT, Draws, measure
 from equipoise.metrics.spec import EFFECT_PARAMETERS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
@@ -120,7 +119,7 @@ class SkewSize(EffectTables):
             excluded=classes.excluded(),
             unit=counts.unit,
             reason="" if known else no_skewness(int(classes.estimable.sum())),
-            ends=(replicates_of(draws, 0) if known else None) or no_ends,
+            ends=ends_of(draws.boot, 0) if known else no_ends,
         )
 
 
@@ -137,7 +136,7 @@ def skewness(values: Floats) -> Floats:
     many = known.sum(axis=1)
     filled = np.where(known, values, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        apart = np.where(known, filled - mean_of(values)[:, None], 0.0)
+        apart = np.where(known, filled - known_mean(values)[:, None], 0.0)
         # Scaled, so that powers of small effect sizes keep their digits.
         widest = np.abs(apart).max(axis=1, initial=0.0)
         scaled = apart / widest[:, None]
@@ -162,15 +161,12 @@ def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
     counted = band_counts(classes.values)
     beside: dict[str, Any] = {
         "classes": many,
-        "mean_effect_size": float(mean_of(classes.values[None])[0]) if many else None,
+        "mean_effect_size": float(known_mean(classes.values[None])[0]) if many else None,
         "band_shares": {name: n / many if many else None for name, n in counted.items()},
     }
     chance = None
-    if draws.null is not None:
-        kept = ~np.isnan(draws.null[:, 0])
-        weights = None if draws.weights is None else draws.weights[kept]
-        if kept.any():
-            chance = band(draws.null[kept, 0], method=draws.null_text, weights=weights)
+    if draws.null is not None and not np.isnan(draws.null[:, 0]).all():
+        chance = band(draws.null[:, 0], method=draws.null_text, weights=draws.weights)
     return beside | {
         "chance_skewsize": chance.mean if chance else None,
         "chance_low": chance.low if chance else None,
@@ -243,7 +239,7 @@ def _at(counts: Counts, effects: EffectSizes) -> dict[str, float]:
     return {
         "min_expected": effects.min_expected,
         "skewsize": float(skewness(classes.values[None])[0]),
-        "mean_effect_size": float(mean_of(classes.values[None])[0]),
+        "mean_effect_size": float(known_mean(classes.values[None])[0]),
         "classes": int(classes.estimable.sum()),
         "not_estimable": int((~classes.estimable).sum()),
         "columns_dropped": round(classes.labels_dropped.sum()),

@@ -10,8 +10,8 @@ from types import MappingProxyType
 import numpy as np
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
-from equipoise.metrics.building import against_chance, excluded_of, replicates_of, sizes
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.building import against_chance, ends_of, excluded_of, sizes
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Floats, Statistic
 from equipoise.metrics.spec import MetricSpec, make_estimate, register, unregister
@@ -51,22 +51,19 @@ class TableMetric:
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         value, spec = float(draws.observed[0]), self.spec
-        against = against_chance(draws, 0, spec.value_harm)
+        held = against_chance(draws, 0, spec.value_harm)
         replicates = 0 if draws.boot is None else len(draws.boot)
         return make_estimate(
             metric=spec.name,
             value=value,
             n=sizes(counts.groups),
             method=f"percentile bootstrap over {counts.unit}s, {replicates} replicates",
-            chance=against.chance,
-            no_chance="" if against.chance else spec.chance,
-            p_value=against.p_value,
-            null=against.null,
+            **held.fields(spec.chance),
             harm=spec.value_harm,
             excluded=excluded_of(counts.groups, dict(counts.excluded)),
             unit=counts.unit,
             reason="the metric is undefined for these counts" if math.isnan(value) else "",
-            ends=replicates_of(draws, 0) or no_ends,
+            ends=ends_of(draws.boot, 0),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -54,6 +55,11 @@ class Permutation:
         _check_level(self.level)
         _check_resolution(self.resolution)
 
+    @property
+    def permutations(self) -> int:
+        """Draws of the null distribution, at least."""
+        return self.replicates
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -72,8 +78,36 @@ class Exact:
         _check_counts(limit=self.limit)
         _check_level(self.level)
 
+    @property
+    def resolution(self) -> float:
+        """0: an enumerated p-value is never approximated."""
+        return 0.0
+
+    @property
+    def permutations(self) -> int:
+        """Draws of a chance level where the p-value alone is exact."""
+        return DEFAULT_REPLICATES
+
 
 Resampling = Bootstrap | Permutation | Exact
+
+
+def null_draws(resampling: Resampling, affordable: float = math.inf) -> int:
+    """Return how many draws resolve the finest p-value, within what is affordable."""
+    least = resampling.permutations
+    if isinstance(resampling, Exact):
+        return least
+    return max(least, int(min(math.ceil(1.0 / resampling.resolution), affordable)))
+
+
+def level_of(resampling: Resampling | None) -> float:
+    """Return the confidence level of parts."""
+    return 0.95 if resampling is None else resampling.level
+
+
+def resolution_of(resampling: Resampling | None) -> float:
+    """Return the finest p-value that matters; 0 where none is approximated."""
+    return 0.0 if resampling is None else resampling.resolution
 
 
 def _check_counts(**counts: object) -> None:

@@ -19,8 +19,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.metrics.activation.gap import activation_share_gap
-from equipoise.metrics.activation.regions import Regions
-from equipoise.metrics.activation.share import activation_share
+from equipoise.metrics.activation.share import Regions, activation_share
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config

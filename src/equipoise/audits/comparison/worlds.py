@@ -13,10 +13,10 @@ from equipoise.audits.engines.labels import groups_by
 from equipoise.audits.predictions.audit import effect_sizes
 from equipoise.core.groups import Groups
 from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.chi_square import Layout
 from equipoise.metrics.class_effects import EffectTables
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.joint import Joint, join
-from equipoise.metrics.layout import Layout
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity

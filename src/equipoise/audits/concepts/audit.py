@@ -21,8 +21,7 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.concepts.cells import Metric
 from equipoise.metrics.concepts.disparity import concept_hit_rate, concept_metrics, summarise
 from equipoise.metrics.concepts.inputs import Choices
-from equipoise.metrics.concepts.measure import permutations_of
-from equipoise.metrics.concepts.participants import FOLLOWS, reasons_of
+from equipoise.metrics.concepts.measure import FOLLOWS, permutations_of, reasons_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 

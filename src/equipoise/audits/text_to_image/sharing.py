@@ -18,8 +18,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
-from equipoise.metrics.shares.corrected import corrected_shares
-from equipoise.metrics.shares.drawn import TRANSPORT
+from equipoise.metrics.shares.corrected import TRANSPORT, corrected_shares
 from equipoise.metrics.shares.gap import share_gap
 from equipoise.stats.resampling import Resampling
 

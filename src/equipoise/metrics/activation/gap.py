@@ -11,8 +11,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.activation.regions import Regions
-from equipoise.metrics.activation.share import REFERENCE
+from equipoise.metrics.activation.share import REFERENCE, Regions
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.spec import POINTS, MetricSpec, register

@@ -4,25 +4,154 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.activation.regions import Regions
-from equipoise.metrics.building import against_chance, part, replicates_of
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
+from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.poisson import unit_times
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_keys
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Maps of n images and a box on each.
+
+    Attributes
+    ----------
+    cumulated : ndarray of float64, shape (n, rows + 1, columns + 1)
+        Sums of each map above and left of every corner of its cells; 1 in the last.
+    boxes : ndarray of float64, shape (n, 4)
+        Left, top, right, bottom, from 0 to 1.
+    rows : ndarray of int64, shape (n,)
+        Which of the images given these are: those with a box, and a map that is not 0 everywhere.
+    dropped : mapping of str to int
+        Images without, by reason.
+    """
+
+    cumulated: Floats = field(repr=False)
+    boxes: Floats = field(repr=False)
+    rows: Indices = field(repr=False)
+    dropped: dict[str, int]
+
+    @classmethod
+    def of(cls, maps: npt.ArrayLike, boxes: npt.ArrayLike) -> Regions:
+        """Check maps and boxes, and cut boxes at the edge of the map.
+
+        Raises
+        ------
+        InputError
+            When a map is negative or not finite, a box ends before it begins, or lengths differ.
+        """
+        cells, edges = _maps(maps), np.asarray(boxes, dtype=np.float64)
+        if edges.shape != (len(cells), 4):
+            raise InputError(
+                f"boxes: shape {edges.shape} for {len(cells)} maps; expected (n, 4): left, top, "
+                "right, bottom, as shares of the map's width and height"
+            )
+        none = np.asarray(np.isnan(edges).any(axis=1))
+        wrong = ~none & ((edges[:, 2] <= edges[:, 0]) | (edges[:, 3] <= edges[:, 1]))
+        if wrong.any():
+            raise InputError(
+                f"boxes: box {int(np.argmax(wrong))} ends before it begins; expected left < right "
+                "and top < bottom"
+            )
+        inside = np.clip(np.where(none[:, None], 0.0, edges), 0.0, 1.0)
+        unseen = ~none & ((inside[:, 2] <= inside[:, 0]) | (inside[:, 3] <= inside[:, 1]))
+        empty = ~none & ~unseen & (cells.reshape(len(cells), -1).sum(axis=1) == 0.0)
+        rows = np.flatnonzero(~none & ~unseen & ~empty).astype(np.int64)
+        dropped = {
+            "no region": int(none.sum()),
+            "region outside the map": int(unseen.sum()),
+            "no activation": int(empty.sum()),
+        }
+        return cls(_cumulated(cells[rows]), inside[rows], rows,
+                   {why: n for why, n in dropped.items() if n})  # fmt: skip
+
+    def __len__(self) -> int:
+        """Return the number of images with a share."""
+        return len(self.rows)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each map inside its box, from 0 to 1; shape (n,)."""
+        return self.exchanged(np.arange(len(self)))
+
+    @cached_property
+    def areas(self) -> Floats:
+        """Share of the image inside each box; shape (n,)."""
+        sides = self.boxes[:, 2:] - self.boxes[:, :2]
+        return np.asarray(sides[:, 0] * sides[:, 1])
+
+    def exchanged(self, owners: Indices) -> Floats:
+        """Return shares with the maps of other images, (n,).
+
+        Parameters
+        ----------
+        owners : ndarray of int64, shape (n,)
+            Whose map lies under each box.
+        """
+        left, top, right, bottom = range(4)
+        corners = ((bottom, right, 1), (top, right, -1), (bottom, left, -1), (top, left, 1))
+        found = np.zeros(len(self))
+        for y, x, sign in corners:
+            found += sign * self._at(owners, y, x)
+        return np.asarray(np.clip(found, 0.0, 1.0))
+
+    def _at(self, owners: Indices, y: int, x: int) -> Floats:
+        """Return how much of each map lies above and left of a point: exact between corners."""
+        (row, down), (column, across) = self._places[y], self._places[x]
+        at = self.cumulated
+        above = at[owners, row, column] * (1 - across) + at[owners, row, column + 1] * across
+        below = (
+            at[owners, row + 1, column] * (1 - across) + at[owners, row + 1, column + 1] * across
+        )
+        return np.asarray(above * (1 - down) + below * down)
+
+    @cached_property
+    def _places(self) -> list[tuple[Indices, Floats]]:
+        """Cell of each edge of each box, and how far into it: left, top, right, bottom."""
+        rows, columns = (size - 1 for size in self.cumulated.shape[1:])
+        found = []
+        for edge, size in enumerate((columns, rows, columns, rows)):
+            at = self.boxes[:, edge] * size
+            cell = np.minimum(at.astype(np.int64), size - 1)
+            found.append((cell, at - cell))
+        return found
+
+
+def _maps(maps: npt.ArrayLike) -> Floats:
+    cells = np.asarray(maps, dtype=np.float64)
+    if cells.ndim != 3 or 0 in cells.shape[1:]:
+        raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
+    bad = np.asarray(~np.isfinite(cells) | (cells < 0.0))
+    if bad.any():
+        first = int(np.argmax(bad.reshape(len(cells), -1).any(axis=1)))
+        raise InputError(
+            f"maps: map {first} has cells that are negative or not finite; expected 0 or above"
+        )
+    return cells
+
+
+def _cumulated(cells: Floats) -> Floats:
+    sums = np.zeros((len(cells), cells.shape[1] + 1, cells.shape[2] + 1))
+    sums[:, 1:, 1:] = cells.cumsum(axis=1).cumsum(axis=2)
+    total = sums[:, -1, -1].copy()
+    return np.asarray(sums / total[:, None, None])
+
 
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
 NULL = "maps lie as they lie, whatever the image: maps are exchanged between images"
@@ -80,22 +209,21 @@ def activation_share(
         raise InputError("resampling=Exact: not available for maps; use Permutation()")
     measured = Shares.of(maps, boxes, groups, units)
     draws = measured.drawn(resampling, rng)
-    against, value = against_chance(draws, 0, "either"), float(draws.observed[0])
+    held, value = against_chance(draws, 0, "either"), float(draws.observed[0])
     return make_estimate(
         metric="activation_share",
         value=value,
         n=measured.sizes,
-        method=_method(draws, resampling, measured.unit),
+        method=bootstrap_method(
+            draws.boot, resampling if draws.intervals else None, f"{measured.unit}s"
+        ),
         params={"area": measured.mean(measured.regions.areas)},
-        chance=against.chance,
-        no_chance="" if against.chance else _why_none(value, resampling),
-        p_value=against.p_value,
-        null=against.null,
+        **held.fields(_why_none(value, resampling)),
         by=parts_to_table(_parts(measured, draws)),
         excluded=measured.regions.dropped,
         unit=measured.unit,
         reason="" if len(measured.regions) else "no image with a region and a map",
-        ends=replicates_of(draws, 0) or no_ends,
+        ends=ends_of(draws.boot, 0),
     )
 
 
@@ -145,7 +273,7 @@ class Shares:
         """Images of each group, or of all."""
         if self.groups is None:
             return {"all": len(self.regions)}
-        return dict(zip(self.groups.names, self.groups.counts.tolist(), strict=True))
+        return sizes(self.groups)
 
     @property
     def members(self) -> list[npt.NDArray[np.bool_]]:
@@ -171,7 +299,8 @@ class Shares:
             boot = self._resampled(resampling.replicates, seed)
         null = self._exchanged(resampling, seed) if len(self.regions) > 1 else None
         many = 0 if null is None else len(null)
-        text, finest = f"{NULL}; {many} permutations", getattr(resampling, "resolution", 0.0)
+        text = f"{NULL}; {many} permutations"
+        finest = resampling.resolution
         return Draws(observed, boot, null, None, resampling.level, text, finest, intervals=True)
 
     def _resampled(self, replicates: int, seed: int) -> Floats:
@@ -189,27 +318,13 @@ class Shares:
         return found
 
     def _exchanged(self, resampling: Resampling, seed: int) -> Floats:
-        asked = _permutations(resampling)
+        asked = 0 if isinstance(resampling, Exact) else resampling.permutations
         generator = stream(seed, "activation", "maps")
         found = np.empty((asked, len(self.members)))
         for row in range(asked):
             shares = self.regions.exchanged(generator.permutation(len(self.regions)))
             found[row] = [self.mean(shares[one]) for one in self.members]
         return found
-
-
-def _permutations(resampling: Resampling) -> int:
-    if isinstance(resampling, Bootstrap):
-        return resampling.permutations
-    return resampling.replicates if isinstance(resampling, Permutation) else 0
-
-
-def _method(draws: Draws, resampling: Resampling | None, unit: str) -> str:
-    if resampling is None or not draws.intervals:
-        return NO_INTERVAL
-    if draws.boot is None:
-        return "none: use Bootstrap()"
-    return f"percentile bootstrap over {unit}s, {len(draws.boot)} replicates"
 
 
 def _why_none(value: float, resampling: Resampling | None) -> str:
@@ -226,7 +341,7 @@ def _parts(measured: Shares, draws: Draws) -> Iterator[Part]:
     ):
         rows = measured.members[place]
         n, area = int(rows.sum()), measured.mean(measured.regions.areas[rows])
-        ends = replicates_of(draws, place) or no_ends
+        ends = ends_of(draws.boot, place)
         low, high = ends(draws.level)
         yield part(
             "activation_share",
@@ -234,7 +349,7 @@ def _parts(measured: Shares, draws: Draws) -> Iterator[Part]:
             draws,
             place,
             ends=ends,
-            against=against_chance(draws, place, "either"),
+            held=against_chance(draws, place, "either"),
             n=n,
             by_group=(GroupValue(name, levels, n, float(draws.observed[place]), low, high),),
             reason="" if n else "no image with a region and a map",

@@ -15,15 +15,15 @@ from scipy.stats import rankdata
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import parts_to_table
-from equipoise.metrics.associations.building import (
-    against,
-    ends_of,
-    number,
+from equipoise.metrics.associations.partitions import (
+    MOST_PARTITIONS,
+    Exchanged,
+    exchange,
+    permutations,
 )
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.partitions import MOST_PARTITIONS, exchange, permutations
-from equipoise.metrics.building import Against
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.associations.resampling import against_exchanged
+from equipoise.metrics.building import NOTHING, Against, bootstrap_method, ends_of, number
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream
@@ -102,12 +102,11 @@ def alignment(
         metric="alignment",
         value=value,
         n={"subjects": len(values)},
-        method=_method(boot, resampling),
+        method=bootstrap_method(
+            boot, resampling, "subjects", "none: use Bootstrap() and two subjects or more"
+        ),
         params={"statistic": statistic},
-        chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for, or there is no value",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(sides),
         excluded=pairs.excluded,
         unit="subject",
@@ -193,13 +192,13 @@ def _held(
     pairs: _Pairs, statistic: str, value: float, resampling: Resampling | None, seed: int
 ) -> Against:
     if resampling is None or math.isnan(value):
-        return against(None, value, "higher", 1.0, _NULL)
+        return NOTHING
     tested = (
         _of_signs(pairs, resampling, seed)
         if statistic == "mean"
         else _of_ranks(pairs, value, resampling, seed)
     )
-    return against(tested, value, "higher", 1.0, _NULL)
+    return against_exchanged(tested, value, "higher", 1.0, _NULL)
 
 
 def _of_signs(pairs: _Pairs, resampling: Resampling, seed: int) -> Exchanged:
@@ -246,14 +245,6 @@ def _of_ranks(pairs: _Pairs, value: float, resampling: Resampling, seed: int) ->
     return Exchanged(
         np.array([value]), null, False, total, text, 1.0, resolution=resampling.resolution
     )
-
-
-def _method(boot: Floats | None, resampling: Resampling | None) -> str:
-    if resampling is None:
-        return NO_INTERVAL
-    if boot is None:
-        return "none: use Bootstrap() and two subjects or more"
-    return f"percentile bootstrap over subjects, {len(boot)} replicates"
 
 
 register(

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.estimate import Estimate
 from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics.associations.building import number
-from equipoise.metrics.associations.components import COMPONENTS
-from equipoise.metrics.associations.mcas import Components
-from equipoise.metrics.building import Percentile
+from equipoise.metrics.associations.mcas import COMPONENTS, Components
+from equipoise.metrics.building import Percentile, ends_of, number
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 
 Floats = npt.NDArray[np.float64]
@@ -52,30 +50,25 @@ def diffusion_bias(components: Estimate | Mapping[str, float]) -> Estimate:
     boot = None if found.boot is None else _signed(found.boot)
     null = None if found.null is None else np.abs(_signed(found.null))
     held = found.held(null, abs(signed), "higher")
-    size: Ends = no_ends if boot is None else Percentile(np.abs(boot))
-    ends: Ends = no_ends if boot is None else Percentile(boot)
     sizes = _sizes(components)
     return make_estimate(
         metric="diffusion_bias",
         value=abs(signed),
         n=sizes,
         method=_method(components),
-        chance=held.chance,
-        no_chance="" if held.chance else "no draws: components given as numbers, or no resampling",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no draws: components given as numbers, or no resampling"),
         by=parts_to_table(
             [
                 number(
                     "signed_diffusion_bias",
                     signed,
                     n=sum(sizes.values()),
-                    ends=ends,
+                    ends=ends_of(boot),
                     level=found.level,
                 )
             ]
         ),
-        ends=size,
+        ends=ends_of(None if boot is None else np.abs(boot)),
     )
 
 
@@ -115,7 +108,7 @@ def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
         method=_method(components),
         no_chance="under the null the texts' association is near 0: the quotient explodes",
         reason=reason,
-        ends=no_ends if boot is None else Percentile(boot),
+        ends=ends_of(boot),
     )
 
 

@@ -12,29 +12,25 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.associations.building import (
+from equipoise.metrics.associations.partitions import Exchanged, exchange, permutations
+from equipoise.metrics.associations.resampling import (
     assembled,
     check_fixed,
     compared,
-    ends_of,
-    level_of,
+    mean_vectors,
     method_of,
-    number,
     overlap,
     pair_units,
     replicates,
+    row_dots,
 )
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.partitions import exchange, permutations
-from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
-from equipoise.metrics.building import NOTHING, Against, Percentile
+from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.chance import band, p_value
-from equipoise.stats.resampling import Exact, Resampling
+from equipoise.stats.resampling import Exact, Resampling, level_of
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
@@ -62,9 +58,7 @@ class Scores:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of absolute scores."""
-        if self.boot is None:
-            return no_ends(level)
-        return Percentile(np.abs(self.boot).sum(axis=1))(level)
+        return ends_of(None if self.boot is None else np.abs(self.boot).sum(axis=1))(level)
 
 
 def total_absolute_association(
@@ -197,10 +191,7 @@ def compare_encoders(
         value=value,
         n=dict.fromkeys(encoders, len(next(iter(scores.values())).names)),
         method=NO_INTERVAL if resampling is None else "none; pairs: paired percentile bootstrap",
-        chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no resampling was asked for"),
         by=parts_to_table(parts),
         unit="target",
     )
@@ -227,11 +218,15 @@ def _exchanged(
 def _held(tested: Exchanged | None, null: Floats | None, value: float, harm: Any) -> Against:
     if tested is None or null is None:
         return NOTHING
-    text = f"the members of a and b are exchangeable; {tested.text}"
-    weights = 1.0 if tested.enumerated else None
-    found = tested.p_value_of(null, float(value), harm)
-    chance = band(null, method=text, weights=weights)
-    return Against(chance, found.value, f"{text}; {found.method}")
+    return against(
+        null,
+        float(value),
+        harm,
+        f"the members of a and b are exchangeable; {tested.text}",
+        weights=1.0 if tested.enumerated else None,
+        resolution=tested.resolution,
+        scale=tested.scale,
+    )
 
 
 def _of_encoders(encoders: Mapping[str, Estimate]) -> dict[str, Scores]:
@@ -269,11 +264,9 @@ def _swapped(sizes: Floats, resampling: Resampling, seed: int) -> tuple[Floats, 
 def _compare(
     null: Floats, weights: Floats | None, text: str, value: float, resampling: Resampling
 ) -> Against:
-    finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
-    found = p_value(null, value, "higher", weights=weights, resolution=finest)
     told = f"encoders are exchangeable within each target; {text}"
-    chance = band(null, method=told, weights=weights)
-    return Against(chance, found.value, f"{told}; {found.method}")
+    finest = resampling.resolution
+    return against(null, value, "higher", told, weights=weights, resolution=finest)
 
 
 def _pair(

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, Harm, no_ends
+from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.associations.building import compared, number
 from equipoise.metrics.associations.partitions import HARM, Alternative
 from equipoise.metrics.associations.predicted import (
     CHOSEN_ANEW,
@@ -27,12 +26,20 @@ from equipoise.metrics.associations.predicted import (
     count_labels,
     spread,
 )
+from equipoise.metrics.associations.resampling import compared
 from equipoise.metrics.associations.space import Similarity, associations, embed
-from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    against,
+    bootstrap_method,
+    ends_of,
+    number,
+    sizes,
+)
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.chance import band, p_value
-from equipoise.stats.resampling import Exact, Resampling
+from equipoise.stats.resampling import Exact, Resampling, level_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,16 +99,15 @@ def label_concentration(
     counted = count_labels(labels, groups, units, vocabulary)
     measure = Concentration(k, vocabulary is not None, counted.groups.usable)
     observed, boot, null = counted.draws(measure, resampling, rng)
-    level = 0.95 if resampling is None else resampling.level
+    level = level_of(resampling)
     held = _held(null, float(observed[0]), resampling, "higher")
-    ends = no_ends if boot is None else Percentile(boot[:, 0])
     many = len(counted.groups)
     parts = [
         number(
             name,
             float(observed[place]),
             n=int(counted.groups.counts.sum()),
-            ends=no_ends if boot is None else Percentile(boot[:, place]),
+            ends=ends_of(boot, place),
             level=level,
             held=held if place == 0 else NOTHING,
             by_group=_group_values(counted.groups, observed, boot, start, level),
@@ -115,18 +121,15 @@ def label_concentration(
     return make_estimate(
         metric="label_concentration",
         value=float(observed[0]),
-        n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
-        method=spread(_method(boot, counted.unit, resampling), UNEVEN),
+        n=sizes(counted.groups),
+        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), UNEVEN),
         params={"k": k, "labels": "vocabulary" if vocabulary is not None else "predicted"},
-        chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for, or there is no value",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no resampling was asked for, or there is no value"),
         by=parts_to_table(parts),
         excluded=counted.excluded,
         unit=counted.unit,
         reason="fewer than two groups have images enough" if math.isnan(observed[0]) else "",
-        ends=ends,
+        ends=ends_of(boot, 0),
     )
 
 
@@ -218,13 +221,10 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     return make_estimate(
         metric="predicted_label_weat",
         value=float(observed[0]),
-        n=dict(zip(counted.groups.names, counted.groups.counts.tolist(), strict=True)),
-        method=spread(_method(boot, counted.unit, resampling), CHOSEN_ANEW),
+        n=sizes(counted.groups),
+        method=spread(bootstrap_method(boot, resampling, f"{counted.unit}s"), CHOSEN_ANEW),
         params={"alternative": alternative, "ddof": ddof} | compared(similarity),
-        chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for, or there is no value",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
         by=parts_to_table(_label_parts(counted, scores, (x, y))),
         excluded={why: count for why, count in excluded.items() if count},
@@ -232,7 +232,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         reason="one group has no labels of its own, or all scores are equal"
         if math.isnan(observed[0])
         else "",
-        ends=no_ends if boot is None else Percentile(boot[:, 0]),
+        ends=ends_of(boot, 0),
     )
 
 
@@ -242,11 +242,10 @@ def _no_exact(resampling: Resampling | None, name: str) -> None:
 
 
 def _held(null: Floats | None, value: float, resampling: Resampling | None, harm: Harm) -> Against:
-    if null is None or resampling is None or isinstance(resampling, Exact) or math.isnan(value):
+    if null is None or resampling is None:
         return NOTHING
-    found = p_value(null[:, 0], value, harm, resolution=resampling.resolution)
     text = f"{_NULL}; {len(null)} permutations"
-    return Against(band(null[:, 0], method=text), found.value, f"{text}; {found.method}")
+    return against(null[:, 0], value, harm, text, resolution=resampling.resolution)
 
 
 def _group_values(
@@ -257,7 +256,7 @@ def _group_values(
         zip(groups.names, groups.levels, groups.counts.tolist(), strict=True)
     ):
         value = float(observed[start + index])
-        ends = no_ends if boot is None else Percentile(boot[:, start + index])
+        ends = ends_of(boot, start + index)
         note = (
             "no images"
             if n == 0
@@ -267,12 +266,6 @@ def _group_values(
         )
         found.append(GroupValue(name, levels, n, value, *ends(level), note))
     return tuple(found)
-
-
-def _method(boot: Floats | None, unit: str, resampling: Resampling | None) -> str:
-    if boot is None:
-        return NO_INTERVAL if resampling is None else "none: use Bootstrap()"
-    return f"percentile bootstrap over {unit}s, {len(boot)} replicates"
 
 
 def _label_parts(counted: LabelCounts, scores: Floats, chosen: tuple[Masks, Masks]) -> list[Part]:

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part
-from equipoise.metrics.associations.building import (
+from equipoise.metrics.associations.members import dots
+from equipoise.metrics.associations.partitions import Exchanged, exchange, told
+from equipoise.metrics.associations.resampling import (
     assembled,
     compared,
-    ends_of,
+    mean_vectors,
     method_of,
-    number,
     overlap,
     pair_units,
     replicates,
+    row_dots,
     set_values,
 )
-from equipoise.metrics.associations.components import (
-    COMPONENTS,
-    SIDES,
-    components_of,
-    resampled_components,
-)
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.members import dots
-from equipoise.metrics.associations.partitions import exchange, told
 from equipoise.metrics.associations.space import Sets, Similarity, embed
-from equipoise.metrics.building import NOTHING, Against, Percentile
+from equipoise.metrics.building import NOTHING, Against, ends_of, number
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, register
 from equipoise.stats.chance import band
@@ -41,6 +35,52 @@ from equipoise.stats.resampling import Exact, Resampling
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
+
+COMPONENTS = ("II", "ITP", "ITA", "TT")
+SIDES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "II": ("images", "target_images"),
+        "ITP": ("images", "target_texts"),
+        "ITA": ("texts", "target_images"),
+        "TT": ("texts", "target_texts"),
+    }
+)
+"""Attribute set and target set of each component."""
+
+
+def components_of(means: Mapping[str, Floats]) -> Floats:
+    """Return II, ITP, ITA and TT from mean vectors (r, d) of every set, shape (r, 4)."""
+    apart = {kind: means[f"a_{kind}"] - means[f"b_{kind}"] for kind in ("images", "texts")}
+    return np.stack([row_dots(apart[kind], means[target]) for kind, target in SIDES.values()], 1)
+
+
+def resampled_components(sets: Sets) -> Callable[[Mapping[str, Floats]], Floats]:
+    """Return what gives the components of resampled sets, from weights (r, n), shape (r, 4).
+
+    Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
+    """
+    targets = {name: sets[name] for name in ("target_images", "target_texts")}
+    if sum(map(len, targets.values())) >= targets["target_images"].dimension:
+        return lambda weights: components_of(
+            {name: mean_vectors(weights[name], one) for name, one in sets.items()}
+        )
+    every = np.concatenate([one.vectors for one in targets.values()])
+    similar = {name: one.similarities(every) for name, one in sets.items() if name not in targets}
+    images = len(targets["target_images"])
+    columns = {"target_images": slice(images), "target_texts": slice(images, None)}
+
+    def components(weights: Mapping[str, Floats]) -> Floats:
+        near = {name: mean_vectors(weights[name], rows) for name, rows in similar.items()}
+        found = []
+        for kind, target in SIDES.values():
+            apart = near[f"a_{kind}"] - near[f"b_{kind}"]
+            times = weights[target]
+            with np.errstate(invalid="ignore"):
+                found.append(row_dots(times, apart[:, columns[target]]) / times.sum(axis=1))
+        return np.stack(found, axis=1)
+
+    return components
+
 
 _FEWEST_TEXTS = 10
 _NULL = "images and texts of a and b are exchangeable, each among their kind"
@@ -74,7 +114,7 @@ class Components:
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the sum of the four components."""
-        return no_ends(level) if self.boot is None else Percentile(self.boot.sum(axis=1))(level)
+        return ends_of(None if self.boot is None else self.boot.sum(axis=1))(level)
 
     def held(self, null: Floats | None, observed: float, harm: Any) -> Against:
         """Hold a number computed from the components against its chance level."""

@@ -8,23 +8,209 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Harm
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.kernels import differences
-from equipoise.metrics.associations.subsets import MOST_HALVED, all_sums, random_sums
+from equipoise.core.estimate import Chance, Harm
+from equipoise.metrics.associations.kernels import add_chosen, differences, enumerate_sums
+from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.exchange import Exchange
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
-from equipoise.stats.shuffling import add_exchanged, keys
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling, null_draws
+from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
 from equipoise.stats.threads import each
 
-Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
+
+# Subset sums of one side of a halved pool: 2^22 numbers.
+MOST_HALVED = 44
+
+# Subsets that a thread draws from one stream.
+_BLOCK = 2048
+
+
+def all_sums(values: Whole, size: int) -> Whole:
+    """Return the sums of all subsets of `size` members.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n, k)
+        k numbers of each member.
+    size : int
+
+    Returns
+    -------
+    ndarray of int64, shape (subsets, k)
+        Subsets in lexicographic order.
+    """
+    found = np.empty((values.shape[1], math.comb(len(values), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(values.T), found, strict=True):
+        enumerate_sums(column, size, sums)
+    return np.ascontiguousarray(found.T)
+
+
+def count_at_least(values: Whole, size: int, threshold: int) -> int:
+    """Count subsets of `size` members whose sum is at least a threshold.
+
+    Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
+    members take 2^20 sums a side instead of 1.4e11 subsets.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,), n <= 44
+    size, threshold : int
+    """
+    left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    found = 0
+    for many, sums in enumerate(left):
+        if 0 <= size - many < len(right):
+            others = right[size - many]
+            # Reversed, what is searched for rises, which keeps the search in the cache.
+            needed = threshold - sums[::-1]
+            found += len(sums) * len(others) - int(np.searchsorted(others, needed).sum())
+    return found
+
+
+def _sorted_sums(values: Whole) -> list[Whole]:
+    sums: list[Whole] = [np.zeros(1, dtype=np.int64)]
+    for value in values:
+        shifted = [some + value for some in sums]
+        sums = [
+            sums[0],
+            *(np.concatenate(pair) for pair in zip(sums[1:], shifted[:-1], strict=True)),
+            shifted[-1],
+        ]
+    return [np.sort(some) for some in sums]
+
+
+def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) -> Whole:
+    """Return sums of random subsets of `size` members, all equally likely.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n, k)
+    size, draws : int
+    seed, names : int, str
+        Key of the random stream.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws, k)
+    """
+    n, k = values.shape
+    words = math.ceil(n / 64)
+    columns = np.zeros((k, 64 * words), dtype=np.int64)
+    columns[:, :n] = values.T
+    found = np.empty((draws, k), dtype=np.int64)
+    starts = range(0, draws, _BLOCK)
+
+    def draw(index: int) -> None:
+        part = found[starts[index] : starts[index] + _BLOCK]
+        chosen = np.empty((len(part), words), dtype=np.uint64)
+        draw_subsets(streams[index], n, size, chosen)
+        add_chosen(chosen, columns, part)
+
+    streams = keys(seed, "partition", *names, many=len(starts))
+    each(draw, range(len(starts)))
+    return found
+
+
+Floats = npt.NDArray[np.float64]
+# Differences of sums that are rounding only, relative to the sum of absolute numbers.
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Differences in means of two sets, observed and with members exchanged.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (k,)
+        Mean of the first set minus mean of the second, of each of k numbers.
+    drawn : ndarray, shape (m, k)
+        With members exchanged; of partitions that are mirrored, the first half.
+    enumerated : bool
+        Whether every partition stands there once.
+    partitions : int
+        How many partitions there are.
+    text : str
+        How the null was drawn.
+    scale : float
+        Sum of absolute numbers over both sets, in units of the differences: what ties refer to.
+    halves : tuple of (ndarray of int64, int, int), or None
+        Whole numbers, size of the first set and its sum, where p can be counted exactly.
+    resolution : float
+        The finest p-value that matters; 0 where draws are not approximated.
+    mirrored : bool
+        Whether `drawn` lacks as many rows, minus its own from the last to the first: those of the
+        mirror images that partitions into sets of equal sizes have.
+    """
+
+    observed: Floats
+    drawn: Floats
+    enumerated: bool
+    partitions: int
+    text: str
+    scale: float
+    halves: tuple[Whole, int, int] | None = None
+    resolution: float = 0.0
+    mirrored: bool = False
+
+    @cached_property
+    def null(self) -> Floats:
+        """All differences with members exchanged, shape (partitions, k)."""
+        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+
+    def scaled(self, factor: float, shift: float) -> Exchanged:
+        """Return the same exchange of factor * difference + shift, factor > 0."""
+        mirrored = self.mirrored and shift == 0.0
+        return replace(
+            self,
+            observed=self.observed * factor + shift,
+            drawn=(self.drawn if mirrored else self.null) * factor + shift,
+            scale=self.scale * factor,
+            mirrored=mirrored,
+        )
+
+    def chance(self, factor: float, method: str) -> Chance:
+        """Return the chance level of a multiple of the single number (k = 1)."""
+        # Of partitions that are enumerated, each counts once, as one that is drawn does.
+        draws = self.drawn[:, 0] * factor
+        return (mirrored_band if self.mirrored else band)(draws, method=method)
+
+    def p_value(self, harm: Harm) -> PValue:
+        """Return the p-value of the single number (k = 1), exact where that is feasible."""
+        if self.mirrored:
+            observed = float(self.observed[0])
+            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
+        if self.halves is None:
+            return self.p_value_of(self.null[:, 0], float(self.observed[0]), harm)
+        values, size, first = self.halves
+        tie = math.floor(_TIE * int(np.abs(values).sum()))
+        total = math.comb(len(values), size)
+        tails = {
+            "higher": lambda: count_at_least(values, size, first - tie),
+            "lower": lambda: total - count_at_least(values, size, first + tie + 1),
+        }
+        sides = ("higher", "lower") if harm == "either" else (harm,)
+        extreme = min(tails[side]() for side in sides)
+        return PValue(
+            min(1.0, len(sides) * extreme / total), "exact, partitions counted in two halves"
+        )
+
+    def p_value_of(self, null: Floats, observed: float, harm: Harm) -> PValue:
+        """Return the p-value of a number computed from each row of `null`."""
+        weights = 1.0 if self.enumerated else None
+        return p_value(
+            null, observed, harm, weights=weights, resolution=self.resolution, scale=self.scale
+        )
+
+
 Alternative = Literal["greater", "less", "two-sided"]
 
 HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
@@ -98,7 +284,7 @@ def exchange(
         sums = _drawn(ordered, sizes, draws, seed, name)
         text = f"{draws} random partitions" + (" for the chance level" if halved else "")
     observed, drawn, scale = _of_sums(whole, sums, sizes, bits)
-    finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
+    finest = resampling.resolution
     return Exchanged(observed, drawn, enumerated, partitions, text, scale, halves, finest, mirrored)
 
 
@@ -121,12 +307,8 @@ def told(partitions: int) -> str:
 
 
 def permutations(members: int, resampling: Resampling) -> int:
-    """Return how many partitions are drawn: enough to resolve p, within the budget."""
-    if isinstance(resampling, Exact):
-        return 1000
-    least = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    affordable = max(least, _MAX_MOVED // max(members, 1))
-    return min(max(least, math.ceil(1.0 / resampling.resolution)), affordable)
+    """Return how many draws resolve the finest p-value, within what moving members costs."""
+    return null_draws(resampling, _MAX_MOVED // max(members, 1))
 
 
 def _whole(values: Floats) -> tuple[Whole, int]:

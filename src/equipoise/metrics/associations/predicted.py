@@ -13,6 +13,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.metrics.associations.partitions import permutations
+from equipoise.metrics.gaps import gaps
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import unit_keys
@@ -129,15 +130,9 @@ class Concentration:
             mask = np.ones_like(counts, dtype=bool) if self.zeros else counts > 0
             skewness, kurtosis = _shape(counts, mask)
         each = [share, skewness, kurtosis]
-        return np.concatenate([np.stack([self._gap(one) for one in each], 1), *each], axis=1)
-
-    def _gap(self, values: Floats) -> Floats:
-        compared = values[:, self.usable]
-        if compared.shape[1] < 2:
-            return np.full(len(values), np.nan)
-        known = (~np.isnan(compared)).sum(axis=1) >= 2
-        gap = np.fmax.reduce(compared, axis=1) - np.fmin.reduce(compared, axis=1)
-        return np.where(known, gap, np.nan)
+        return np.concatenate(
+            [np.stack([gaps(one, self.usable) for one in each], 1), *each], axis=1
+        )
 
 
 def _shape(counts: Floats, mask: Masks) -> tuple[Floats, Floats]:

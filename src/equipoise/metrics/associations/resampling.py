@@ -7,21 +7,155 @@ float64 whatever their order; what is lost is below 1e-9 of a replicate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, Harm
+from equipoise.core.finding import GroupValue
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.associations.kernels import count_drawn
 from equipoise.metrics.associations.members import Members
-from equipoise.metrics.associations.space import Sets
+from equipoise.metrics.associations.partitions import Exchanged
+from equipoise.metrics.associations.space import Sets, Similarity, dropped_of, shared_members
+from equipoise.metrics.building import NOTHING, Against, ends_of, replicates_text
+from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.spec import make_estimate
 from equipoise.stats.poisson import unit_counts
+from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream, unit_keys
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]
+
+
+def replicates(
+    sets: Sets,
+    fixed: Collection[str],
+    resampling: Resampling | None,
+    seed: int,
+    statistic: Callable[[Mapping[str, Floats]], Floats],
+) -> Floats | None:
+    """Return the statistic (replicates, s) on resampled sets, None where nothing is resampled."""
+    if not isinstance(resampling, Bootstrap) or not resampled(sets, fixed):
+        return None
+    blocks = replicate_blocks(sets, fixed, resampling.replicates, seed)
+    return np.concatenate([statistic(weights) for weights in blocks])
+
+
+def method_of(
+    sets: Sets, fixed: Collection[str], boot: Floats | None, resampling: Resampling | None
+) -> str:
+    """Say how the interval was made: what was resampled, and what was held fixed."""
+    if resampling is None:
+        return NO_INTERVAL
+    if not isinstance(resampling, Bootstrap):
+        return "none: use Bootstrap()"
+    if boot is None:
+        return "none: every set is fixed or has one member"
+    moved = resampled(sets, fixed)
+    still = [name for name in sets if name not in moved]
+    text = replicates_text(boot, ", ".join(moved))
+    return f"{text}; {', '.join(still)} fixed" if still else text
+
+
+def check_fixed(sets: Sets, fixed: Collection[str]) -> None:
+    """Raise where a set to be held fixed does not exist."""
+    if unknown := sorted({*fixed} - {*sets}):
+        raise InputError(f"fixed: no set is called {unknown[0]!r}; expected some of {[*sets]}")
+
+
+def against_exchanged(
+    tested: Exchanged | None, value: float, harm: Harm, factor: float, null: str
+) -> Against:
+    """Hold a value against exchanged members; draws times `factor` are in its unit."""
+    if tested is None or np.isnan(value):
+        return NOTHING
+    text = f"{null}; {tested.text}"
+    p = tested.p_value(harm)
+    return Against(tested.chance(factor, text), p.value, f"{text}; {p.method}")
+
+
+def set_values(
+    sets: Sequence[Members],
+    values: Sequence[float],
+    boots: Sequence[Floats | None],
+    level: float,
+) -> tuple[GroupValue, ...]:
+    """Return a number of each set with its percentile interval."""
+    found = []
+    for one, value, boot in zip(sets, values, boots, strict=True):
+        low, high = ends_of(boot)(level)
+        found.append(GroupValue(one.name, (one.name,), len(one), value, low, high))
+    return tuple(found)
+
+
+def compared(similarity: Similarity | None) -> dict[str, Any]:
+    """Say what similarity is, as a parameter."""
+    return {"similarity": "cosine" if similarity is None else "scores of pairs"}
+
+
+def overlap(sets: Sets, *pairs: tuple[str, str]) -> dict[str, Any]:
+    """Note members that stand in both sets of a pair: kept, and told."""
+    found = {f"{a} and {b}": shared_members(sets[a], sets[b]) for a, b in pairs}
+    shared = {names: count for names, count in found.items() if count}
+    return {"in_both": shared} if shared else {}
+
+
+def assembled(  # noqa: PLR0913 - one keyword for each field
+    metric: str,
+    value: float,
+    sets: Sets,
+    *,
+    held: Against,
+    parts: Sequence[Part] | Callable[[], Sequence[Part]],
+    method: str,
+    ends: Ends,
+    params: Mapping[str, Any],
+    reason: str = "",
+    harm: Harm | None = None,
+    no_chance: str = "no resampling was asked for, or there is no value",
+) -> Estimate:
+    """Return the estimate of a number of sets; parts may be made when they are first read."""
+    return make_estimate(
+        metric=metric,
+        value=value,
+        n={name: len(one) for name, one in sets.items()},
+        method=method,
+        params=params,
+        **held.fields(no_chance),
+        harm=harm,
+        by=lambda: parts_to_table(parts() if callable(parts) else parts),
+        excluded=dropped_of(sets),
+        unit="row" if all(one.units is None for one in sets.values()) else "unit",
+        reason=reason,
+        ends=ends,
+    )
+
+
+def pair_units(first: Members, second: Members) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Units of two sets that exchange members: of both or of neither.
+
+    Raises
+    ------
+    InputError
+        When only one of them has units.
+    """
+    if first.units is None and second.units is None:
+        return None
+    if first.units is None or second.units is None:
+        missing = first.name if first.units is None else second.name
+        raise InputError(
+            f"units: {missing!r} has none; {first.name} and {second.name} exchange members, "
+            "so name the units of both"
+        )
+    return first.units, second.units
+
+
 Weights = npt.NDArray[Any]
 
 # Replicates that are drawn together: part of the key of their stream, so never to be changed.

@@ -9,27 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.associations.building import (
-    against,
+from equipoise.metrics.associations.partitions import Exchanged, exchange
+from equipoise.metrics.associations.resampling import (
+    against_exchanged,
     assembled,
     check_fixed,
     compared,
-    ends_of,
-    level_of,
+    mean_vectors,
     method_of,
-    number,
     overlap,
     pair_units,
     replicates,
+    row_dots,
     set_values,
 )
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.partitions import exchange
-from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Sets, Similarity, embed
+from equipoise.metrics.building import ends_of, number
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COSINE, MetricSpec, register
-from equipoise.stats.resampling import Resampling
+from equipoise.stats.resampling import Resampling, level_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,7 +87,9 @@ def association_score(
     centre = sets["targets"].mean
     value, *nearness = _score({name: one.mean[None] for name, one in sets.items()})[0].tolist()
     tested = _tested(sets, ("a", "b"), centre, resampling, rng)
-    held = against(tested, value, "either", 1.0, "the members of a and b are exchangeable")
+    held = against_exchanged(
+        tested, value, "either", 1.0, "the members of a and b are exchangeable"
+    )
     level, ends = level_of(resampling), ends_of(boot, 0)
     boots = [None if boot is None else boot[:, index] for index in (1, 2)]
     near = number(
@@ -191,7 +191,7 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
     value, *single = _apart({name: one.mean[None] for name, one in sets.items()})[0].tolist()
     contrast = sets["c1"].mean - sets["c2"].mean
     tested = _tested(sets, ("m_images", "f_images"), contrast, resampling, rng)
-    held = against(tested, value, "either", 1.0, "images of both groups are exchangeable")
+    held = against_exchanged(tested, value, "either", 1.0, "images of both groups are exchangeable")
     parts = [
         number(
             "association_score",

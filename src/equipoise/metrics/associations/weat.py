@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,31 +14,84 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.parts import Part
-from equipoise.metrics.associations.building import (
-    against,
+from equipoise.metrics.associations.partitions import HARM, Alternative, Exchanged, exchange
+from equipoise.metrics.associations.resampling import (
+    against_exchanged,
     assembled,
     check_fixed,
     compared,
-    ends_of,
-    level_of,
+    few_at_once,
+    mean_vectors,
     method_of,
-    number,
     overlap,
     pair_units,
     replicates,
     set_values,
 )
-from equipoise.metrics.associations.effects import TwoSets, weighted_effects
-from equipoise.metrics.associations.exchanged import Exchanged
-from equipoise.metrics.associations.partitions import HARM, Alternative, exchange
-from equipoise.metrics.associations.resampling import few_at_once, mean_vectors
 from equipoise.metrics.associations.space import Sets, Similarity, embed
-from equipoise.metrics.building import Against
+from equipoise.metrics.building import Against, ends_of, number
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COHEN, MetricSpec, register
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 
 Floats = npt.NDArray[np.float64]
+
+# A standard deviation that is rounding only, relative to the largest score.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TwoSets:
+    """Numbers of two sets, and how far apart these are in standard deviations."""
+
+    x: Floats
+    y: Floats
+    ddof: int
+
+    @cached_property
+    def means(self) -> tuple[float, float]:
+        """Mean of each set."""
+        return _mean(self.x), _mean(self.y)
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation over both sets; 0 where it is rounding only."""
+        pooled = np.sort(np.concatenate([self.x, self.y]))
+        if len(pooled) <= self.ddof:
+            return 0.0
+        apart = pooled - pooled.sum() / len(pooled)
+        found = math.sqrt((apart * apart).sum() / (len(pooled) - self.ddof))
+        return found if found > _ROUNDING * float(max(pooled[-1], -pooled[0])) else 0.0
+
+    @cached_property
+    def effect_size(self) -> float:
+        """Difference in means in standard deviations; NaN where these are 0."""
+        first, second = self.means
+        return (first - second) / self.spread if self.spread else float("nan")
+
+    @property
+    def reason(self) -> str:
+        """Why there is no effect size."""
+        return "" if self.spread else "all scores are equal: their standard deviation is 0"
+
+
+def _mean(values: Floats) -> float:
+    # Sorted, so that the last bit does not depend on the order of rows.
+    return float(np.sort(values).sum() / len(values))
+
+
+def weighted_effects(x: Floats, y: Floats, wx: Floats, wy: Floats, ddof: int) -> Floats:
+    """Effect size, both means and the difference of sums, shape (replicates, 4)."""
+    nx, ny = wx.sum(axis=1), wy.sum(axis=1)
+    sums = (wx * x).sum(axis=1), (wy * y).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[0] / nx, sums[1] / ny
+        centre = ((sums[0] + sums[1]) / (nx + ny))[:, None]
+        squares = (wx * (x - centre) ** 2).sum(axis=1) + (wy * (y - centre) ** 2).sum(axis=1)
+        spread = np.sqrt(squares / np.maximum(nx + ny - ddof, 0))
+        flat = spread <= _ROUNDING * max(np.abs(x).max(), np.abs(y).max())
+        effect = (means[0] - means[1]) / np.where(flat, np.nan, spread)
+    return np.stack([effect, *means, sums[0] - sums[1]], axis=1)
 
 
 def weat(  # noqa: PLR0913 - one keyword for each choice
@@ -103,7 +158,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
         columns = scores.x[:, None], scores.y[:, None]
         both = pair_units(sets["x"], sets["y"])
         tested = exchange(*columns, resampling, rng, "targets", units=both)
-    held = against(
+    held = against_exchanged(
         tested,
         scores.effect_size,
         HARM[alternative],
@@ -175,7 +230,7 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     scores = TwoSets(*_columns(sets, ("a", "b"), sets["w"].vectors[0]), ddof)
     moments = few_at_once(partial(_moments, scores), sets, "a", "b")
     boot = replicates(sets, fixed, resampling, rng, moments)
-    held = against(
+    held = against_exchanged(
         _exchanged(sets, scores, resampling, rng),
         scores.effect_size,
         HARM[alternative],

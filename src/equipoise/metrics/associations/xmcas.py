@@ -12,23 +12,20 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.parts import Part
-from equipoise.metrics.associations.building import (
+from equipoise.metrics.associations.mcas import components_of, fixed_texts
+from equipoise.metrics.associations.resampling import (
     assembled,
     compared,
-    ends_of,
-    level_of,
+    mean_vectors,
     method_of,
-    number,
     replicates,
+    row_dots,
 )
-from equipoise.metrics.associations.components import components_of
-from equipoise.metrics.associations.mcas import fixed_texts
-from equipoise.metrics.associations.resampling import mean_vectors, row_dots
 from equipoise.metrics.associations.space import Similarity, embed
-from equipoise.metrics.building import NOTHING, Percentile
+from equipoise.metrics.building import NOTHING, Percentile, ends_of, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.resampling import Bootstrap, Resampling
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]

@@ -2,13 +2,424 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.concepts.kernels import pack
+from equipoise.core.groups import Groups
+from equipoise.metrics.counts import Units, item_sampler
+from equipoise.stats.compiled import compiled
+from equipoise.stats.draws import Sampler, TableSampler
+from equipoise.stats.streams import stream
+
+# Lanes of random numbers side by side, and draws that are made at once.
+LANES = 16
+_DRAWS = 128
+
+
+@compiled("int64(float64[::1], boolean[::1], uint8[::1], int32[::1], uint32[::1])")
+def pack(scores: Any, labels: Any, measured: Any, rows: Any, packed: Any) -> Any:
+    """Pack some rows; return how many distinct scores their positives have."""
+    rising = _distinct_positives(scores, labels, rows)
+    many = len(rising)
+    first, scale = _buckets(rising)
+    for place in range(len(rows)):
+        row = rows[place]
+        below = _count_below(rising, first, scale, scores[row]) if many else 0
+        if labels[row]:
+            cell = 3 * (many - 1 - below) + 1
+        elif below < many and rising[below] == scores[row]:
+            cell = 3 * (many - 1 - below) + 2
+        else:
+            cell = 3 * (many - below)
+        packed[place] = 4 * cell + measured[row]
+    return many
+
+
+@compiled()
+def _distinct_positives(scores: Any, labels: Any, rows: Any) -> Any:
+    found = np.empty(len(rows), np.float64)
+    size = 0
+    for row in rows:
+        if labels[row]:
+            found[size] = scores[row]
+            size += 1
+    found = np.sort(found[:size])
+    many = min(size, 1)
+    for place in range(1, size):
+        if found[place] != found[many - 1]:
+            found[many] = found[place]
+            many += 1
+    return found[:many]
+
+
+@compiled()
+def _buckets(rising: Any) -> Any:
+    """Cut the range of sorted numbers evenly: the first of each bucket, and buckets per unit."""
+    many = max(8 * len(rising), 1)
+    first = np.zeros(many + 1, np.int32)
+    width = rising[-1] - rising[0] if len(rising) else 0.0
+    scale = many / width if 0.0 < width < np.inf else 0.0
+    for number in rising:
+        first[_bucket(rising, scale, many, number) + 1] += 1
+    for bucket in range(many):
+        first[bucket + 1] += first[bucket]
+    return first, scale
+
+
+@compiled()
+def _bucket(rising: Any, scale: Any, many: Any, number: Any) -> Any:
+    if not 0.0 < scale < np.inf:
+        return 0
+    return np.int64(min(max((number - rising[0]) * scale, 0.0), many - 1.0))
+
+
+@compiled()
+def _count_below(rising: Any, first: Any, scale: Any, score: Any) -> Any:
+    """Count the sorted numbers below a score; rounding keeps order, so one bucket holds the end."""
+    bucket = _bucket(rising, scale, len(first) - 1, score)
+    base, end = np.int64(first[bucket]), np.int64(first[bucket + 1])
+    while end - base > 4:
+        middle = (base + end) // 2
+        if rising[middle] < score:
+            base = middle + 1
+        else:
+            end = middle
+    while base < end and rising[base] < score:
+        base += 1
+    return base
+
+
+@compiled("int64(int32[::1], int32[::1], boolean[::1], int64[:,::1], int32[::1])")
+def choose(order: Any, codes: Any, labels: Any, quota: Any, chosen: Any) -> Any:
+    """Choose the first rows of each group and label in an order, until `quota` is used up."""
+    left, many = quota.sum(), 0
+    for row in order:
+        if many == left:
+            break
+        label = np.int64(labels[row])
+        if quota[codes[row], label] > 0:
+            quota[codes[row], label] -= 1
+            chosen[many] = row
+            many += 1
+    return many
+
+
+@compiled("void(boolean[::1], int32[::1], int64[::1])")
+def count_by_group(flags: Any, codes: Any, counts: Any) -> None:
+    """Count the rows of each group that have a flag."""
+    for row in range(len(flags)):
+        counts[codes[row]] += flags[row]
+
+
+@compiled("void(uint32[::1], uint32[::1], int64[::1], uint32[:,::1], int64, float64[:,::1])")
+def fixed_draws(positive: Any, negative: Any, draw: Any, state: Any, many: Any, found: Any) -> None:
+    """Draw positives and negatives with replacement, and measure each replicate.
+
+    `draw` says how many positives and negatives a replicate has, and how many of them, the first
+    ones drawn, count at the fixed threshold; `many` is the number of thresholds. A replicate's
+    row of `found` gets the sums of `metric_of_sums`.
+    """
+    counts = np.zeros(3 * many + 1, np.int32)
+    drawn = np.empty(_DRAWS, np.uint32)
+    for replicate in range(len(found)):
+        true = _draw(positive, draw[0], draw[2], state, drawn, counts)
+        false = _draw(negative, draw[1], draw[3], state, drawn, counts)
+        precision, won = 0.0, 0
+        hits: Any = 0
+        mistakes: Any = 0
+        for u in range(many):
+            times, equal = np.int64(counts[3 * u + 1]), np.int64(counts[3 * u + 2])
+            mistakes += np.int64(counts[3 * u]) + equal
+            hits += times
+            precision += times * hits / max(hits + mistakes, 1)
+            won += times * (2 * (draw[1] - mistakes) + equal)
+        found[replicate, 0] = precision
+        found[replicate, 1] = won / 2.0
+        found[replicate, 4] = true
+        found[replicate, 5] = draw[2] - true
+        found[replicate, 6] = false
+        found[replicate, 7] = draw[3] - false
+        counts[:] = 0
+    found[:, 2] = draw[0]
+    found[:, 3] = draw[1]
+
+
+@compiled()
+def _draw(pool: Any, many: Any, measured: Any, state: Any, drawn: Any, counts: Any) -> Any:
+    """Count the cells of drawn rows; return how many of the measured ones are predicted."""
+    seen: Any = 0
+    predicted: Any = 0
+    done = 0
+    while done < many:
+        _indices(state, len(pool), drawn)
+        size = min(len(drawn), many - done)
+        done += size
+        if seen + size <= measured:
+            for place in range(size):
+                row = pool[drawn[place]]
+                counts[row >> np.uint32(2)] += np.int32(1)
+                seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
+                predicted += np.int64(row & np.uint32(1))
+        else:
+            for place in range(size):
+                row = pool[drawn[place]]
+                counts[row >> np.uint32(2)] += np.int32(1)
+                if seen < measured:
+                    seen += np.int64((row >> np.uint32(1)) & np.uint32(1))
+                    predicted += np.int64(row & np.uint32(1))
+    # Lanes of their own: the other metrics' draws are the same without these.
+    while seen < measured:
+        _indices(state[4:], len(pool), drawn)
+        for place in drawn:
+            if seen < measured:
+                seen += np.int64((pool[place] >> np.uint32(1)) & np.uint32(1))
+                predicted += np.int64(pool[place] & np.uint32(1))
+    return predicted
+
+
+@compiled()
+def _indices(state: Any, below: Any, drawn: Any) -> None:
+    """Fill with random whole numbers below another: lanes of xoshiro128++ (Blackman, Vigna)."""
+    many = np.uint64(below)
+    # Of 2^32 numbers so many are left over when all results are to be equally likely (Lemire).
+    surplus = np.uint32((np.uint64(1 << 32) - many) % many)
+    biased = np.uint32(1)
+    # Redrawing all where one is among them leaves the others independent and uniform.
+    while biased:
+        biased = np.uint32(0)
+        for first in range(0, len(drawn), LANES):
+            for lane in range(LANES):
+                a, b, c, d = state[0, lane], state[1, lane], state[2, lane], state[3, lane]
+                word = np.uint32(a + d)
+                word = np.uint32(((word << np.uint32(7)) | (word >> np.uint32(25))) + a)
+                moved = np.uint32(b << np.uint32(9))
+                c, d = np.uint32(c ^ a), np.uint32(d ^ b)
+                b, a = np.uint32(b ^ c), np.uint32(a ^ d)
+                c = np.uint32(c ^ moved)
+                d = np.uint32((d << np.uint32(11)) | (d >> np.uint32(21)))
+                state[0, lane], state[1, lane], state[2, lane], state[3, lane] = a, b, c, d
+                wide = np.uint64(word) * many
+                drawn[first + lane] = np.uint32(wide >> np.uint64(32))
+                biased |= np.uint32(np.uint32(wide) < surplus)
+
+
+@compiled("void(uint32[::1], int32[::1], int32[::1], int64[::1])")
+def by_cell(packed: Any, rows: Any, ordered: Any, ends: Any) -> None:
+    """Sort rows by their cell, and set where each cell ends."""
+    for row in packed:
+        ends[row >> np.uint32(2)] += 1
+    start = 0
+    for cell in range(len(ends)):
+        many = ends[cell]
+        ends[cell] = start
+        start += many
+    for place in range(len(packed)):
+        cell = packed[place] >> np.uint32(2)
+        ordered[ends[cell]] = rows[place]
+        ends[cell] += 1
+
+
+@compiled(
+    "void(int32[::1], int64[::1], uint8[::1], uint8[:,::1], int32[::1], float64, float64[:,::1])"
+)
+def weigh(
+    ordered: Any, ends: Any, measured: Any, times: Any, totals: Any, ratio: Any, found: Any
+) -> None:
+    """Measure every replicate of rows sorted by cell.
+
+    `times` says how often a row counts in each replicate, `totals` what the rows come to. With a
+    `ratio` above 0 negatives weigh so that there are this many for each positive. `found` gets
+    the sums of `metric_of_sums`, a column per replicate.
+    """
+    many, size = len(ends) // 3, len(totals)
+    counts, outcomes = np.zeros((3, size), np.int32), np.zeros((4, size), np.int32)
+    for u in range(many):
+        _add(ordered[ends[3 * u] : ends[3 * u + 1]], measured, times, counts[1], outcomes[:2])
+    weight = _weights(counts[1], totals, ratio, found)
+    hits, mistakes = np.zeros(size, np.int32), np.zeros(size, np.int32)
+    outcomes[:] = 0
+    start = 0
+    for cell in range(len(ends)):
+        kind = cell % 3
+        if kind == 0:
+            counts[:] = 0
+        side = outcomes[:2] if kind == 1 else outcomes[2:]
+        _add(ordered[start : ends[cell]], measured, times, counts[kind], side)
+        start = ends[cell]
+        if kind == 2:
+            _step(counts, weight, hits, mistakes, found)
+    found[4:] = outcomes
+
+
+@compiled()
+def _weights(positives: Any, totals: Any, ratio: Any, found: Any) -> Any:
+    """Set the totals of positives and negatives; return what a negative weighs."""
+    weight = np.ones(len(totals))
+    for replicate in range(len(totals)):
+        true = np.float64(positives[replicate])
+        false = totals[replicate] - true
+        found[2, replicate], found[3, replicate] = true, false
+        if ratio > 0.0 and false > 0.0:
+            weight[replicate] = ratio * true / false
+    return weight
+
+
+@compiled()
+def _add(rows: Any, measured: Any, times: Any, sums: Any, outcomes: Any) -> None:
+    """Add rows of one cell, and to `outcomes`, predicted or not, those that are measured."""
+    for row in rows:
+        if measured[row] & np.uint8(2):
+            outcome = 0 if measured[row] & np.uint8(1) else 1
+            for replicate in range(len(sums)):
+                many = np.int32(times[row, replicate])
+                sums[replicate] += many
+                outcomes[outcome, replicate] += many
+        else:
+            for replicate in range(len(sums)):
+                sums[replicate] += np.int32(times[row, replicate])
+
+
+@compiled()
+def _step(counts: Any, weight: Any, hits: Any, mistakes: Any, found: Any) -> None:
+    """Pass one threshold in every replicate."""
+    for replicate in range(len(weight)):
+        true, equal = counts[1, replicate], counts[2, replicate]
+        mistakes[replicate] += np.int32(counts[0, replicate] + equal)
+        hits[replicate] += true
+        reached = hits[replicate] + weight[replicate] * mistakes[replicate]
+        gained = np.float64(true) * hits[replicate]
+        found[0, replicate] += gained / (reached if reached > 0.0 else 1.0)
+        found[1, replicate] += true * (found[3, replicate] - mistakes[replicate] + equal / 2.0)
+
+
+Times = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int32]
+Packed = npt.NDArray[np.uint32]
+
+
+def weighted_sums(
+    packed: tuple[Packed, int],
+    rows: Rows,
+    measured: npt.NDArray[np.uint8],
+    times: tuple[Times, npt.NDArray[np.int32]],
+    ratio: float | None,
+) -> Floats:
+    """Return the sums of every replicate of one group, for `metric_of_sums`.
+
+    Parameters
+    ----------
+    packed : tuple
+        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+    rows : ndarray of int32
+        The group's rows.
+    measured : ndarray, shape (n,)
+        The two lowest bits of `packed`, of all rows.
+    times : tuple
+        How often all rows count, see `equipoise.stats.poisson.unit_times`, and what the group's
+        rows come to.
+    ratio : float, optional
+
+    Returns
+    -------
+    ndarray, shape (8, replicates)
+    """
+    ordered, ends = np.empty_like(rows), np.zeros(3 * packed[1] + 1, dtype=np.int64)
+    by_cell(packed[0], rows, ordered, ends)
+    sums = np.zeros((8, times[0].shape[1]))
+    weigh(ordered, ends, measured, *times, 0.0 if ratio is None else float(ratio), sums)
+    return sums
+
+
+def fixed_prevalence(
+    packed: tuple[Packed, int],
+    labels: Flags,
+    draw: tuple[int, int, int, int],
+    rng: tuple[int, str, str],
+    replicates: int,
+) -> Floats:
+    """Draw positives and negatives with replacement.
+
+    Parameters
+    ----------
+    packed : tuple
+        Of the group's rows, and how many thresholds they have: see `kernels.pack`.
+    labels : ndarray of bool
+        Of the same rows.
+    draw : tuple of four int
+        How many positives and negatives a replicate has, and how many positives and negatives
+        of those that are measured at the fixed threshold: the first that are drawn.
+    rng : tuple
+        Seed and names of the stream. Rows are drawn by their place, so that models that share
+        rows share draws.
+    replicates : int
+
+    Returns
+    -------
+    ndarray, shape (8, replicates)
+        For `metric_of_sums`.
+    """
+    sums = np.empty((replicates, 8))
+    state = stream(rng[0], "hall", *rng[1:]).integers(1 << 32, size=(8, LANES), dtype=np.uint32)
+    rows, many = packed
+    fixed_draws(rows[labels], rows[~labels], np.array(draw), state, many, sums)
+    return sums.T
+
+
+def permuted(
+    metrics: Sequence[Metric],
+    ratio: float | None,
+    cells: Cells,
+    strata: Indices,
+    groups: Groups,
+    units: Units | None,
+    permutations: int,
+    seed: int,
+) -> list[Floats]:
+    """Return metrics by group with groups permuted within strata of cells.
+
+    Parameters
+    ----------
+    metrics, ratio
+        See `metric_of`; all metrics have the same cells.
+    cells : Cells
+        Of the rows of all groups compared.
+    strata : ndarray of int, shape (cells,)
+    groups : Groups
+        Of the same rows.
+    units : Units or None
+        Rows of one unit exchange groups together.
+    permutations, seed : int
+
+    Returns
+    -------
+    list of ndarray, shape (permutations, groups)
+        One per metric.
+    """
+    used = np.flatnonzero(cells.cell >= 0)
+    sampler = _sampler(cells, used, groups, units)
+    found: list[list[Floats]] = [[] for _ in metrics]
+    for tables in sampler.permute(strata, permutations, seed):
+        many, _, width = tables.shape
+        flat = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(many * width, -1)
+        for values, metric in zip(found, metrics, strict=True):
+            values.append(metric_of(metric, flat, ratio).reshape(many, width))
+    return [np.concatenate(values) for values in found]
+
+
+def _sampler(cells: Cells, used: Indices, groups: Groups, units: Units | None) -> Sampler:
+    width = len(groups)
+    if units is None:
+        flat = cells.cell[used] * width + groups.codes[used]
+        table = np.bincount(flat, minlength=cells.size * width)
+        return TableSampler(table.reshape(cells.size, width).astype(np.float64))
+    chosen = Units(units.codes[used], units.names)
+    shape = (cells.size, width)
+    return item_sampler(cells.cell[used][:, None], None, groups.take(used), chosen, shape)
+
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -48,7 +459,7 @@ def packed_rows(
 ) -> tuple[npt.NDArray[np.uint32], int]:
     """Return each row's cell with its bits of `measured`, and how many thresholds there are.
 
-    See `equipoise.metrics.concepts.kernels`.
+    See `equipoise.metrics.concepts.cells`.
     """
     packed = np.empty(len(rows), dtype=np.uint32)
     return packed, pack(scores, labels, measured, rows, packed)

@@ -4,23 +4,205 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.concepts.contrasts import (
-    Contrast,
-    Key,
-    Versions,
-    contrasts_of,
-    matched,
-    rule_of,
-)
-from equipoise.metrics.concepts.missing import other_concepts, reason_of
-from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.concepts.cells import Floats
+from equipoise.metrics.concepts.measure import FOLLOWS
+from equipoise.metrics.concepts.results import ConceptResults, centred
+from equipoise.stats.chance import p_value
 from equipoise.stats.intervals import percentile
+from equipoise.stats.multiplicity import benjamini_hochberg
+
+Versions = Mapping[str, ConceptResults]
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """One concept's difference between two groups in one version ("" for the mean over concepts).
+
+    Attributes
+    ----------
+    value, low, high : float
+        Difference of the first and the second group, with its percentile interval.
+    significant : bool
+    replicates : ndarray, shape (replicates,)
+    """
+
+    value: float
+    low: float
+    high: float
+    significant: bool
+    replicates: Floats
+
+    @property
+    def sign(self) -> float:
+        """1 where the first group has the larger value, -1 where the second has."""
+        return math.copysign(1.0, self.value)
+
+    def reversed(self) -> Contrast:
+        """Return the contrast of the groups in the other order."""
+        # 0 - x, not -x: a difference of 0 stays 0 and does not become -0.
+        return Contrast(
+            0.0 - self.value, 0.0 - self.high, 0.0 - self.low, self.significant,
+            0.0 - self.replicates,
+        )  # fmt: skip
+
+
+def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, dict[Key, Contrast]]:
+    """Judge every version; raise an InputError when they cannot be compared."""
+    if baseline not in versions:
+        raise InputError(f"baseline={baseline!r}: expected one of the versions {list(versions)}")
+    counts = {name: 0 if one.boot is None else len(one.boot) for name, one in versions.items()}
+    if 0 in counts.values() or len(set(counts.values())) > 1:
+        raise InputError(
+            f"versions: replicates {counts}; expected equally many bootstrap replicates in all"
+        )
+    return {name: _of_version(one, alpha) for name, one in versions.items()}
+
+
+def _of_version(results: ConceptResults, alpha: float) -> dict[Key, Contrast]:
+    boot = results.mean_replicates()
+    whole = _contrast_row(results, "", results.mean_differences(), boot, centred(boot), alpha)
+    found = dict(_judged(results, [whole], alpha))
+    rows = [
+        _contrast_row(
+            results,
+            name,
+            results.differences(index),
+            results.replicates(index),
+            results.null_differences(index)[0],
+            alpha,
+        )
+        for index, name in enumerate(results.names)
+    ]
+    return found | _judged(results, rows, alpha)
+
+
+_Row = list[tuple[Key, float, float, float, float, Floats]]
+
+
+def _contrast_row(
+    results: ConceptResults,
+    concept: str,
+    values: Floats,
+    boot: Floats | None,
+    null: Floats | None,
+    alpha: float,
+) -> _Row:
+    """Return key, value, interval, p-value and replicates of each pair of groups."""
+    found: _Row = []
+    for index, (g, h) in enumerate(results.pairs):
+        key = (concept, results.groups.names[g], results.groups.names[h])
+        value = float(values[index])
+        draws = np.full(1, np.nan) if boot is None else boot[:, index]
+        low, high = percentile(draws, 1.0 - alpha)[:2]
+        p = math.nan
+        if null is not None and not math.isnan(value) and not results.hall:
+            drawn = np.abs(null[:, index])
+            found_p = p_value(drawn, abs(value), "higher", resolution=results.resolution, scale=1.0)
+            p = found_p.value
+        found.append((key, value, float(low), float(high), p, draws))
+    return found
+
+
+def _judged(results: ConceptResults, rows: list[_Row], alpha: float) -> dict[Key, Contrast]:
+    flat = [one for row in rows for one in row]
+    q = benjamini_hochberg(np.array([one[4] for one in flat]))
+    found = {}
+    for (key, value, low, high, _, draws), adjusted in zip(flat, q.tolist(), strict=True):
+        significant = low > 0 or high < 0 if results.hall else adjusted <= alpha
+        found[key] = Contrast(value, low, high, bool(significant), draws)
+    return found
+
+
+def matched(found: Mapping[Key, Contrast], key: Key) -> Contrast | None:
+    """Find a contrast by its names, with the groups in either order."""
+    concept, a, b = key
+    if key in found:
+        return found[key]
+    other = found.get((concept, b, a))
+    return None if other is None else other.reversed()
+
+
+def rule_of(results: ConceptResults, alpha: float) -> str:
+    """Say when a difference of a version counts as significant."""
+    if results.hall:
+        return f"[Hall]: {1.0 - alpha:.0%} interval against 0"
+    return f"q <= {alpha:g} (Benjamini-Hochberg over concepts and pairs)"
+
+
+_LISTED = 5
+
+
+def reason_of(results: ConceptResults, key: Key) -> str:
+    """Say why a version cannot estimate a difference.
+
+    Parameters
+    ----------
+    results : ConceptResults
+        Of the version.
+    key : tuple of str
+        Concept ("" for the mean over concepts) and two groups, by name.
+
+    Returns
+    -------
+    str
+        The groups that take no part, each with its reason; "" where both do.
+    """
+    concept, *pair = key
+    absent = [one for name in pair if (one := _absent(results, name))]
+    if absent:
+        return "; ".join(absent)
+    if not concept:
+        return "" if shared_concepts(results, key) else "no concept in which both groups take part"
+    if concept not in results.names:
+        return "the concept is not measured"
+    reasons = results.reasons[results.names.index(concept)]
+    told = {name: reasons[results.groups.names.index(name)] for name in pair}
+    own = {name: why for name, why in told.items() if why and why not in FOLLOWS}
+    # That no group is left to compare with follows from the other's reason.
+    return "; ".join(f"{name}: {why}" for name, why in (own or told).items() if why)
+
+
+def _absent(results: ConceptResults, name: str) -> str:
+    groups = results.groups
+    if name not in groups.names:
+        return f"{name}: no rows"
+    place = groups.names.index(name)
+    if groups.usable[place]:
+        return ""
+    return f"{name}: {int(groups.counts[place])} rows, fewer than {groups.min_size}"
+
+
+def shared_concepts(results: ConceptResults, key: Key) -> tuple[str, ...]:
+    """Return the concepts that the mean of a pair of groups is over."""
+    names = results.groups.names
+    if any(name not in names for name in key[1:]):
+        return ()
+    both = results.shared(*(names.index(name) for name in key[1:]))
+    return tuple(results.names[place] for place in np.flatnonzero(both))
+
+
+def other_concepts(results: ConceptResults, baseline: ConceptResults, key: Key) -> str:
+    """Say how the concepts of a version's mean differ from the baseline's; "" where they do not."""
+    new, old = shared_concepts(results, key), shared_concepts(baseline, key)
+    lost = [name for name in old if name not in new]
+    more = [name for name in new if name not in old]
+    told = [f"without {_some(lost)}"] if lost else []
+    told += [f"with {_some(more)}"] if more else []
+    return f"over {len(new)} concepts, not {len(old)}: {', '.join(told)}" if told else ""
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
 
 # By how much |difference| must change to be magnified or shrunk ([Hall]).
 _FACTOR = 0.25

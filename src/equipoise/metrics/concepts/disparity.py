@@ -3,25 +3,263 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
-from equipoise.metrics.building import sizes
-from equipoise.metrics.concepts.cells import Metric
+from equipoise.core.finding import Excluded, GroupValue
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import NOTHING, Against, against, group_values, number, sizes
+from equipoise.metrics.building import excluded_of as with_groups
+from equipoise.metrics.concepts.cells import Floats, Metric
 from equipoise.metrics.concepts.inputs import BLOCK, Choices, Prevalence, read_concepts
 from equipoise.metrics.concepts.measure import measure_concepts
-from equipoise.metrics.concepts.parts import PairwiseEnds, aggregate, concept_parts, excluded_of
-from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.concepts.results import CENTRED, ConceptResults, centred
+from equipoise.metrics.gaps import Known
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.pairs import Folded
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.stats.chance import band
+from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling
+
+_SHOWS = "the metric of each group"
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseEnds:
+    """Ends of the largest |difference|: folded percentiles of each pair, simultaneous.
+
+    Attributes
+    ----------
+    replicates : ndarray, shape (replicates, pairs)
+    """
+
+    replicates: Floats
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end."""
+        known = self.replicates[:, ~np.isnan(self.replicates).all(axis=0)]
+        if known.shape[1] == 0:
+            return math.nan, math.nan
+        each = 1.0 - (1.0 - level) / known.shape[1]
+        ends = [Folded(column)(each) for column in known.T]
+        return max(low for low, _ in ends), max(high for _, high in ends)
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest |difference| over pairs of groups, held against chance."""
+
+    value: float
+    against: Against
+
+
+def largest(differences: Floats, null: Floats | None, text: str, resolution: float) -> Largest:
+    """Return the largest |difference|, NaN where no pair has one, with its chance level."""
+    known = ~np.isnan(differences)
+    if not known.any():
+        return Largest(math.nan, NOTHING)
+    value = float(np.abs(differences[known]).max())
+    if null is None:
+        return Largest(value, NOTHING)
+    # A replicate without a value for some pair has no largest difference.
+    return Largest(value, _against(np.abs(null[:, known]).max(axis=1), value, text, resolution))
+
+
+def _against(null: Floats, value: float, text: str, resolution: float) -> Against:
+    held = against(null, value, "higher", text, resolution=resolution, scale=1.0)
+    if text != CENTRED:
+        return held
+    return replace(held, null=held.null.replace("; permutation", "; share"))
+
+
+def aggregate(results: ConceptResults) -> Largest:
+    """Return the largest difference of means over concepts."""
+    null = None if results.hall else centred(results.mean_replicates())
+    return largest(results.mean_differences(), null, CENTRED, results.resolution)
+
+
+def concept_parts(results: ConceptResults) -> pa.Table:
+    """Return the parts of a disparity of concepts as a table."""
+    parts = [*_aggregate_pairs(results)]
+    for index in range(len(results.names)):
+        parts += [_concept(results, index), _prevalence(results, index)]
+        parts += _pairs(results, index)
+    return parts_to_table(parts)
+
+
+def excluded_of(results: ConceptResults) -> dict[str, int]:
+    """Count the rows, groups and concepts that did not enter."""
+    found = with_groups(results.groups, dict(results.excluded))
+    usable = results.groups.usable
+    missing = np.isnan(results.observed[:, usable])
+    empty = missing.all(axis=1)
+    left = int(missing[~empty].sum())
+    if empty.any():
+        found["concepts without two groups"] = int(empty.sum())
+    if left:
+        found["groups left out of a concept"] = left
+    return found
+
+
+def _aggregate_pairs(results: ConceptResults) -> Iterator[Part]:
+    boot = results.mean_replicates()
+    null = None if results.hall else centred(boot)
+    for index, (g, h) in enumerate(results.pairs):
+        shared = results.shared(g, h)
+        values = [
+            _group_value(results, one, shared, f"mean over {int(shared.sum())} concepts")
+            for one in (g, h)
+        ]
+        yield _difference(
+            results,
+            "",
+            results.mean_differences()[index],
+            (g, h),
+            None if boot is None else boot[:, index],
+            (None if null is None else null[:, index], CENTRED),
+            tuple(values),
+        )
+
+
+def _pairs(results: ConceptResults, concept: int) -> Iterator[Part]:
+    boot = results.replicates(concept)
+    null, text = results.null_differences(concept)
+    for index, (g, h) in enumerate(results.pairs):
+        value = float(results.differences(concept)[index])
+        shown = tuple(_in_concept(results, concept, one) for one in (g, h))
+        yield _difference(
+            results,
+            results.names[concept],
+            value,
+            (g, h),
+            None if boot is None else boot[:, index],
+            (None if null is None else null[:, index], text),
+            shown,
+        )
+
+
+def _difference(
+    results: ConceptResults,
+    subject: str,
+    value: float,
+    pair: tuple[int, int],
+    boot: Floats | None,
+    null: tuple[Floats | None, str],
+    shown: tuple[GroupValue, ...],
+) -> Part:
+    low, high = (math.nan, math.nan) if boot is None else percentile(boot, results.level)[:2]
+    draws, text = null
+    names = " − ".join(results.groups.names[one] for one in pair)
+    none = math.isnan(value)
+    held = NOTHING if draws is None or none else _two_sided(draws, value, text, results.resolution)
+    return _part(
+        "concept_difference",
+        f"{subject}: {names}" if subject else names,
+        value,
+        (math.nan, math.nan) if none else (float(low), float(high)),
+        held,
+        shown,
+        "a group takes no part" if none else "",
+    )
+
+
+def _two_sided(null: Floats, value: float, text: str, resolution: float) -> Against:
+    found = _against(np.abs(null), abs(value), text, resolution)
+    return Against(band(null, method=text), found.p_value, found.null)
+
+
+def _concept(results: ConceptResults, concept: int) -> Part:
+    null, text = results.null_differences(concept)
+    found = largest(results.differences(concept), null, text, results.resolution)
+    boot = results.replicates(concept)
+    none = math.isnan(found.value)
+    ends = (math.nan, math.nan)
+    if boot is not None and not none:
+        ends = PairwiseEnds(boot)(results.level)
+    left = Counter(one for one in results.reasons[concept] if one)
+    return _part(
+        results.choices.metric,
+        results.names[concept],
+        found.value,
+        ends,
+        found.against,
+        tuple(_in_concept(results, concept, g) for g in range(len(results.groups))),
+        "fewer than two groups take part" if none else "",
+        tuple(Excluded(reason, count) for reason, count in sorted(left.items())),
+    )
+
+
+def _prevalence(results: ConceptResults, concept: int) -> Part:
+    positives, sizes = results.positives[concept], results.sizes[concept]
+    shown = group_values(
+        results.groups, positives.astype(np.float64), sizes.astype(np.float64), results.level
+    )
+    known = [one.value for one, use in zip(shown, results.groups.usable, strict=True) if use]
+    value = max(known) - min(known) if len(known) > 1 else math.nan
+    reason = "fewer than two groups have rows enough" if math.isnan(value) else ""
+    none = (math.nan, math.nan)
+    return _part("prevalence", results.names[concept], value, none, NOTHING, shown, reason)
+
+
+def _part(
+    metric: str,
+    subject: str,
+    value: float,
+    ends: tuple[float, float],
+    held: Against,
+    shown: tuple[GroupValue, ...],
+    reason: str,
+    excluded: tuple[Excluded, ...] = (),
+) -> Part:
+    return number(
+        metric,
+        float(value),
+        subject=subject,
+        ends=Known(*ends),
+        held=held,
+        n=sum(one.n for one in shown),
+        by_group=shown,
+        excluded=excluded,
+        reason=reason,
+        shows=_SHOWS if metric == "concept_difference" else "",
+    )
+
+
+def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
+    only = np.zeros(len(results.names), dtype=np.bool_)
+    only[concept] = True
+    positives, rows = int(results.positives[concept, g]), int(results.sizes[concept, g])
+    note = results.reasons[concept][g] or f"{positives} of {rows} positive"
+    return _group_value(results, g, only, note)
+
+
+def _group_value(
+    results: ConceptResults,
+    g: int,
+    concepts: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    note: str,
+) -> GroupValue:
+    """Return a group's mean over some concepts, with its interval."""
+    value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
+    low, high = math.nan, math.nan
+    if results.boot is not None and not math.isnan(value):
+        ends = percentile(results.boot[:, concepts, g].mean(axis=1), results.level)
+        low, high = float(ends[0]), float(ends[1])
+    groups = results.groups
+    return GroupValue(
+        groups.names[g], groups.levels[g], int(groups.counts[g]), value, low, high, note
+    )
+
 
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
 
@@ -198,17 +436,13 @@ def summarise(results: ConceptResults) -> Estimate:
     """Return the estimate that `concept_disparity` gives, from measured concepts."""
     whole = aggregate(results)
     boot = results.mean_replicates()
-    chance = whole.against.chance
     return make_estimate(
         metric="concept_disparity",
         value=whole.value,
         n=sizes(results.groups),
         method=_method(results),
         params=_params(results),
-        chance=chance,
-        no_chance="" if chance else _why_none(results),
-        p_value=whole.against.p_value,
-        null=whole.against.null,
+        **whole.against.fields(_why_none(results)),
         by=concept_parts(results),
         excluded=excluded_of(results),
         unit=results.unit,

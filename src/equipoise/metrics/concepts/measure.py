@@ -4,20 +4,321 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from equipoise.metrics.concepts.cells import RANKED, Metric
-from equipoise.metrics.concepts.concept import Measured, Shared, measure_concept, null_of
-from equipoise.metrics.concepts.draws import Rows
+from equipoise.core.groups import Groups
+from equipoise.metrics.concepts.cells import (
+    RANKED,
+    Cells,
+    Flags,
+    Floats,
+    Indices,
+    Metric,
+    Rows,
+    Times,
+    best_f1_threshold,
+    choose,
+    count_by_group,
+    fixed_prevalence,
+    metric_of_sums,
+    packed_rows,
+    permuted,
+    ranked_cells,
+    threshold_cells,
+    weighted_sums,
+)
 from equipoise.metrics.concepts.inputs import BLOCK, Choices, Concepts
 from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.counts import Units
 from equipoise.metrics.measure import NULLS
 from equipoise.stats.poisson import unit_times
-from equipoise.stats.resampling import Bootstrap, Permutation
-from equipoise.stats.streams import unit_uniforms
+from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
+from equipoise.stats.streams import stream, unit_uniforms
 from equipoise.stats.threads import each
+
+_ANOTHER = "another group has too few positives or negatives"
+_ALONE = "no other group to compare with"
+FOLLOWS = (_ANOTHER, _ALONE)
+"""Reasons that follow from those of other groups."""
+
+
+def reasons_of(groups: Groups, positives: Indices, choices: Choices) -> tuple[str, ...]:
+    """Say why each group leaves a concept, "" where it stays."""
+    found = [
+        _reason(usable, p, n - p, groups.min_size, choices)
+        for usable, p, n in zip(
+            groups.usable.tolist(), positives.tolist(), groups.counts.tolist(), strict=True
+        )
+    ]
+    rare = any(one and usable for one, usable in zip(found, groups.usable, strict=True))
+    if rare and choices.incomplete == "concept":
+        found = [one or _ANOTHER for one in found]
+    elif sum(not one for one in found) < 2:
+        found = [one or _ALONE for one in found]
+    return tuple(found)
+
+
+def _reason(usable: bool, positives: int, negatives: int, least: int, choices: Choices) -> str:
+    if positives + negatives == 0:
+        return "no rows"
+    if not usable:
+        return f"fewer than {least} rows"
+    if positives < choices.min_positives:
+        return f"{positives} positives, fewer than {choices.min_positives}"
+    if negatives == 0:
+        return "no negatives"
+    if choices.prevalence == "hall" and negatives < choices.prevalence_ratio:
+        return f"{negatives} negatives, fewer than {choices.prevalence_ratio:g} for one positive"
+    return ""
+
+
+Null = Literal["rows", "class", "prediction"]
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What all concepts of a run share.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    choices : Choices
+        Whose metric says nothing here.
+    groups : Groups
+    codes : ndarray of int32, shape (n,)
+    rows : tuple of ndarray of int32
+        The rows of each group.
+    by_key : ndarray of int32, or None
+        Rows in the random order in which they tune thresholds; None where no metric needs one.
+    times : ndarray, shape (n, 1 + replicates), or None
+        See `equipoise.stats.poisson.unit_times`; None under [Hall]'s protocol.
+    totals : ndarray, shape (groups, 1 + replicates), or None
+        What the rows of each group come to.
+    units : Units or None
+    permutations, seed : int
+    """
+
+    metrics: tuple[Metric, ...]
+    choices: Choices
+    groups: Groups
+    codes: Rows = field(repr=False)
+    rows: tuple[Rows, ...] = field(repr=False)
+    by_key: Rows | None = field(repr=False)
+    times: Times | None = field(repr=False)
+    totals: npt.NDArray[np.int32] | None = field(repr=False)
+    units: Units | None
+    permutations: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One concept's numbers by metric; the first of `values` is the observed one.
+
+    Attributes
+    ----------
+    positives, sizes : ndarray of int, shape (groups,)
+    threshold : float
+    reasons : dict of metric to tuple of str, shape (groups,)
+        "" where the group takes part.
+    values : dict of metric to ndarray, shape (1 + replicates, groups)
+    null : dict of metric to (ndarray, shape (permutations, groups), or None)
+    """
+
+    positives: Indices
+    sizes: Indices
+    threshold: float
+    reasons: dict[Metric, tuple[str, ...]]
+    values: dict[Metric, Floats]
+    null: dict[Metric, Floats | None]
+
+
+def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) -> Measured:
+    """Measure one concept by all metrics in one pass over its draws."""
+    positives = _by_group(labels, shared)
+    reasons = reasons_of(shared.groups, positives, shared.choices)
+    compared = [g for g, reason in enumerate(reasons) if not reason]
+    tuning, tuned = _tuning_rows(shared, labels, positives, compared)
+    threshold, _ = best_f1_threshold(scores[tuning], labels[tuning])
+    measured = np.zeros(len(scores), dtype=np.uint8)
+    if not math.isnan(threshold):
+        np.greater_equal(scores, threshold, out=measured.view(np.bool_))
+        measured += 2
+        measured[tuning] = 0
+    one = _Concept(shared, name, scores, labels, measured, compared)
+    sums = one.sums(_draw(shared, positives, tuned, compared))
+    untuned = tuple(reason or "no positive to tune the threshold on" for reason in reasons)
+    why = {
+        metric: untuned if metric not in RANKED and math.isnan(threshold) else reasons
+        for metric in shared.metrics
+    }
+    values = {metric: _values(metric, why[metric], sums, shared) for metric in shared.metrics}
+    null = one.null(threshold, [metric for metric in shared.metrics if not all(why[metric])])
+    told = {metric: _told(why[metric], values[metric][0]) for metric in shared.metrics}
+    return Measured(positives, shared.groups.counts, threshold, told, values, null)
+
+
+def _values(
+    metric: Metric, reasons: Sequence[str], sums: dict[int, Floats], shared: Shared
+) -> Floats:
+    hall = shared.choices.prevalence == "hall"
+    many = next(iter(sums.values())).shape[1] if sums else 1
+    values = np.full((many, len(reasons)), np.nan)
+    for g, found in sums.items():
+        if not reasons[g]:
+            values[:, g] = metric_of_sums(metric, found, shared.choices.ratio)
+    if not hall:
+        return values
+    return np.concatenate([[[_mean_known(column) for column in values.T]], values])
+
+
+def _told(reasons: Sequence[str], observed: Floats) -> tuple[str, ...]:
+    return tuple(
+        reason or ("the metric's denominator is 0" if math.isnan(value) else "")
+        for reason, value in zip(reasons, observed.tolist(), strict=True)
+    )
+
+
+def _by_group(flags: Flags, shared: Shared) -> Indices:
+    counts = np.zeros(len(shared.groups), dtype=np.int64)
+    count_by_group(flags, shared.codes, counts)
+    return counts
+
+
+def _tuning_rows(
+    shared: Shared, labels: Flags, positives: Indices, compared: list[int]
+) -> tuple[Rows, Indices]:
+    """Return the rows that tune the threshold, and how many by group, negative and positive."""
+    quota = np.zeros((len(positives), 2), dtype=np.int64)
+    if shared.by_key is None or not compared:
+        return np.empty(0, dtype=np.int32), quota
+    counts = np.stack([shared.groups.counts - positives, positives], axis=1)
+    share = np.floor(shared.choices.validation * counts + 0.5).astype(np.int64)
+    quota[compared] = share[compared]
+    rows = np.empty(quota.sum(), dtype=np.int32)
+    choose(shared.by_key, shared.codes, labels, quota.copy(), rows)
+    return rows, quota
+
+
+def _draw(
+    shared: Shared, positives: Indices, tuned: Indices, compared: list[int]
+) -> tuple[int, int, int, int]:
+    """Return [Hall]'s numbers of positives and negatives, the same for all groups.
+
+    The last two are those of rows that no threshold was tuned on, 0 where none is.
+    """
+    if shared.times is not None or not compared:
+        return 0, 0, 0, 0
+    ratio, negatives = int(shared.choices.prevalence_ratio), shared.groups.counts - positives
+    least, tested = (
+        int(np.minimum(p, n // ratio)[compared].min())
+        for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
+    )
+    tested = tested if tuned[:, 1].any() else 0
+    return least, ratio * least, tested, ratio * tested
+
+
+def _mean_known(replicates: Floats) -> float:
+    """Return the mean of the replicates that have a value, NaN where none has."""
+    known = replicates[~np.isnan(replicates)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class _Concept:
+    """Scores and labels of one concept; `measured` as in `kernels.pack`."""
+
+    shared: Shared
+    name: str
+    scores: Floats
+    labels: Flags
+    measured: npt.NDArray[np.uint8]
+    compared: list[int]
+
+    def sums(self, draw: tuple[int, int, int, int]) -> dict[int, Floats]:
+        """Return the sums of each group's replicates, (8, replicates), for `metric_of_sums`."""
+        if self.shared.times is None and draw[0] == 0:
+            return {}
+        return {g: self._sums(g, draw) for g in self.compared}
+
+    def _sums(self, g: int, draw: tuple[int, int, int, int]) -> Floats:
+        shared, rows = self.shared, self.shared.rows[g]
+        packed = packed_rows(self.scores, self.labels, self.measured, rows)
+        if shared.times is None or shared.totals is None:
+            names = (shared.seed, self.name, shared.groups.names[g])
+            replicates = shared.choices.replicates
+            return fixed_prevalence(packed, self.labels[rows], draw, names, replicates)
+        times = (shared.times, shared.totals[g])
+        ratio = shared.choices.ratio
+        return weighted_sums(packed, rows, self.measured, times, ratio)
+
+    def null(self, threshold: float, metrics: Sequence[Metric]) -> dict[Metric, Floats | None]:
+        """Return each metric with groups permuted, (permutations, groups)."""
+        shared = self.shared
+        found: dict[Metric, Floats | None] = dict.fromkeys(shared.metrics)
+        if not shared.permutations or not self.compared:
+            return found
+        rows = np.sort(np.concatenate([shared.rows[g] for g in self.compared]))
+        units = shared.units
+        alike = sorted(metrics, key=lambda one: _kind(one, shared.choices))
+        for (ranked, null), some in groupby(alike, lambda one: _kind(one, shared.choices)):
+            same = list(some)
+            cells = self._cells(rows, None if ranked else threshold)
+            values = permuted(
+                same,
+                shared.choices.ratio,
+                cells,
+                _strata(cells, null),
+                _only(shared.groups, self.compared, rows),
+                None if units is None else Units(units.codes[rows], units.names),
+                shared.permutations,
+                int(stream(shared.seed, "concept", self.name).integers(2**62)),
+            )
+            for metric, some_values in zip(same, values, strict=True):
+                spread = np.full((len(some_values), len(shared.groups)), np.nan)
+                spread[:, self.compared] = some_values
+                found[metric] = spread
+        return found
+
+    def _cells(self, rows: Indices, threshold: float | None) -> Cells:
+        scores, labels = self.scores[rows], self.labels[rows]
+        if threshold is None:
+            return ranked_cells(scores, labels)
+        return threshold_cells(scores, labels, threshold, self.measured[rows] > 0)
+
+
+def null_of(metric: Metric, choices: Choices) -> Null:
+    """Say what is exchangeable where groups do not matter."""
+    conditional = ("auroc", "true_positive_rate", "false_positive_rate")
+    if choices.prevalence == "weighted" or metric in conditional:
+        return "class"
+    return "prediction" if metric == "precision" else "rows"
+
+
+def _kind(metric: Metric, choices: Choices) -> tuple[bool, Null]:
+    """Metrics of one kind share cells and what is exchangeable."""
+    return metric in RANKED, null_of(metric, choices)
+
+
+def _strata(cells: Cells, null: Null) -> Indices:
+    cell = np.arange(cells.size)
+    if null == "class":
+        return (cell >= cells.positive).astype(np.int64)
+    # At a threshold, cells 0 and 2 are predicted positive.
+    return cell % 2 if null == "prediction" else np.zeros_like(cell)
+
+
+def _only(groups: Groups, compared: list[int], rows: Indices) -> Groups:
+    place = np.full(len(groups), -1, dtype=np.int32)
+    place[compared] = np.arange(len(compared))
+    levels = tuple(groups.levels[g] for g in compared)
+    return Groups(groups.attributes, levels, place[groups.codes[rows]], groups.min_size)
+
 
 # Rows that permutations of all concepts may shuffle: some seconds of work. Beyond it p-values are
 # asymptotic, from replicates centred at no difference.
@@ -112,8 +413,8 @@ def _results(
         tuple(one.null[metric] for one in found),
         np.array([math.nan if choices.ranked else one.threshold for one in found]),
         NULLS[null_of(metric, choices)],
-        0.95 if resampling is None else resampling.level,
-        0.0 if resampling is None else resampling.resolution,
+        level_of(resampling),
+        resolution_of(resampling),
         data.excluded,
         "row" if data.units is None else "unit",
     )

@@ -14,8 +14,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.diversity.intervals import Spread
-from equipoise.metrics.diversity.sets import Sets
+from equipoise.metrics.diversity.sets import Sets, Spread
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Resampling

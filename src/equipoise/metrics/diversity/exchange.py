@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.chosen_rows import Table
-from equipoise.metrics.diversity.kernels import scatter
-from equipoise.metrics.diversity.sums import Floats, Span, blocks
+from equipoise.metrics.diversity.sums import Floats, Span, blocks, scatter
 from equipoise.stats.shuffling import keys, shuffle
 from equipoise.stats.threads import each
 

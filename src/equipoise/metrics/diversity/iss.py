@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Ends, Estimate, no_ends
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import Excluded
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import NOTHING, Against, against, number
 from equipoise.metrics.diversity.exchange import exchanged
-from equipoise.metrics.diversity.intervals import within
-from equipoise.metrics.diversity.sets import Sets
+from equipoise.metrics.diversity.sets import Sets, within
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
-from equipoise.stats.chance import PValue, band, p_value
-from equipoise.stats.resampling import Exact, Permutation, Resampling
+from equipoise.stats.resampling import Exact, Resampling, level_of
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
 _WITHIN = "jackknife of the U-statistic, Student's t"
@@ -126,17 +126,14 @@ def iss_cross(
     if len(found.names) < 2:
         raise InputError("sets: one set; expected two or more, or iss_intra for one")
     value = found.cross
-    chance, p = _against(found, value, resampling, rng)
+    held = _against(found, value, resampling, rng)
     return make_estimate(
         metric="iss_cross",
         value=value,
         n={name: one.count for name, one in zip(found.names, found.sums, strict=True)},
         method=NO_INTERVAL if resampling is None else _BETWEEN,
         params={"components": components},
-        chance=chance,
-        no_chance="" if chance else _why_none(value),
-        p_value=p.value if p else None,
-        null=f"{chance.method}; {p.method}" if chance and p else "",
+        **held.fields(_why_none(value)),
         by=_parts(found, resampling),
         excluded={_ZEROS: found.zeros} if found.zeros else {},
         unit="image",
@@ -182,22 +179,17 @@ def _spread(sets: Sets, value: float, factor: float) -> Ends:
     return within(sets.sums[0].count, float(sets.scatters[0][0, 0]), value, factor)
 
 
-def _against(
-    sets: Sets, value: float, resampling: Resampling | None, rng: int
-) -> tuple[Chance | None, PValue | None]:
-    if resampling is None or isinstance(resampling, Exact) or math.isnan(value):
-        return None, None
-    many = resampling.replicates
-    many = many if isinstance(resampling, Permutation) else resampling.permutations
+def _against(sets: Sets, value: float, resampling: Resampling | None, rng: int) -> Against:
+    if resampling is None or math.isnan(value):
+        return NOTHING
+    many = resampling.permutations
     null = exchanged(sets.arrays, [one.count for one in sets.sums], many, rng)
     text = f"images are exchangeable between sets; {many} permutations"
-    drawn = band(null, method=text)
+    held = against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
     pooled = sets.sums[0]
     for one in sets.sums[1:]:
         pooled = pooled.merge(one)
-    chance = Chance(pooled.distance, drawn.low, drawn.high, text)
-    # Distances are of the order of 1: what rounding alone tells apart is a tie.
-    return chance, p_value(null, value, "higher", resolution=resampling.resolution, scale=1.0)
+    return replace(held, chance=replace(held.chance, mean=pooled.distance)) if held.chance else held
 
 
 def _why_none(value: float) -> str:
@@ -215,15 +207,14 @@ def _parts(sets: Sets, resampling: Resampling | None) -> pa.Table:
 def _part(sets: Sets, a: int, b: int, resampling: Resampling | None) -> Part:
     value = sets.distance(a, b)
     ends: Ends = no_ends if resampling is None else sets.pair(a, b)
-    low, high = ends(0.95 if resampling is None else resampling.level)
     used = {a, b}
     zeros = sum(sets.sums[one].zeros for one in used)
-    return Part(
+    return number(
         "iss_intra" if a == b else "mean_distance",
-        sets.names[a] if a == b else f"{sets.names[a]} × {sets.names[b]}",
         value,
-        low,
-        high,
+        subject=sets.names[a] if a == b else f"{sets.names[a]} × {sets.names[b]}",
+        ends=ends,
+        level=level_of(resampling),
         n=sum(sets.sums[one].count for one in used),
         excluded=(Excluded(_ZEROS, zeros),) if zeros else (),
         reason=_FEW if math.isnan(value) else "",

@@ -169,8 +169,7 @@ def _chance(
     resampling: Bootstrap | Permutation,
     seed: int,
 ) -> Chance:
-    asked = resampling.permutations if isinstance(resampling, Bootstrap) else resampling.replicates
-    draws = min(asked, max(_FEWEST, _MOST_SUMMED // max(unit.size, 1)))
+    draws = min(resampling.permutations, max(_FEWEST, _MOST_SUMMED // max(unit.size, 1)))
     generator = stream(seed, "set similarity")
     blocks = [np.flatnonzero(block == one) for one in np.unique(block)]
     found = []

@@ -14,11 +14,12 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import number
 from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.quality.resampled import Units, share_ends, share_method
+from equipoise.metrics.quality.labels import Units, share_ends, share_method
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.resampling import Resampling
+from equipoise.stats.resampling import Resampling, level_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -176,11 +177,13 @@ def _accuracy(
     rng: int,
 ) -> Part:
     ends = share_ends(hits, mine, units, resampling, rng) or no_ends
-    low, high = ends(0.95 if resampling is None else resampling.level)
     others = np.bincount(closest[mine & ~hits], minlength=len(names))
     taken = f"taken for {names[int(others.argmax())]} most" if others.any() else ""
     value, n = float(hits[mine].mean()), int(mine.sum())
-    return Part("subject_accuracy", names[index], value, low, high, n=n, shows=taken)
+    level = level_of(resampling)
+    return number(
+        "subject_accuracy", value, subject=names[index], ends=ends, level=level, n=n, shows=taken
+    )
 
 
 def _units(given: Any, what: str) -> Floats:

@@ -14,7 +14,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.measure import NO_INTERVAL
-from equipoise.metrics.quality.resampled import SPREAD, Floats, MovedPercentile, Units
+from equipoise.metrics.quality.labels import SPREAD, Floats, MovedPercentile, Units
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Resampling
 from equipoise.stats.streams import stream

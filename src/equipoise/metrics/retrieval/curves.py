@@ -21,12 +21,11 @@ from equipoise.metrics.retrieval.estimates import (
     weighted_mean,
 )
 from equipoise.metrics.retrieval.pools import Floats, Pools, pools_of
-from equipoise.metrics.retrieval.prefixes import discounted, prefixes
-from equipoise.metrics.retrieval.statistics import Bools, Drawn
+from equipoise.metrics.retrieval.statistics import Bools, Drawn, discounted, prefixes
 from equipoise.metrics.retrieval.tops import Desired, Ranking, Tops, desired_shares
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
-from equipoise.stats.resampling import Exact, Resampling
+from equipoise.stats.resampling import Exact, Resampling, level_of
 
 METRICS = ("max_skew", "min_skew", "ndkl")
 SCHEMA = pa.schema(
@@ -89,7 +88,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     }
     null = _null(pools, walk, resampling, rng)
     weights = query_weights(pools, tops.pool, resampling, rng)
-    level = 0.95 if resampling is None else resampling.level
+    level = level_of(resampling)
     means = [_mean(name, observed[name], null.get(name), weights, level) for name in METRICS]
     several = len(pools.pools) > 1
     names = [pools.pools[index].name for index in tops.pool.tolist()] if several else []

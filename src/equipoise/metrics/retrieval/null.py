@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.metrics.retrieval.kernels import draw_first, shuffle
 from equipoise.metrics.retrieval.pools import Floats, Indices
-from equipoise.metrics.retrieval.shuffling import draw_first, shuffle
 from equipoise.metrics.retrieval.statistics import Drawn, Statistic
 from equipoise.metrics.retrieval.tops import Tops
 from equipoise.stats.streams import stream

@@ -11,8 +11,8 @@ from scipy.special import gammaln
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
-from equipoise.metrics.building import Percentile
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.building import Percentile, replicates_text
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
@@ -169,7 +169,7 @@ def _interval(
     hits: Floats, places: npt.NDArray[np.int64] | None, resampling: Resampling | None, rng: int
 ) -> tuple[Ends, str]:
     if resampling is None:
-        return no_ends, "none: resampling=None gives the value alone"
+        return no_ends, NO_INTERVAL
     whole = bool(((hits == 0) | (hits == 1)).all())
     if places is None and whole:
         return ClosedForm(wilson, (hits.sum(), float(len(hits)))), "Wilson interval"
@@ -182,11 +182,8 @@ def _interval(
         units, np.full(units, 1.0 / units), size=resampling.replicates
     )
     replicates = (drawn * sums).sum(axis=1) / np.maximum((drawn * sizes).sum(axis=1), math.ulp(1.0))
-    what = "query" if places is None else "unit"
-    named = "queries" if what == "query" else "units"
-    return Percentile(
-        replicates
-    ), f"percentile bootstrap over {named}, {len(replicates)} replicates"
+    named = "queries" if places is None else "units"
+    return Percentile(replicates), replicates_text(replicates, named)
 
 
 register(

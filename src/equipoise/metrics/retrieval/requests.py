@@ -13,17 +13,18 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.core.groups import Groups
 from equipoise.metrics.retrieval.chance import max_skew_distribution
-from equipoise.metrics.retrieval.parts import Asked, Exactly, Other
+from equipoise.metrics.retrieval.estimates import Asked, Exactly, Other
 from equipoise.metrics.retrieval.pools import Floats, Pools
-from equipoise.metrics.retrieval.prefixes import Divergence, discounted_shares
 from equipoise.metrics.retrieval.statistics import (
     Bias,
     Bools,
+    Divergence,
     GroupSkew,
     MaxSkew,
     MinSkew,
     ShareDeviation,
     contrast,
+    discounted_shares,
     skews,
 )
 from equipoise.metrics.retrieval.tops import Desired, Ranking, desired_shares

@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.estimates import estimates
-from equipoise.metrics.retrieval.parts import Asked
+from equipoise.metrics.retrieval.estimates import Asked, estimates
 from equipoise.metrics.retrieval.pools import pools_of
 from equipoise.metrics.retrieval.requests import (
     asked_bias,

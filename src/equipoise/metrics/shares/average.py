@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
-from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.drawn import Shares, held_by, mad, method_of
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.building import ends_of
+from equipoise.metrics.shares.corrected import Shares, mad, method_of, shares_against
 from equipoise.metrics.spec import make_estimate
-from equipoise.stats.chance import band, p_value
-from equipoise.stats.resampling import Exact
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Mean:
-    boot: Floats
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        return Percentile(self.boot)(level)
 
 
 def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
@@ -63,7 +52,8 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     boots = [one.boot for one in found if one.boot is not None]
     nulls = [one.null for one in found if one.null is not None]
     boot = np.mean([mad(one) for one in boots], axis=0) if boots else None
-    held = _held(np.mean([mad(one) for one in nulls], axis=0), value, first) if nulls else NOTHING
+    null = np.mean([mad(one) for one in nulls], axis=0) if nulls else None
+    held = shares_against(null, value, first.resampling, "equal in every set")
     lost = len(estimates) - len(known)
     return make_estimate(
         metric="share_mad",
@@ -71,19 +61,8 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         n={name: one.n["images"] for name, (one, _) in known.items()},
         method=method_of(first),
         params={"sets": len(known), "corrected": not first.classified.exact},
-        chance=held.chance,
-        no_chance="" if held.chance else "no resampling was asked for",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields("no resampling was asked for"),
         excluded={"not estimable": lost} if lost else {},
         unit=next(iter(known.values()))[0].unit,
-        ends=no_ends if boot is None else _Mean(boot),
+        ends=ends_of(boot),
     )
-
-
-def _held(null: Floats, value: float, first: Shares) -> Against:
-    resampling = first.resampling
-    finest = 0.0 if resampling is None or isinstance(resampling, Exact) else resampling.resolution
-    text = f"true shares are equal in every set; {len(null)} draws of images and labelled images"
-    tested = p_value(null, value, "higher", resolution=finest)
-    return Against(band(null, method=text), tested.value, held_by(text, tested))

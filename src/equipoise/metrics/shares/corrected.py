@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -11,27 +13,384 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
+from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import Percentile
-from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.shares.classified import Classified, Said, identity, said_of
-from equipoise.metrics.shares.confusion import Confusion
-from equipoise.metrics.shares.drawn import (
-    TRANSPORT,
-    Shares,
-    drawn_shares,
-    held_by,
-    mad,
-    method_of,
-)
+from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.shares.confusion import Confusion, whole
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Exact, Resampling
+from equipoise.stats.resampling import (
+    Bootstrap,
+    Exact,
+    Resampling,
+    level_of,
+    null_draws,
+    resolution_of,
+)
+from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
+
+# What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
+# said is rare and not impossible; to the rates of a class one image in all (Perks), for there a
+# half a cell would make a classifier that never erred on 30 images err often.
+_SAID = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """How often each outcome was said of the images whose shares are asked for.
+
+    Attributes
+    ----------
+    counts : mapping of str to int
+    effective : float
+        Independent images that tell as much: fewer where images share units.
+    left_out : int
+        Images without an outcome.
+    units : int or None
+        Units, where images repeat within them.
+    """
+
+    counts: Mapping[str, int]
+    effective: float
+    left_out: int = 0
+    units: int | None = None
+
+
+def said_of(predicted: Any, units: Any) -> Said:
+    """Count outcomes, given as counts or one by one.
+
+    Raises
+    ------
+    InputError
+        When a count is negative or no whole number, or units are given with counts or are more or
+        fewer than the images.
+    """
+    if isinstance(predicted, Mapping):
+        if units is not None:
+            raise InputError("units: counts have none; give what was said of each image")
+        counts = {str(name): whole(count, str(name)) for name, count in predicted.items()}
+        return Said(counts, float(sum(counts.values())))
+    codes, names = encode(predicted, what="predicted labels")
+    known = codes >= 0
+    counts = dict(zip(names, np.bincount(codes[known], minlength=len(names)).tolist(), strict=True))
+    left_out, n = int((~known).sum()), int(known.sum())
+    if units is None or not n:
+        return Said(counts, float(n), left_out)
+    of, unit_names = encode(units, what="units")
+    if len(of) != len(codes):
+        raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
+    # An image without a unit is one of its own.
+    own = np.where(of < 0, len(unit_names) + np.arange(len(of)), of)[known]
+    place = np.unique(own, return_inverse=True)[1]
+    many = int(place.max()) + 1
+    return Said(counts, _effective(codes[known], place, many), left_out, many)
+
+
+def _effective(codes: Any, unit: Any, many: int) -> float:
+    """Return n over the design effect: how much more shares vary between units than images."""
+    n = len(codes)
+    if many == n:
+        return float(n)
+    if many == 1:
+        return 1.0
+    classes = int(codes.max()) + 1
+    table = np.bincount(unit * classes + codes, minlength=many * classes).reshape(many, classes)
+    shares = table.sum(axis=0) / n
+    simple = float((shares * (1.0 - shares)).sum()) / n
+    apart = table - shares * table.sum(axis=1, keepdims=True)
+    clustered = float((apart**2).sum()) * many / (many - 1) / n**2
+    return n / max(clustered / simple, 1.0) if simple > 0 else float(many)
+
+
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """Counts of outcomes and of labelled images, from which shares are found and drawn.
+
+    Attributes
+    ----------
+    classes : tuple of str
+        Whose shares are asked for.
+    said : ndarray, shape (outcomes,)
+        Counts, in the order of the outcomes of `confusion`.
+    effective : float
+        Independent images.
+    confusion : Confusion
+    exact : bool
+        Whether what is said is taken for true: nothing is corrected.
+    constrained : bool
+        Whether shares are those of largest likelihood in the simplex, or the plain inverse.
+    name : str
+        Key of the draws of these images; those of the labelled ones are the same for all.
+    """
+
+    classes: tuple[str, ...]
+    said: Floats = field(repr=False)
+    effective: float
+    confusion: Confusion = field(repr=False)
+    exact: bool
+    constrained: bool
+    name: str
+
+    @property
+    def kept(self) -> npt.NDArray[np.int64]:
+        """Places of the classes among those of the confusion counts."""
+        return np.array([self.confusion.classes.index(one) for one in self.classes])
+
+    def found(self) -> Floats:
+        """Return the shares of all true classes, shape (classes of the confusion,)."""
+        share = self.said / self.said.sum()
+        return np.asarray(self._solved(share[None], self.confusion.rates[None])[0])
+
+    def of_classes(self, shares: Floats) -> Floats:
+        """Return the shares among the classes that are asked for, shape (r, classes)."""
+        some = shares[:, self.kept]
+        total = some.sum(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(total > 0, some / total, np.nan))
+
+    def drawn(self, draws: int, seed: int) -> Floats:
+        """Return shares as likely as those found, given both sets of images: (draws, classes)."""
+        width = len(self.said)
+        weight = self.effective / self.said.sum()
+        rng = stream(seed, "shares", "counts", self.name)
+        share = _normalised(rng.standard_gamma(self.said * weight + _SAID, (draws, width)))
+        return self.of_classes(self._solved(share, self._rates(draws, seed)))
+
+    def under(self, target: Floats, draws: int, seed: int) -> Floats:
+        """Return shares found where the true ones are `target`: (draws, classes).
+
+        Images and labelled images are both drawn anew, as many as there were.
+        """
+        rates = self._likely_rates()
+        n = max(1, round(self.effective))
+        rng = stream(seed, "shares", "null", self.name)
+        share = rng.multinomial(n, _whole(self._hypothesis(target) @ rates), size=draws) / n
+        if self.exact:
+            return self.of_classes(self._solved(share, rates[None]))
+        labelled = stream(seed, "shares", "null", "confusion")
+        again = np.empty((draws, *rates.shape))
+        for row, (count, rate) in enumerate(
+            zip(self.confusion.labelled.tolist(), rates, strict=True)
+        ):
+            again[:, row] = labelled.multinomial(count, _whole(rate), size=draws) / count
+        return self.of_classes(self._solved(share, again))
+
+    def _hypothesis(self, target: Floats) -> Floats:
+        """Return shares of all true classes: those aside as found, the others as in `target`."""
+        if len(self.classes) == len(self.confusion.classes):
+            return target
+        found = np.clip(self.found(), 0.0, None)
+        found /= found.sum()
+        found[self.kept] = target * found[self.kept].sum()
+        return np.asarray(found)
+
+    def _likely_rates(self) -> Floats:
+        """Rates in which what was never seen is rare and not impossible."""
+        if self.exact:
+            return self.confusion.rates
+        return _normalised(self.confusion.counts + 1.0 / self.confusion.counts.shape[1])
+
+    def _rates(self, draws: int, seed: int) -> Floats:
+        counts = self.confusion.counts
+        if self.exact:
+            return np.broadcast_to(self.confusion.rates, (draws, *counts.shape))
+        rng = stream(seed, "shares", "confusion")
+        return _normalised(
+            rng.standard_gamma(counts + 1.0 / counts.shape[1], (draws, *counts.shape))
+        )
+
+    def _solved(self, share: Floats, rates: Floats) -> Floats:
+        if self.exact:
+            return share[:, : len(self.confusion.classes)]
+        return likeliest(share, rates) if self.constrained else inverted(share, rates)
+
+
+def identity(classes: Sequence[str]) -> Confusion:
+    """Return the confusion of a classifier that is taken at its word."""
+    return Confusion(tuple(classes), tuple(classes), np.eye(len(classes), dtype=np.int64))
+
+
+def _normalised(values: Floats) -> Floats:
+    return np.asarray(values / values.sum(axis=-1, keepdims=True))
+
+
+def _whole(shares: Floats) -> Floats:
+    """Return shares that sum to 1 in floating point, as multinomial draws want."""
+    clipped = np.clip(shares, 0.0, 1.0)
+    return np.asarray(clipped / math.fsum(clipped.tolist()))
+
+
+_STEPS, _STILL = 2000, 1e-9
+# Below this singular value a drawn matrix counts as having no inverse.
+_SINGULAR = 1e-9
+
+
+def inverted(said: Floats, rates: Floats) -> Floats:
+    """Return shares that reproduce the shares of outcomes, which may lie outside [0, 1].
+
+    Least squares where there are more outcomes than classes.
+
+    Parameters
+    ----------
+    said : ndarray, shape (r, outcomes)
+        Shares of outcomes.
+    rates : ndarray, shape (r, classes, outcomes)
+
+    Returns
+    -------
+    ndarray, shape (r, classes)
+        They sum to 1 where there are as many outcomes as classes.
+    """
+    back = np.linalg.pinv(rates.transpose(0, 2, 1), rcond=_SINGULAR)
+    return np.asarray(np.einsum("rkj,rj->rk", back, said))
+
+
+def likeliest(said: Floats, rates: Floats) -> Floats:
+    """Return the shares in the simplex under which the outcomes are likeliest.
+
+    Where the plain inverse lies inside the simplex, it is these; elsewhere expectation
+    maximisation leads to the point of the border, see `inverted` for the parameters.
+    """
+    plain = inverted(said, rates)
+    if rates.shape[1] == rates.shape[2]:
+        inside = (plain >= 0.0).all(axis=1) & (np.abs(plain.sum(axis=1) - 1.0) < 1e-9)
+    else:
+        inside = np.zeros(len(plain), dtype=bool)
+    found = plain.copy()
+    outside = np.flatnonzero(~inside)
+    if len(outside):
+        start = np.clip(plain[outside], 0.0, 1.0) + 0.1 / plain.shape[1]
+        start /= start.sum(axis=1, keepdims=True)
+        found[outside] = _maximised(start, said[outside], rates[outside])
+    return found
+
+
+def _maximised(start: Floats, said: Floats, rates: Floats) -> Floats:
+    """Return where expectation maximisation leads, each row until it stands still.
+
+    Steps are squared (Varadhan & Roland 2008), for on the border plain ones hardly move.
+    """
+    found, moving = start.copy(), np.arange(len(start))
+    for _ in range(_STEPS):
+        here, asked, given = found[moving], said[moving], rates[moving]
+        first = _step(here, asked, given)
+        second = _step(first, asked, given)
+        away, turn = first - here, second - 2.0 * first + here
+        turned = np.sqrt((turn**2).sum(axis=1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            far = np.where(turned > 0, np.sqrt((away**2).sum(axis=1)) / turned, 1.0)[:, None]
+        leap = np.clip(here + 2.0 * far * away + far**2 * turn, 1e-12, None)
+        leap = _step(leap / leap.sum(axis=1, keepdims=True), asked, given)
+        worse = _fit(leap, asked, given) < _fit(second, asked, given)
+        leap[worse] = second[worse]
+        found[moving] = leap
+        moving = moving[np.abs(leap - here).max(axis=1) > _STILL]
+        if not len(moving):
+            break
+    found[found < 1e-7] = 0.0
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _step(shares: Floats, said: Floats, rates: Floats) -> Floats:
+    expected = np.einsum("rk,rkj->rj", shares, rates)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(said > 0, said / np.maximum(expected, 1e-300), 0.0)
+    moved = shares * np.einsum("rkj,rj->rk", rates, ratio)
+    total = moved.sum(axis=1, keepdims=True)
+    return np.where(total > 0, moved / np.where(total > 0, total, 1.0), shares)
+
+
+def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
+    expected = np.maximum(np.einsum("rk,rkj->rj", shares, rates), 1e-300)
+    return np.asarray((said * np.log(expected)).sum(axis=1))
+
+
+TRANSPORT = "errors on the labelled images are taken to be those on the images that are asked about"
+"""What every correction by labelled images supposes."""
+MOST_DRAWS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Ends of the MAD of shares, with the draws that other numbers of them are made from.
+
+    Attributes
+    ----------
+    classified : Classified
+    observed : ndarray, shape (classes,)
+    boot : ndarray, shape (draws, classes), or None
+    null : ndarray, shape (draws, classes), or None
+        Where true shares are equal.
+    resampling : Resampling or None
+    seed : int
+    """
+
+    classified: Classified
+    observed: Floats
+    boot: Floats | None
+    null: Floats | None
+    resampling: Resampling | None
+    seed: int
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the ends of the MAD."""
+        return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
+
+
+def mad(shares: Floats) -> Floats:
+    """Return the sum over classes of |share - mean share|, shape (r,)."""
+    return np.asarray(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
+
+
+def drawn_shares(
+    table: Classified, resampling: Resampling | None, seed: int, reason: str
+) -> Shares:
+    """Return shares with their draws; without any where there is a reason against them."""
+    if reason:
+        nothing = np.full(len(table.classes), math.nan)
+        return Shares(table, nothing, None, None, resampling, seed)
+    observed = table.of_classes(table.found()[None])[0]
+    boot = null = None
+    if isinstance(resampling, Bootstrap):
+        boot = table.drawn(resampling.replicates, seed)
+    if resampling is not None:
+        equal = np.full(len(observed), 1.0 / len(observed))
+        null = table.under(equal, null_draws(resampling, MOST_DRAWS), seed)
+    return Shares(table, observed, boot, null, resampling, seed)
+
+
+def shares_against(
+    null: Floats | None,
+    value: float,
+    resampling: Resampling | None,
+    what: str,
+    harm: Harm = "higher",
+) -> Against:
+    """Hold a number against draws of it where true shares are `what`."""
+    if null is None:
+        return NOTHING
+    text = f"true shares are {what}; {len(null)} draws of images and labelled images"
+    held = against(null, value, harm, text, resolution=resolution_of(resampling))
+    return replace(held, null=re.sub("; permutation$", "; share of draws as far out", held.null))
+
+
+def method_of(found: Shares) -> str:
+    """Say how intervals were made, and what they suppose."""
+    if found.resampling is None:
+        return NO_INTERVAL
+    if found.boot is None:
+        return "none: use Bootstrap()"
+    how = f"{len(found.boot)} draws from Dirichlet distributions of what was said"
+    if found.classified.exact:
+        return f"{how}; not corrected for the errors of the classifier"
+    return f"{how} and of the labelled images; {TRANSPORT}"
+
+
 Method = Literal["likelihood", "inverse"]
 
 
@@ -197,13 +556,8 @@ def _estimate(
 ) -> Estimate:
     table, resampling = found.classified, found.resampling
     value = float(mad(found.observed[None])[0])
-    chance, p, null = None, None, ""
-    if found.null is not None and resampling is not None and not math.isnan(value):
-        drawn = mad(found.null)
-        finest = 0.0 if isinstance(resampling, Exact) else resampling.resolution
-        tested = p_value(drawn, value, "higher", resolution=finest)
-        text = f"true shares are equal; {len(drawn)} draws of images and labelled images"
-        chance, p, null = band(drawn, method=text), tested.value, held_by(text, tested)
+    null = None if found.null is None else mad(found.null)
+    held = shares_against(null, value, resampling, "equal")
     used = int(table.said.sum())
     return make_estimate(
         metric="share_mad",
@@ -211,10 +565,7 @@ def _estimate(
         n={"images": used},
         method=method_of(found),
         params=_params(table, said, method, aside, limit),
-        chance=chance,
-        no_chance="" if chance else reason or "no resampling was asked for",
-        p_value=p,
-        null=null,
+        **held.fields(reason or "no resampling was asked for"),
         by=lambda: parts_to_table([*_parts(found, reason)]),
         excluded=_left_out(said, table),
         unit="unit" if said.units is not None else "image",
@@ -250,15 +601,11 @@ def _left_out(said: Said, table: Classified) -> dict[str, int]:
 
 
 def _parts(found: Shares, reason: str) -> list[Part]:
-    table, level = found.classified, 0.95
-    if found.resampling is not None:
-        level = found.resampling.level
+    table, level = found.classified, level_of(found.resampling)
     used = int(table.said.sum())
     parts = []
     for index, name in enumerate(table.classes):
-        low, high = no_ends(level)
-        if found.boot is not None:
-            low, high = Percentile(found.boot[:, index])(level)
+        low, high = ends_of(found.boot, index)(level)
         value = float(found.observed[index])
         raw = _raw(table, index, level)
         share = GroupValue(name, (name,), used, value, low, high)

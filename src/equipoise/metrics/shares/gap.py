@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,11 +13,10 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile
-from equipoise.metrics.shares.drawn import Shares, held_by, method_of, null_draws
+from equipoise.metrics.building import Percentile, ends_of, number
+from equipoise.metrics.shares.corrected import MOST_DRAWS, Shares, method_of, shares_against
 from equipoise.metrics.spec import make_estimate
-from equipoise.stats.chance import band, p_value
-from equipoise.stats.resampling import Exact
+from equipoise.stats.resampling import level_of, null_draws
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,11 +70,13 @@ def share_gap(
     apart = found.observed - target
     value = float(np.abs(apart).max())
     null = _null(found, target)
-    held = _held(None if null is None else np.abs(null).max(axis=1), value, found, outside)
+    what = "equal" if isinstance(outside, str) else "those from outside"
+    widest = None if null is None else np.abs(null).max(axis=1)
+    held = shares_against(widest, value, found.resampling, what)
     drawn = None if found.boot is None else found.boot - target
     ends: Ends = no_ends if drawn is None else LargestGap(drawn)
     parts = [
-        _part(found, index, target, drawn, null, outside, shares.reason)
+        _part(found, index, target, drawn, null, what, shares.reason)
         for index in range(len(classes))
     ]
     return make_estimate(
@@ -88,10 +88,7 @@ def share_gap(
             **shares.params,
             "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
         },
-        chance=held.chance,
-        no_chance="" if held.chance else shares.reason or "no resampling was asked for",
-        p_value=held.p_value,
-        null=held.null,
+        **held.fields(shares.reason or "no resampling was asked for"),
         by=parts_to_table(parts),
         excluded=shares.excluded,
         unit=shares.unit,
@@ -118,24 +115,8 @@ def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Flo
 def _null(found: Shares, target: Floats) -> Floats | None:
     if found.null is None or found.resampling is None:
         return None
-    draws = found.classified.under(target, null_draws(found.resampling), found.seed)
+    draws = found.classified.under(target, null_draws(found.resampling, MOST_DRAWS), found.seed)
     return np.asarray(draws - target)
-
-
-def _held(
-    null: Floats | None,
-    value: float,
-    found: Shares,
-    outside: object,
-    harm: Literal["higher", "either"] = "higher",
-) -> Against:
-    if null is None or found.resampling is None or math.isnan(value):
-        return NOTHING
-    finest = 0.0 if isinstance(found.resampling, Exact) else found.resampling.resolution
-    what = "equal" if isinstance(outside, str) else "those from outside"
-    text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-    tested = p_value(null, value, harm, resolution=finest)
-    return Against(band(null, method=text), tested.value, held_by(text, tested))
 
 
 def _part(
@@ -144,26 +125,25 @@ def _part(
     target: Floats,
     drawn: Floats | None,
     null: Floats | None,
-    outside: object,
+    what: str,
     reason: str,
 ) -> Part:
     name = found.classified.classes[index]
-    level = 0.95 if found.resampling is None else found.resampling.level
+    level = level_of(found.resampling)
     value = float(found.observed[index] - target[index])
-    low, high = no_ends(level) if drawn is None else Percentile(drawn[:, index])(level)
-    held = _held(None if null is None else null[:, index], value, found, outside, "either")
+    ends = ends_of(drawn, index)
+    low, high = ends(level)
+    of_class = None if null is None else null[:, index]
+    held = shares_against(of_class, value, found.resampling, what, "either")
     share = float(found.observed[index])
     used = int(found.classified.said.sum())
-    return Part(
+    return number(
         "share_difference",
-        name,
         value,
-        low,
-        high,
-        chance=held.chance.mean if held.chance else math.nan,
-        chance_low=held.chance.low if held.chance else math.nan,
-        chance_high=held.chance.high if held.chance else math.nan,
-        p_value=math.nan if held.p_value is None else held.p_value,
+        subject=name,
+        ends=ends,
+        level=level,
+        held=held,
         n=used,
         by_group=(
             GroupValue(name, (name,), used, share, low + target[index], high + target[index]),

@@ -4,27 +4,239 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from equipoise.core.estimate import Estimate
+from equipoise.core.estimate import Ends, Estimate, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import against_chance, part
-from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.building import (
+    Against,
+    against_chance,
+    ends_of,
+    group_rows,
+    known_mean,
+    number,
+    part,
+    replicates_text,
+)
+from equipoise.metrics.gaps import Known, gaps
+from equipoise.metrics.measure import NO_INTERVAL, Draws
+from equipoise.metrics.retrieval.estimates import query_weights, weighted_mean
 from equipoise.metrics.retrieval.pools import Floats
-from equipoise.metrics.similarity.drawn import DrawnGaps
-from equipoise.metrics.similarity.intervals import pointwise
+from equipoise.metrics.similarity.effects import Effects
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of, resolution_of
+
+_REPLICATES_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Simultaneous:
+    """Ends of the largest difference of several effects: intervals of all pairs that hold at once.
+
+    Attributes
+    ----------
+    differences, errors : ndarray, shape (pairs,)
+        Of every pair of groups.
+    largest : ndarray, shape (replicates,)
+        Largest |difference − observed| / error over the pairs, in each replicate.
+    freedom : int
+        Units of the smallest group, less one.
+    """
+
+    differences: Floats
+    errors: Floats
+    largest: Floats
+    freedom: int
+
+    @classmethod
+    def of(cls, effects: Floats, boot: Floats, freedom: int) -> Simultaneous | None:
+        """Prepare the ends.
+
+        Parameters
+        ----------
+        effects : ndarray, shape (groups,)
+        boot : ndarray, shape (replicates, groups)
+            NaN where groups do not meet.
+        freedom : int
+
+        Returns
+        -------
+        Simultaneous or None
+            None where the smallest group has one unit, or replicates are too few.
+        """
+        kept = np.flatnonzero(~np.isnan(effects))
+        drawn = boot[~np.isnan(boot[:, kept]).any(axis=1)][:, kept]
+        if freedom < 1 or len(drawn) < 2:
+            return None
+        first, second = np.array([*combinations(range(len(kept)), 2)]).T
+        differences = effects[kept][first] - effects[kept][second]
+        errors, largest = np.empty(len(first)), np.zeros(len(drawn))
+        # Some pairs at a time: among many groups there are thousands.
+        size = max(1, _REPLICATES_AT_ONCE // len(drawn))
+        for start in range(0, len(first), size):
+            part = slice(start, start + size)
+            apart = drawn[:, first[part]] - drawn[:, second[part]]
+            errors[part] = apart.std(axis=0)
+            moved = np.abs(apart - differences[part])
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(errors[part] > 0, moved / errors[part], 0.0)
+            largest = np.maximum(largest, ratio.max(axis=1))
+        return cls(differences, errors, largest, freedom)
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end."""
+        critical = float(np.quantile(self.largest, level)) * widening(self.freedom, level)
+        half = critical * self.errors
+        sizes = np.abs(self.differences)
+        return float(np.maximum(sizes - half, 0.0).max()), float((sizes + half).max())
+
+
+def simultaneous(effects: Floats, boot: Floats | None, freedom: int) -> Ends:
+    """Return the ends of the gap of one pool, none where there are no replicates."""
+    found = None if boot is None else Simultaneous.of(effects, boot, freedom)
+    return no_ends if found is None else found
+
+
+def pointwise(
+    effects: Floats, boot: Floats | None, freedom: int, level: float
+) -> tuple[Floats, Floats]:
+    """Return Student's ends of each effect alone, each (groups,)."""
+    if boot is None or freedom < 1:
+        return np.full(len(effects), np.nan), np.full(len(effects), np.nan)
+    drawn = boot[~np.isnan(boot).all(axis=1)]
+    error = drawn.std(axis=0) if len(drawn) > 1 else np.full(len(effects), np.nan)
+    normal = float(special.ndtri((1.0 + level) / 2.0))
+    half = normal * widening(freedom, level) * error
+    return effects - half, effects + half
+
+
+def widening(freedom: int, level: float) -> float:
+    """Return how much wider than the bootstrap's an interval of few units is.
+
+    The bootstrap's variance lacks the factor n / (n − 1), and its quantiles are those of known
+    variances.
+    """
+    upper = (1.0 + level) / 2.0
+    student = float(special.stdtrit(freedom, upper)) / float(special.ndtri(upper))
+    return student * float(np.sqrt((freedom + 1) / freedom))
+
+
+_SETS = "groups are exchangeable within each counterfactual set"
+_UNITS = "groups are exchangeable between units of a pool, within units of several groups"
+_IMAGES = "groups are exchangeable over the images of each pool"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnGaps:
+    """The gap of every concept; everything is drawn once, when it is asked for.
+
+    Attributes
+    ----------
+    effects : Effects
+    scale : float or None
+        Of logits.
+    resampling : Bootstrap, Permutation or None
+    rng : int
+    """
+
+    effects: Effects
+    scale: float | None
+    resampling: Resampling | None
+    rng: int
+
+    @property
+    def metric(self) -> str:
+        """Name by the unit of the gap."""
+        return "similarity_gap" if self.scale is None else "logit_gap"
+
+    @property
+    def level(self) -> float:
+        """Confidence level of parts."""
+        return level_of(self.resampling)
+
+    @property
+    def of_parts(self) -> str:
+        """What the intervals of single concepts resample."""
+        if self.effects.clusters is not None:
+            return "unit"
+        return "set" if self.effects.paired else "image"
+
+    @cached_property
+    def each(self) -> Floats:
+        """Gap of every pool."""
+        return gaps(self.effects.effects)
+
+    @cached_property
+    def boot(self) -> Floats | None:
+        """Resampled effects, (replicates, pools, groups)."""
+        if not isinstance(self.resampling, Bootstrap) or not len(self.effects.known):
+            return None
+        return self.effects.resampled(self.resampling.replicates, self.rng)
+
+    @cached_property
+    def bands(self) -> Floats | None:
+        """Effects with exchanged groups, (draws, pools, groups)."""
+        return None if self.resampling is None else self.effects.bands(self.rng)
+
+    @cached_property
+    def weights(self) -> Floats | None:
+        """How often each concept with a value is in each replicate of the mean."""
+        if not len(self.effects.known):
+            return None
+        return query_weights(self.effects.pools, self.effects.known, self.resampling, self.rng)
+
+    @cached_property
+    def draws(self) -> Draws:
+        """The mean over concepts first, and each concept after it."""
+        null = None
+        if self.resampling is not None:
+            null = self.effects.exchanged(self.resampling, self.rng)
+        unpaired = _IMAGES if self.effects.clusters is None else _UNITS
+        return self._held(self.each, null, _SETS if self.effects.paired else unpaired)
+
+    @cached_property
+    def pooled(self) -> Draws:
+        """Gaps of plain means, and what the secondary null gives them."""
+        null = None
+        if self.resampling is not None:
+            null = self.effects.pooled(self.resampling, self.rng)
+        return self._held(self.effects.plain, null, _IMAGES)
+
+    def _held(self, each: Floats, null: Floats | None, text: str) -> Draws:
+        known = self.effects.known
+        mean = each[known].mean() if len(known) else np.nan
+        return Draws(
+            observed=np.append(mean, each),
+            null=None if null is None else np.insert(null, 0, null[:, known].mean(axis=1), axis=1),
+            level=self.level,
+            null_text="" if null is None else f"{text}; {len(null)} permutations",
+            resolution=resolution_of(self.resampling),
+            intervals=self.resampling is not None,
+        )
+
+    def ends(self, index: int) -> Ends:
+        """Return the ends of the gap of one concept."""
+        drawn = None if self.boot is None else self.boot[:, index]
+        return simultaneous(self.effects.effects[index], drawn, int(self.effects.freedom[index]))
+
+    def mean_ends(self, each: Floats) -> Ends:
+        """Return the ends of a mean over concepts, none for one."""
+        known = each[self.effects.known]
+        return ends_of(None if self.weights is None else weighted_mean(self.weights, known))
 
 
 def estimate_of(drawn: DrawnGaps) -> Estimate:
     """Turn gaps into the estimate, see `equipoise.metrics.similarity.gap.similarity_gap`."""
-    against, value = against_chance(drawn.draws, 0, "higher"), float(drawn.draws.observed[0])
+    held, value = against_chance(drawn.draws, 0, "higher"), float(drawn.draws.observed[0])
     one = len(drawn.effects.pools.pools) == 1
     return make_estimate(
         metric=drawn.metric,
@@ -32,10 +244,7 @@ def estimate_of(drawn: DrawnGaps) -> Estimate:
         n=_sizes(drawn),
         method=_method(drawn),
         params=_params(drawn),
-        chance=against.chance,
-        no_chance="" if against.chance else _why_none(drawn, value),
-        p_value=against.p_value,
-        null=against.null,
+        **held.fields(_why_none(drawn, value)),
         by=parts_to_table(_parts(drawn)),
         excluded={**drawn.effects.pools.excluded, **_left_out(drawn)},
         unit=drawn.of_parts if one else "query",
@@ -60,7 +269,7 @@ def _method(drawn: DrawnGaps) -> str:
         return "none: use Bootstrap()"
     many = f"{len(drawn.boot)} replicates"
     if len(drawn.effects.pools.pools) > 1:
-        return f"percentile bootstrap over queries, {many}"
+        return replicates_text(drawn.boot, "queries")
     return f"simultaneous over pairs of groups, bootstrap over {drawn.of_parts}s, {many}"
 
 
@@ -111,7 +320,7 @@ def _parts(drawn: DrawnGaps) -> Iterator[Part]:
             drawn.pooled,
             0,
             ends=drawn.mean_ends(drawn.pooled.observed[1:]),
-            against=against_chance(drawn.pooled, 0, "higher"),
+            held=against_chance(drawn.pooled, 0, "higher"),
             n=int(drawn.effects.sizes.sum()),
         )
 
@@ -125,7 +334,7 @@ def _of_concepts(drawn: DrawnGaps) -> Iterator[Part]:
             drawn.draws,
             index + 1,
             ends=drawn.ends(index),
-            against=against_chance(drawn.draws, index + 1, "higher"),
+            held=against_chance(drawn.draws, index + 1, "higher"),
             n=int(drawn.effects.sizes[index].sum()),
             by_group=_by_group(drawn, index),
             reason="" if index in known else _why(drawn, index),
@@ -144,14 +353,11 @@ def _values(
     drawn: DrawnGaps, numbers: tuple[Floats, Floats, Floats], chosen: list[int]
 ) -> tuple[GroupValue, ...]:
     groups, many = drawn.effects.pools.groups, drawn.effects.sizes[chosen].sum(axis=0)
-    rows = zip(groups.names, groups.levels, many.tolist(), *numbers, strict=True)
-    return tuple(
-        GroupValue(
-            name, levels, n, float(value), float(low), float(high),
-            _note(drawn, place, chosen) if math.isnan(value) else "",
-        )
-        for place, (name, levels, n, value, low, high) in enumerate(rows)
-    )  # fmt: skip
+    notes = [
+        _note(drawn, place, chosen) if math.isnan(value) else ""
+        for place, value in enumerate(numbers[0])
+    ]
+    return group_rows(groups, many, *numbers, notes)
 
 
 def _note(drawn: DrawnGaps, group: int, chosen: list[int]) -> str:
@@ -183,30 +389,19 @@ def _on_average(drawn: DrawnGaps) -> Iterator[Part]:
         with np.errstate(invalid="ignore", divide="ignore"):
             means = (drawn.weights @ np.where(counted, each, 0.0)) / (drawn.weights @ counted)
         low, high, _ = percentile(means, drawn.level)
-    for place, one in enumerate(_values(drawn, (_mean(each.T), low, high), known.tolist())):
-        null = None if drawn.bands is None else _mean(drawn.bands[:, known, place])
+    for place, one in enumerate(_values(drawn, (known_mean(each.T), low, high), known.tolist())):
+        null = None if drawn.bands is None else known_mean(drawn.bands[:, known, place])
         yield _effect("", one, null)
-
-
-def _mean(values: Floats) -> Floats:
-    """Return means along the last axis of the numbers there are."""
-    counted = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        found = np.where(counted, values, 0.0).sum(axis=-1) / counted.sum(axis=-1)
-    return np.asarray(found)
 
 
 def _effect(concept: str, one: GroupValue, null: Floats | None) -> Part:
     chance = band(np.full(1, np.nan) if null is None else null)
-    return Part(
+    return number(
         "group_effect",
-        concept,
         one.value,
-        one.low,
-        one.high,
-        chance=chance.mean,
-        chance_low=chance.low,
-        chance_high=chance.high,
+        subject=concept,
+        ends=Known(one.low, one.high),
+        held=Against(chance, None, ""),
         n=one.n,
         by_group=(one,),
         reason=one.note,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations as orderings
 
 import numpy as np
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Chance, Estimate, no_ends
-from equipoise.metrics.building import Percentile
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.core.estimate import Estimate
+from equipoise.metrics.building import against, bootstrap_method, ends_of, known_mean
+from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.retrieval.pools import Floats, Indices
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.chance import band, p_value
-from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, null_draws, resolution_of
 from equipoise.stats.streams import stream
 
 _NULL = "which group is the favourite is exchangeable over concepts"
@@ -63,26 +62,29 @@ def favourite_gap(
     boot = _bootstrap(table, resampling, rng)
     why = "the favourite is the same for all concepts: permuting it changes nothing"
     constant = len(set(table.own.tolist())) == 1
-    p = None
-    if null is not None:
-        weights = 1.0 if exact else None
-        resolution = 0.0 if exact else getattr(resampling, "resolution", 0.0)
-        p = p_value(null, value, weights=weights, resolution=resolution)
     orders = 0 if null is None else len(null)
     how = f"all {orders} orders" if exact else f"{orders} permutations"
+    held = against(
+        null,
+        value,
+        "higher",
+        _NULL,
+        weights=1.0 if exact else None,
+        resolution=0.0 if exact else resolution_of(resampling),
+    )
+    held = replace(held, null=held.null.replace(_NULL, f"{_NULL}; {how}"))
     return make_estimate(
         metric="favourite_gap",
         value=value,
         n={"concepts": len(table.own)},
-        method=_method(boot, resampling),
-        chance=None if null is None else _chance(null),
-        no_chance="" if null is not None else "no resampling was asked for",
-        p_value=None if p is None else p.value,
-        null="" if p is None else f"{_NULL}; {how}; {p.method}",
+        method=bootstrap_method(
+            boot, resampling, "concepts", "none: use Bootstrap() and two concepts or more"
+        ),
+        **held.fields("no resampling was asked for"),
         excluded=excluded,
         unit="concept",
         reason=why if constant else "",
-        ends=no_ends if boot is None else Percentile(boot),
+        ends=ends_of(boot),
     )
 
 
@@ -135,7 +137,7 @@ class _Table:
         A favourite that a concept does not compare is left out of the mean.
         """
         drawn = self.above[np.arange(len(self.own)), favourites]
-        return _row_means(drawn)
+        return known_mean(drawn)
 
 
 def _null(table: _Table, resampling: Resampling | None, rng: int) -> tuple[Floats | None, bool]:
@@ -150,10 +152,7 @@ def _null(table: _Table, resampling: Resampling | None, rng: int) -> tuple[Float
             f"resampling=Exact: {len(table.own)} concepts have {many} orders, more than {limit}; "
             "use Permutation()"
         )
-    least = (
-        resampling.replicates if isinstance(resampling, Permutation) else resampling.permutations
-    )
-    draws = max(least, min(math.ceil(1.0 / resampling.resolution), 8_000_000 // len(table.own)))
+    draws = null_draws(resampling, 8_000_000 // len(table.own))
     shuffled = stream(rng, "permutation", "favourites").permuted(
         np.tile(table.own, (draws, 1)), axis=1
     )
@@ -170,26 +169,8 @@ def _bootstrap(table: _Table, resampling: Resampling | None, rng: int) -> Floats
     return np.asarray(table.above[np.arange(many), table.own][chosen].mean(axis=1))
 
 
-def _chance(null: Floats) -> Chance:
-    return band(null, method=_NULL)
-
-
-def _method(boot: Floats | None, resampling: Resampling | None) -> str:
-    if resampling is None:
-        return NO_INTERVAL
-    if boot is None:
-        return "none: use Bootstrap() and two concepts or more"
-    return f"percentile bootstrap over concepts, {len(boot)} replicates"
-
-
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else math.nan
-
-
-def _row_means(values: Floats) -> Floats:
-    counted = ~np.isnan(values)
-    found = np.where(counted, values, 0.0).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
-    return np.asarray(np.where(counted.any(axis=1), found, np.nan))
 
 
 register(

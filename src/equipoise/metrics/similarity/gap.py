@@ -9,9 +9,8 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.retrieval.pools import pools_of
-from equipoise.metrics.similarity.drawn import DrawnGaps
 from equipoise.metrics.similarity.effects import Effects
-from equipoise.metrics.similarity.estimating import estimate_of
+from equipoise.metrics.similarity.estimating import DrawnGaps, estimate_of
 from equipoise.stats.resampling import Exact, Resampling
 
 

@@ -30,11 +30,10 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.data.problems import listed
-from equipoise.metrics.associations.cells import ImageSimilarities
 from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
 from equipoise.metrics.associations.members import exact_mean
 from equipoise.metrics.associations.members import similarities as inner_products
-from equipoise.metrics.associations.words import gender_difference, trend
+from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
 
 Objects = npt.NDArray[np.object_]
 Words = tuple[list[str], list[str]]
