@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from equipoise.report.sections.overview import asked
 
 from equipoise import audits
 from equipoise.audits import config_sections, drawing
 from equipoise.audits.config import load_config
 from equipoise.audits.findings import Draft, conclude
 from equipoise.core import AuditResult, Family, Verdict
+from equipoise.metrics.spec import corrected_with
+from equipoise.report import appendix
 from equipoise.report.blocks import Facts
 from report.synthetic import NAN, finding, manifest
 
@@ -45,7 +46,7 @@ def said(result: AuditResult, model: str) -> list[tuple[Any, ...]]:
             one.verdict, one.reason,
         )
         for one in result.findings
-        if one.corrected_with == model
+        if corrected_with(one) == model
     ]  # fmt: skip
 
 
@@ -116,7 +117,8 @@ def test_tests_are_counted_by_model() -> None:
 
 
 def told_of_tests(*drafts: Draft) -> str:
-    facts = asked(AuditResult(tuple(one.finding for one in drafts), manifest(), {})).blocks[1]
+    result = AuditResult(tuple(one.finding for one in drafts), manifest(), {})
+    facts = appendix.data(result, (), "classes").blocks[0]
     assert isinstance(facts, Facts)
     return dict(facts.pairs)["Tests"]
 
