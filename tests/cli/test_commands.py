@@ -230,7 +230,7 @@ def test_compare_wants_different_runs(command: Command, two_runs: Path) -> None:
     assert not (two_runs / "both").exists()
 
 
-def _write_little(result: AuditResult, folder: Path) -> None:
+def _write_little(result: AuditResult, folder: Path, page: object = None) -> None:
     for name in ("manifest.json", "findings.parquet"):
         (folder / name).touch()
 

@@ -47,12 +47,16 @@ def _tests(result: AuditResult, subjects: str) -> str:
         if math.isfinite(one.p_value):
             families.setdefault(corrected_with(one), Counter())[one.family] += 1
     texts = [
-        f"{'' if model is None or len(families) < 2 else f'{model}: '}"
+        f"{f'{_family(model)}: ' if len(families) > 1 else ''}"
         f"{plural(counts[Family.LEAF], 'test')} of single {subjects}, "
         f"{plural(counts[Family.COMPOSITE], 'test')} over all {subjects}"
         for model, counts in families.items()
     ]
     return f"{'; '.join(texts) or 'none'}. q-values are corrected within each of the two families."
+
+
+def _family(model: str | None) -> str:
+    return "differences between models" if model is None else model or "no model"
 
 
 def _groups(result: AuditResult) -> str:
