@@ -14,6 +14,7 @@ import polars as pl
 
 from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_arrays import located
+from equipoise.audits.outputs import average_prompts
 from equipoise.audits.pictures.known import ID, labels_of
 from equipoise.audits.running.asked import filled_in
 from equipoise.core.errors import ConfigError, DataError, InputError
@@ -476,15 +477,11 @@ def _run(
     words = {one: section.words.get(one) or (_word(one),) for one in columns}
     prompts = filled_in(words, section.templates, place=f"models.{name}")
     if capability == "scorer":
-        outputs = models.score_pairs(name, section, pictures, prompts.texts)
-        places = {text: place for place, text in enumerate(outputs.names)}
-        sums = np.zeros((len(outputs.numbers), len(prompts.names)))
-        for text, owner in zip(prompts.texts, prompts.owner.tolist(), strict=True):
-            sums[:, owner] += outputs.numbers[:, places[text]]
-        return _as_scores(outputs, sums / np.bincount(prompts.owner), prompts.names)
+        return average_prompts(models.score_pairs(name, section, pictures, prompts.texts), prompts)
     outputs = models.embed_images(name, section, pictures)
     texts = models.embed_texts(name, section, prompts, on="concepts")
-    return _as_scores(outputs, _similarities(name, section, outputs, texts), prompts.names)
+    values = _similarities(name, section, outputs, texts).astype(np.float32, copy=False)
+    return replace(outputs, content="scores", values=values, names=prompts.names)
 
 
 def _classify(
@@ -534,11 +531,6 @@ def _similarities(
     return concept_scores(
         images.numbers, texts.numbers, scale=scale or 1.0, bias=bias or 0.0, of=section.score
     )
-
-
-def _as_scores(outputs: Outputs, values: npt.NDArray[Any], names: Sequence[str]) -> Outputs:
-    values = values.astype(np.float32, copy=False)
-    return replace(outputs, content="scores", values=values, names=tuple(names))
 
 
 def _word(column: str) -> str:
