@@ -186,6 +186,32 @@ def _gain(row: Mapping[str, Any]) -> tuple[int, float]:
     return order.index(row["change"]), -abs(abs(row["value_b"]) - abs(row["value_a"]))
 
 
+_PAIRED = {
+    "image": "by image: intervals resample images for all models at once; tests swap the outputs "
+    "of two models on random images",
+    "subject": "by subject: intervals are Student's; tests flip the signs of the differences",
+    "run": "by training run: runs with one number start from the same weights; intervals are "
+    "Student's over runs, widened by the spread over images",
+}
+
+
+def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    """Return how many images are compared, and how models are paired."""
+    units = {_unit(one) for one in result.findings}
+    images = [one.n for one in result.findings if not over_subjects(one)]
+    paired = [text for unit, text in _PAIRED.items() if unit in units]
+    return (
+        ("Images", count(max(images)) if images else ""),
+        ("Paired", "; ".join(paired)),
+    )
+
+
+def _unit(finding: Finding) -> str:
+    if over_subjects(finding):
+        return "subject"
+    return "run" if "training run" in finding.unit else "image"
+
+
 def summary(result: AuditResult) -> Summary:
     """Say which model is better in what leads, and which metrics disagree."""
     leads = leading(result.findings)
@@ -202,4 +228,5 @@ PAGE = Page(
     noun="Comparison",
     subjects="classes",
     sections=(differences, changes, ranking, disagreements),
+    facts=facts,
 )
