@@ -10,11 +10,13 @@ import polars as pl
 import pytest
 
 from audits.examples import written_again
-from equipoise import audits
+from equipoise import audits, report
+from equipoise.audits.similarity.page import PAGE
 from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
 from equipoise.report.words import sentence
+from page_text import check_snapshot, page_text
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "similarity"
@@ -142,10 +144,7 @@ def test_cosines_stand_beside_logits_and_are_tested_without_them() -> None:
     alone = by_metric(result)["similarity_gap", "chef"]
     assert alone.family is Family.LEAF
     assert alone.value == pytest.approx(beside.value)
-    assert any(
-        note.startswith("m: what makes a logit of a score is not known")
-        for note in result.manifest.notes
-    )
+    assert any(note.startswith("m: the logit scale is unknown") for note in result.manifest.notes)
 
 
 def test_of_two_groups_the_gap_alone_is_tested() -> None:
@@ -320,7 +319,7 @@ def test_images_that_cannot_be_compared_are_counted() -> None:
     assert "m: 1 image with an embedding of zeros, not used." in notes
     assert "m: 1 image with an embedding that is not finite, not used." in notes
     assert "m: the embeddings are not of length 1; they are normalised." in notes
-    assert "1 image has no gender." in notes
+    assert "gender: 1 row lacks an attribute and is in no group." in notes
     excluded = by_metric(result)["similarity_gap", ""].excluded
     assert {(one.reason, one.count) for one in excluded} == {("items without a group", 1)}
 
@@ -354,9 +353,7 @@ def test_small_groups_are_shown_only() -> None:
     )
     chef = by_metric(result)["logit_gap", "chef"]
     assert {g.group: g.note for g in chef.by_group}["z"] == "fewer than 5 rows"
-    assert (
-        "race: z has 3 images that can be compared, fewer than 5, and is shown only."
-    ) in result.manifest.notes
+    assert ("race: 1 group has fewer than 5 images, not compared: z (3).") in result.manifest.notes
 
 
 def test_one_group_cannot_be_compared() -> None:
@@ -489,10 +486,9 @@ def test_a_wrong_configuration_is_explained(changes: dict[str, Any], message: st
 
 
 def test_the_plan_says_what_could_be_found() -> None:
-    planned: Any = audits.plan(audits.parse_config(values(data=data(subject="job"))))
-    assert planned.models[0]["concepts"] == 3
-    assert planned.models[0]["scale"] == 10.0
-    comparison = planned.comparisons[0]
+    planned = audits.plan(audits.parse_config(values(data=data(subject="job"))))
+    model, comparison = planned.details["models"][0], planned.details["comparisons"][0]
+    assert (model["concepts"], model["scale"]) == (3, 10.0)
     assert comparison["smallest_groups"] == [30, 30]
     assert comparison["detectable_gap_in_sd"] == pytest.approx(2.8 * math.sqrt(2 / 30))
     # One measure of two groups, for three concepts and over them.
@@ -532,6 +528,7 @@ def test_the_example_finds_what_its_script_plants() -> None:
     assert gaps["race", ""].verdict == Verdict.BELOW_THRESHOLD
     declared = next(f for f in result.findings if f.metric == "favourite_gap")
     assert declared.verdict == Verdict.DISPARITY
+    check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
 
 
 def test_the_examples_data_are_what_its_script_writes(tmp_path: Path) -> None:

@@ -1,0 +1,222 @@
+"""The page of an audit of similarity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Block, Chart, Grid, Section, Table, Words
+from equipoise.report.page import Page
+from equipoise.report.plots import Axis, bars, heat_map, intervals, scatter, tone
+from equipoise.report.tables import Row, distinct, has, panels, rows, scope
+from equipoise.report.text import count, interval, number, source
+
+MOST_CONCEPTS, MOST_IN_MAP, MOST_COLUMNS, MOST_GROUPS = 12, 30, 8, 16
+_AVERAGE = "all concepts"
+_MIN_POINTS = 3
+_UNITS = {"logit": "logits", "score": "units of the score"}
+
+
+def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    """Return which images are compared, the null hypothesis, and the models' scales."""
+    data = result.manifest.resolved.get("data", {})
+    subject, sets, unit = (data.get(name) for name in ("subject", "sets", "unit"))
+    n = max((finding.n for finding in result.findings), default=0)
+    models = result.manifest.resolved.get("models", {})
+    scales = {
+        name: section.get("scale") or result.manifest.models.get(name, {}).get("scale")
+        for name, section in models.items()
+    }
+    return (
+        ("Images", f"{count(n)}, from {source(data)}"),
+        ("Each concept's images", f"the images of its own {subject}" if subject else "all images"),
+        ("Comparison", f"images within each {sets}" if sets else "all images of each group"),
+        ("Resampled together", f"images of each {unit}" if unit else ""),
+        (
+            "Null hypothesis",
+            f"groups are exchangeable {f'within each {sets}' if sets else 'between images'}",
+        ),
+        (
+            "Logits",
+            "; ".join(f"{name}: {number(each)} × score" for name, each in scales.items() if each),
+        ),
+    )
+
+
+def effects(result: AuditResult) -> Section | None:
+    """Return each group's similarity to each concept, over the chance band."""
+    every = rows(result, "group_effects")
+    if not every:
+        return None
+    charts: list[Chart] = []
+    for (model, groups, version), panel in panels(every, "model", "groups", "version").items():
+        name, columns = f"{model}, {scope(groups, version)}", distinct(panel, "group")
+        order = _by_gap(panel)
+        if len(columns) <= MOST_GROUPS:
+            charts.append(_dots(_of_concepts(panel, order[:MOST_CONCEPTS]), name))
+        if len(columns) <= MOST_COLUMNS and len(order) > 1:
+            limit = _limit(every, str(panel[0]["unit"]))
+            charts.append(_map(_of_concepts(panel, order[:MOST_IN_MAP]), name, limit))
+    text = (
+        "0 is the average of the groups for a concept; the distance between two marks is the gap. "
+        f"Plots have up to {MOST_CONCEPTS} concepts, largest gap first. Line: interval. Grey: "
+        "where a group lies in 95 of 100 random exchanges of groups. All maps have one colour "
+        "scale."
+    )
+    return Section(
+        "effects",
+        "Similarity by concept and group",
+        (Words((text,), "note"), Grid(tuple(charts)), _effect_table(every)),
+    )
+
+
+def _by_gap(panel: Sequence[Row]) -> list[str]:
+    """Return the concepts, largest gap first; the average where there is no other."""
+    gaps = {}
+    for (concept,), own in panels(panel, "concept").items():
+        known = [row["effect"] for row in own if has(row["effect"])]
+        if concept and len(known) > 1:
+            gaps[concept] = max(known) - min(known)
+    return sorted(gaps, key=lambda concept: -gaps[concept]) or [""]
+
+
+def _of_concepts(panel: Sequence[Row], concepts: Sequence[str]) -> list[Row]:
+    """Return the rows of some concepts, in their order."""
+    own = panels(panel, "concept")
+    every = (row for concept in concepts for row in own.get((concept,), ()))
+    return [row for row in every if has(row["effect"])]
+
+
+def _dots(panel: Sequence[Row], name: str) -> Chart:
+    points = [
+        {
+            "label": row["concept"] or _AVERAGE, "series": row["group"], "value": row["effect"],
+            "low": row["low"], "high": row["high"], "chance_low": row["chance_low"],
+            "chance_high": row["chance_high"], "tip": _tip(row),
+        }
+        for row in panel
+    ]  # fmt: skip
+    axis = Axis(f"{_unit(panel)} above the groups' average", zero=True)
+    title = f"Groups by concept: {name}"
+    label = f"Similarity by concept and group, over the chance band: {name}"
+    return intervals(points, label, axis, title=title, series=distinct(panel, "group"))
+
+
+def _unit(panel: Sequence[Row]) -> str:
+    return _UNITS[panel[0]["unit"]] if panel else ""
+
+
+def _tip(row: Row) -> str:
+    about = f"{row['concept'] or _AVERAGE}, {row['group']} (n = {row['n']})"
+    text = f"{about}: {number(row['effect'])} {interval(row['low'], row['high'])}"
+    if has(row["normalised"]):
+        text += f"; {number(row['normalised'])} standard deviations from the mean of all images"
+    return text
+
+
+def _limit(every: Sequence[Row], unit: str) -> float:
+    """Return the largest effect in a unit: maps of one unit share a colour scale."""
+    sizes = [abs(row["effect"]) for row in every if row["unit"] == unit and row["concept"]]
+    return max((size for size in sizes if not math.isnan(size)), default=0.0) or 1.0
+
+
+def _map(panel: Sequence[Row], name: str, limit: float) -> Chart:
+    digits = 2 if limit >= 0.1 else 4
+    cells = [
+        {
+            "row": row["concept"], "column": row["group"], "value": row["effect"],
+            "shown": f"{round(row['effect'], digits) + 0.0:.{digits}f}".replace("-", "−"),
+            "tone": tone(row["effect"], -limit, limit), "tip": _tip(row),
+        }
+        for row in panel
+    ]  # fmt: skip
+    axis = Axis(f"{_unit(panel)} above average", domain=(-limit, limit))
+    label = f"Similarity of concepts to groups: {name}"
+    columns = distinct(panel, "group")
+    return heat_map(cells, label, axis, columns=columns, title=f"Concepts and groups: {name}")
+
+
+def _effect_table(every: Sequence[Row]) -> Table:
+    cells = [
+        (
+            row["concept"] or _AVERAGE, row["group"], number(row["effect"]),
+            interval(row["low"], row["high"]), interval(row["chance_low"], row["chance_high"]),
+            number(row["normalised"]), interval(row["normalised_low"], row["normalised_high"]),
+            count(row["n"]), row["unit"], row["model"], scope(row["groups"], row["version"]),
+        )
+        for row in every
+    ]  # fmt: skip
+    columns = [
+        "Concept", "Group", "#Above average", "#Interval", "#Chance band", "#Normalised",
+        "#Its interval", "#Images", "Unit", "Model", "Attributes",
+    ]  # fmt: skip
+    return Table.of("Similarity by concept and group", columns, cells, source="group_effects")
+
+
+def hypotheses(result: AuditResult) -> Section | None:
+    """Return preferences for the declared groups, by concept."""
+    every = [row for row in rows(result, "hypotheses") if has(row["preference"])]
+    if not every:
+        return None
+    every.sort(key=lambda row: -row["preference"])
+    charts = [
+        _preferences(panel, groups, name)
+        for (groups, name), panel in panels(every, "groups", "hypothesis").items()
+    ]
+    text = (
+        "Preference: similarity to the declared group minus the mean of the other groups. Above "
+        "0 the model prefers the declared group. Where preferences have nothing to do with the "
+        "declaration, about as many lie above 0 as below."
+    )
+    blocks: list[Block] = [Words((text,), "note"), Grid(tuple(charts)), _preference_table(every)]
+    return Section("hypotheses", "Preferences for declared groups", tuple(blocks))
+
+
+def _preferences(panel: Sequence[Row], groups: str, name: str) -> Chart:
+    """Draw preferences over the declared numbers, or by concept where there are too few."""
+    models = distinct(panel, "model")
+    points = [
+        {
+            "label": f"{row['concept']}: {row['favourite']}", "series": row["model"],
+            "value": row["preference"], "x": row["declared"], "y": row["preference"],
+            "tip": f"{row['model']}, {row['concept']}: {row['favourite']} preferred by "
+            f"{number(row['preference'])}"
+            + (f", {name} {number(row['declared'])}" if has(row["declared"]) else ""),
+        }
+        for row in panel
+    ]  # fmt: skip
+    axis = Axis(f"preference ({_unit(panel)})", zero=True)
+    title = f"{groups}, as declared in “{name}”"
+    label = f"Preference for declared groups of {groups}, by concept: {name}"
+    numbered = [point for point in points if has(point["x"])]
+    if len({point["x"] for point in numbered}) >= _MIN_POINTS:
+        return scatter(numbered, label, Axis(name), axis, title=title, series=models)
+    return bars(points, label, axis, title=title, series=models)
+
+
+def _preference_table(every: Sequence[Row]) -> Table:
+    cells = [
+        (
+            row["concept"], row["favourite"], number(row["declared"]), number(row["preference"]),
+            row["unit"], row["model"], row["groups"],
+        )
+        for row in every
+    ]  # fmt: skip
+    columns = [
+        "Concept", "Declared group", "#Declared", "#Preference", "Unit", "Model", "Attributes",
+    ]  # fmt: skip
+    return Table.of("Preferences for declared groups", columns, cells, source="hypotheses")
+
+
+PAGE = Page(
+    leads=("favourite_gap", "logit_gap", "similarity_gap"),
+    by_group=("logit_gap", "similarity_gap", "normalized_similarity_mad"),
+    subjects="concepts",
+    sections=(effects, hypotheses),
+    facts=facts,
+    caveat=(
+        "Every trained model has small preferences, and with many images even a small one has a "
+        "small p. Read the size of a gap, and whether gaps follow a declared hypothesis."
+    ),
+)
