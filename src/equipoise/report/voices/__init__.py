@@ -19,13 +19,6 @@ KINDS = ("text_to_image",)
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 
 
-OWN_PREFERENCES = (
-    "A trained model has small preferences of its own, whatever it was trained on: with images "
-    "enough any of them has a small p. "
-)
-"""What to know of audits whose chance is a model without any preference."""
-
-
 def no_sections() -> tuple[Callable[[AuditResult], Section | None], ...]:
     """No sections beside those of every report."""
     return ()
