@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equipoise.audits.text_to_image.page import plane
 from equipoise.core import AuditResult
 from equipoise.report import charts_names
 from equipoise.report.blocks import Chart, Grid
 from equipoise.report.charts_names import spread
-from equipoise.report.sections.text_to_image import plane
 from report.browser import MANIFEST
 
 LONG = "labour statistics that somebody made up"
@@ -99,8 +99,9 @@ def test_what_the_axes_reach_to_besides_brings_marks_together() -> None:
 @pytest.mark.parametrize(("level", "near"), [(0.33, True), (0.85, False)])
 def test_the_axes_of_the_plane_keep_to_the_marks(level: float, near: bool) -> None:
     spec = planes(level)
-    marks = [layer.get("mark", {}) for layer in spec["layer"]]
-    assert any(mark.get("shape") == "cross" for mark in marks) is near
+    lines = [layer["encoding"].get("y", {}) for layer in spec["layer"]]
+    neutral = [line["datum"] for line in lines if "datum" in line]
+    assert neutral == ([pytest.approx(1 / 3)] if near else [])
     assert ("(neutral: 0.333, beyond the axis)" in str(spec)) is not near
 
 

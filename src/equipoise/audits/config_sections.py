@@ -175,10 +175,15 @@ class AuditConfig(Section):
     @model_validator(mode="after")
     def _gate_can_match(self) -> AuditConfig:
         for index, rule in enumerate(self.gate if self.group_names is not None else ()):
-            among(f"gate[{index}].model", rule.model, [*getattr(self, "models", {})])
+            among(f"gate[{index}].model", rule.model, [*self.model_names])
             groups = group_name(rule.groups or ()) or None
             among(f"gate[{index}].groups", groups, [*(self.group_names or ())])
         return self
+
+    @property
+    def model_names(self) -> Sequence[str]:
+        """Names of the models that findings are about."""
+        return (*getattr(self, "models", {}),)
 
     @property
     def group_names(self) -> Sequence[str] | None:

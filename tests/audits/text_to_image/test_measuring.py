@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise import audits, report
+from equipoise.cli.pages import page_of
 from equipoise.core import Finding, Verdict
 from equipoise.core.result import AuditResult
+from page_text import check_snapshot, page_text
 from painted import PROMPTS, REDNESS, Painter, Seer, Teller, asked
 
 
@@ -120,9 +122,9 @@ def test_a_plan_makes_no_image(tmp_path: Path) -> None:
     assert painter.made == 0
     made = [run["items"] for run in planned.runs if run["model"] == "painter"]
     assert made == [36, 120, 36, 120]
-    assert [row["there"] for row in planned.audit.images] == ["to be made"] * 2
-    assert planned.audit.prompts[-1] == {"set": "targets", "prompts": 3}
-    assert planned.audit.tests == 2 * (3 + 3)
+    assert [row["there"] for row in planned.details["images"]] == ["to be made"] * 2
+    assert planned.details["prompts"][-1] == {"set": "targets", "prompts": 3}
+    assert planned.tests == 2 * (3 + 3)
     assert not any(tmp_path.iterdir())
 
 
@@ -181,10 +183,7 @@ def test_guidance_has_a_curve(tmp_path: Path) -> None:
     assert curve["share_mad", "", 2.0] > curve["share_mad", "", 1.0]
     assert abs(curve["mcas", "sea", 2.0]) > abs(curve["mcas", "sea", 1.0])
     assert ("mcas", "a red thing", 1.0) not in curve
-    folder = tmp_path / "run"
-    folder.mkdir()
-    report.write(result, folder)
-    assert "How guidance changes it" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Results by guidance" in report.render(result, page_of(result))
 
 
 def test_encoders_are_averaged_and_their_spread_is_told(tmp_path: Path) -> None:
@@ -328,3 +327,10 @@ def test_vectors_on_disk_and_sets_with_one_prompt(tmp_path: Path) -> None:
     notes = " ".join(result.manifest.notes)
     assert "red has one prompt, which cannot be held against itself" in notes
     assert "other: seeds are not known, so every image counts as independent." in notes
+
+
+def test_the_page_of_the_example() -> None:
+    example = Path(__file__).resolve().parents[3] / "examples" / "text_to_image"
+    result = audits.run(audits.load_config(example / "audit.yaml"), base=example)
+    text = page_text(report.render(result, page_of(result)))
+    check_snapshot(Path(__file__).with_name("page.txt"), text)

@@ -30,7 +30,7 @@ def test_the_example_is_planned_without_its_models(tmp_path: Path) -> None:
     planned = audits.plan(audits.load_config(EXAMPLE), base=tmp_path)
     made = [run["items"] for run in planned.runs if run["model"] == "stable_diffusion_1_5"]
     assert made == [11 * 16, 28 * 20]
-    assert planned.audit.tests == 28 + 2 * 28
+    assert planned.tests == 28 + 2 * 28
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")

@@ -15,8 +15,8 @@ from equipoise.audits.engines.associations.composites import (
     without_chance,
 )
 from equipoise.audits.engines.associations.results import Note, Question, Result, Row
-from equipoise.audits.findings import Draft, without_verdict
-from equipoise.audits.text_to_image.designs import ALL, Design
+from equipoise.audits.findings import UncorrectedFinding, without_verdict
+from equipoise.audits.text_to_image.designs import ALL, SpaceDesign
 from equipoise.core.finding import Family
 from equipoise.stats.resampling import Bootstrap, Resampling
 
@@ -28,7 +28,7 @@ _OWN = (
 )
 
 
-def associations(design: Design, resampling: Resampling | None) -> Iterator[Result]:
+def measure_associations(design: SpaceDesign, resampling: Resampling | None) -> Iterator[Result]:
     """Measure every pair of attributes over the targets, and over the prompts of attributes."""
     given = design.config.associations
     if given is None:
@@ -59,7 +59,7 @@ def untested(resampling: Resampling | None) -> Resampling | None:
 
 
 def _targets(
-    design: Design, pair: tuple[str, str], resampling: Resampling | None
+    design: SpaceDesign, pair: tuple[str, str], resampling: Resampling | None
 ) -> Iterator[Result]:
     question = _question(design, pair, design.targets, resampling)
     yield from measure_mcas(question)
@@ -67,7 +67,7 @@ def _targets(
 
 
 def _further(
-    design: Design,
+    design: SpaceDesign,
     pair: tuple[str, str],
     targets: Mapping[str, Any],
     resampling: Resampling | None,
@@ -84,7 +84,7 @@ def _further(
 
 
 def _attributes(
-    design: Design, pair: tuple[str, str], resampling: Resampling | None
+    design: SpaceDesign, pair: tuple[str, str], resampling: Resampling | None
 ) -> Iterator[Result]:
     """Measure each prompt of an attribute as a target, without it in its own set."""
     for name, texts in design.config.prompts.attribute_texts.items():
@@ -110,7 +110,7 @@ def _attributes(
 
 def _own(piece: Result, name: str) -> Iterator[Result]:
     """Describe what is found of an attribute's own prompt; keep what the plane draws."""
-    if isinstance(piece, Draft):
+    if isinstance(piece, UncorrectedFinding):
         if piece.finding.metric in ("mcas", "xmcas"):
             yield _described(piece, _OWN)
     elif isinstance(piece, Row) and piece.table == "xmcas":
@@ -120,7 +120,7 @@ def _own(piece: Result, name: str) -> Iterator[Result]:
 
 
 def _question(
-    design: Design,
+    design: SpaceDesign,
     pair: tuple[str, str],
     targets: Mapping[str, Any],
     resampling: Resampling | None,
@@ -147,15 +147,15 @@ def _question(
     return Question(AUDIT, asked, space, resampling, seed, level)
 
 
-def _drafts(pieces: Iterable[Result]) -> Iterator[Draft]:
-    return (piece for piece in pieces if isinstance(piece, Draft))
+def _drafts(pieces: Iterable[Result]) -> Iterator[UncorrectedFinding]:
+    return (piece for piece in pieces if isinstance(piece, UncorrectedFinding))
 
 
-def _beside(draft: Draft) -> Draft:
+def _beside(draft: UncorrectedFinding) -> UncorrectedFinding:
     return draft if draft.finding.family is Family.DESCRIPTIVE else _described(draft, _BESIDE)
 
 
-def _described(draft: Draft, why: str) -> Draft:
+def _described(draft: UncorrectedFinding, why: str) -> UncorrectedFinding:
     """Return what is not tested: without a chance level, too."""
     return without_verdict(without_chance(draft), why)
 

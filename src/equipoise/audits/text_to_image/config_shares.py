@@ -179,6 +179,11 @@ class SharesConfig(Section):
         return self
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        """Classes whose shares are asked for."""
+    def classifier(self) -> str:
+        """How versions of findings call what the classes come from."""
+        return self.model if self.model is not None and self.question is None else "answers"
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Classes whose shares are compared."""
         return tuple(one for one in self.classes if one not in self.no_person)

@@ -12,12 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.engines.associations.spaces import AssociationData, Space
-from equipoise.audits.text_to_image.batches import IMAGE
+from equipoise.audits.text_to_image.images import IMAGE
+from equipoise.core.groups import Groups
 from equipoise.data import Items, ItemSource, Vectors, load_items
 
 if TYPE_CHECKING:
     from equipoise.audits.text_to_image.config import Config
     from equipoise.audits.text_to_image.loading import TextToImageData
+
+# Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
+# example.
+SECONDS_PER_SCORE, SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
 
 ALL = "all encoders"
 """The space in which a cosine is the mean of those of all encoders."""
@@ -32,7 +37,7 @@ def version_of(what: str, guidance: float | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class SpaceDesign:
     """Images of a generator at one strength of guidance, in the space of one encoder.
 
     Attributes
@@ -55,6 +60,33 @@ class Design:
     def version(self) -> str:
         """How findings call the design."""
         return version_of(self.encoder, self.guidance)
+
+    @property
+    def model(self) -> str:
+        """Name of the generator."""
+        return self.generator
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of no items: sets of images are compared."""
+        name = " against ".join(self.config.pairs[0]) if self.config.pairs else ""
+        return Groups((name,), (), np.empty(0, dtype=np.int32))
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Items in no group: none."""
+        return {}
+
+    @property
+    def tests(self) -> int:
+        """How many tests the design makes."""
+        return self.tested * len(self.config.pairs) * len(self.config.prompts.target_names)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        prompts = self.config.prompts
+        own = len(prompts.target_names) + sum(map(len, prompts.attribute_texts.values()))
+        return SECONDS_PER_SCORE * draws * len(self.config.pairs) * own
 
     @property
     def tested(self) -> bool:
@@ -128,13 +160,13 @@ class Design:
         return {category: names for category, names in found.items() if names}
 
 
-def designs(config: Config, data: TextToImageData) -> Iterator[Design]:
+def space_designs(config: Config, data: TextToImageData) -> Iterator[SpaceDesign]:
     """Yield every generator at every strength of guidance, in the space of every encoder."""
     every = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
     for generator, made in data.made.items():
         for guidance in made.guidances:
             for encoder in every:
-                yield Design(generator, guidance, encoder, config, data)
+                yield SpaceDesign(generator, guidance, encoder, config, data)
 
 
 def _with_prompts(items: Items) -> Items:

@@ -54,7 +54,7 @@ def outside_of(share: SharesConfig, targets: tuple[str, ...], base: Path) -> Out
     found: dict[str, dict[str, float]] = {}
     cells = (table.texts[one].to_list() for one in given.columns)
     for row, (target, group, value) in enumerate(zip(*cells, strict=True), start=1):
-        if target in targets and group in share.asked:
+        if target in targets and group in share.compared:
             known = found.setdefault(target, {})
             if group in known:
                 raise DataError(
@@ -99,12 +99,12 @@ def _check(
             fix="name the column of the targets' names",
         )
     for target, numbers in found.items():
-        missing = [one for one in share.asked if one not in numbers]
+        missing = [one for one in share.compared if one not in numbers]
         if missing or not sum(numbers.values()):
             what = f"{missing[0]!r} has no share" if missing else "all shares are 0"
             raise DataError(
                 f"{target!r}: {what}",
                 file=file,
-                expected=f"a share of each of {', '.join(share.asked)}",
+                expected=f"a share of each of {', '.join(share.compared)}",
                 fix="add it, or leave the target out",
             )

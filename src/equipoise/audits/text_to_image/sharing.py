@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.audits.engines.associations.results import Note, Result, Row
-from equipoise.audits.findings import Draft, Place, whole, without_verdict
+from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.text_to_image.associating import AUDIT
-from equipoise.audits.text_to_image.batches import IMAGE
-from equipoise.audits.text_to_image.designs import version_of
+from equipoise.audits.text_to_image.designs import SECONDS_PER_SHARE, version_of
+from equipoise.audits.text_to_image.images import IMAGE
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
+from equipoise.core.groups import Groups
 from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
 from equipoise.metrics.shares.corrected import TRANSPORT, corrected_shares
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class ShareDesign:
     """One question about the images of a generator at one strength of guidance.
 
     Attributes
@@ -53,7 +54,31 @@ class Asked:
     @property
     def version(self) -> str:
         """How findings call it."""
-        return version_of(self.share.model or "answers", self.guidance)
+        return version_of(self.share.classifier, self.guidance)
+
+    @property
+    def model(self) -> str:
+        """Name of the generator."""
+        return self.generator
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of no items: classes of images are counted."""
+        return Groups((self.share.of,), (), np.empty(0, dtype=np.int32))
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Items in no group: none."""
+        return {}
+
+    @property
+    def tests(self) -> int:
+        """How many tests the design makes."""
+        return (1 + (self.share.outside is not None)) * len(self.config.prompts.target_names)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        return SECONDS_PER_SHARE * draws * len(self.config.prompts.target_names)
 
     @property
     def place(self) -> Place:
@@ -67,13 +92,13 @@ class Asked:
         return {"model": self.generator, "groups": self.share.of, "version": self.version}
 
 
-def questions(config: Config, data: TextToImageData) -> Iterator[Asked]:
+def share_designs(config: Config, data: TextToImageData) -> Iterator[ShareDesign]:
     """Yield every question about every generator at every strength of guidance."""
     for share in config.shares:
         confusion = confusion_of(share, data)
         for generator, made in data.made.items():
             for guidance in made.guidances:
-                yield Asked(share, generator, guidance, config, data, confusion)
+                yield ShareDesign(share, generator, guidance, config, data, confusion)
 
 
 def confusion_of(share: SharesConfig, data: TextToImageData) -> Confusion | None:
@@ -87,39 +112,39 @@ def confusion_of(share: SharesConfig, data: TextToImageData) -> Confusion | None
     return counted
 
 
-def shares(asked: Asked, resampling: Resampling | None) -> Iterator[Result]:
+def measure_shares(design: ShareDesign, resampling: Resampling | None) -> Iterator[Result]:
     """Measure the shares of every target."""
-    prompts = asked.config.prompts
+    prompts = design.config.prompts
     found: dict[str, Estimate] = {}
     for category, named in prompts.target_texts.items():
         for target, texts in named.items():
-            estimate = _of_target(asked, target, texts, resampling)
-            yield from _states(asked, target, texts)
+            estimate = _of_target(design, target, texts, resampling)
+            yield from _states(design, target, texts)
             found[target] = estimate
-            yield from _found(asked, target, category, estimate)
-            yield from _against(asked, target, category, estimate)
+            yield from _found(design, target, category, estimate)
+            yield from _against(design, target, category, estimate)
     if len(found) > 1 and any(one.estimable for one in found.values()):
         mean = mean_share_mad(found)
-        yield _tested(whole(mean, asked.place, Family.COMPOSITE))
-    yield from _notes(asked)
+        yield _tested(whole(mean, design.place, Family.COMPOSITE))
+    yield from _notes(design)
 
 
 def _of_target(
-    asked: Asked, target: str, texts: tuple[str, ...], resampling: Resampling | None
+    design: ShareDesign, target: str, texts: tuple[str, ...], resampling: Resampling | None
 ) -> Estimate:
-    made, share = asked.data.made[asked.generator], asked.share
-    rows = made.rows(texts, asked.guidance)
+    made, share = design.data.made[design.generator], design.share
+    rows = made.rows(texts, design.guidance)
     rows = rows[made.state[rows] == IMAGE]
     return corrected_shares(
-        asked.data.judged[share.of].said[asked.generator][rows],
-        asked.confusion,
-        classes=share.asked,
+        design.data.judged[share.of].said[design.generator][rows],
+        design.confusion,
+        classes=share.compared,
         aside=share.no_person,
         units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
         max_condition=share.max_condition,
         min_labelled=share.min_labelled,
         resampling=resampling,
-        rng=asked.config.resampling.seed,
+        rng=design.config.resampling.seed,
         name=target,
     )
 
@@ -133,27 +158,27 @@ def by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
     )
 
 
-def _found(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
+def _found(design: ShareDesign, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
     by_group = by_class(estimate, "corrected_share")
-    what = "corrected share" if asked.confusion is not None else "share"
-    draft = whole(estimate, asked.place, Family.LEAF, by_group=by_group, about=target, shows=what)
+    what = "corrected share" if design.confusion is not None else "share"
+    draft = whole(estimate, design.place, Family.LEAF, by_group=by_group, about=target, shows=what)
     yield _tested(replace(draft, finding=replace(draft.finding, subject=target)))
     raw = {one.group: one for one in by_class(estimate, "raw_share")}
-    outside = asked.data.outside.get(asked.share.of)
+    outside = design.data.outside.get(design.share.of)
     known = None if outside is None else outside.by_target.get(target)
-    target_shares = _outside_shares(known, asked.share.asked)
+    target_shares = _outside_shares(known, design.share.compared)
     for one in by_group:
         said = raw[one.group]
         yield Row(
             "shares",
             {
-                **asked.at, "target": target, "category": category, "class": one.group,
-                "guidance": _number(asked.guidance), "images": one.n,
+                **design.at, "target": target, "category": category, "class": one.group,
+                "guidance": _number(design.guidance), "images": one.n,
                 "share": one.value, "low": one.low, "high": one.high,
                 "raw": said.value, "raw_low": said.low, "raw_high": said.high,
                 "outside": target_shares.get(one.group, math.nan),
                 "outside_name": "" if outside is None else outside.name,
-                "corrected": asked.confusion is not None, "reason": estimate.reason,
+                "corrected": design.confusion is not None, "reason": estimate.reason,
             },
         )  # fmt: skip
 
@@ -167,20 +192,22 @@ def _outside_shares(known: Any, classes: tuple[str, ...]) -> dict[str, float]:
     return {one: known[one] / total for one in classes}
 
 
-def _against(asked: Asked, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
-    outside = asked.data.outside.get(asked.share.of)
+def _against(
+    design: ShareDesign, target: str, category: str, estimate: Estimate
+) -> Iterator[Result]:
+    outside = design.data.outside.get(design.share.of)
     if outside is None or target not in outside.by_target:
         return
     known = outside.by_target[target]
     gap = share_gap(estimate, known if isinstance(known, str) else dict(known))
-    draft = whole(gap, asked.place, Family.LEAF, by_group=by_class(estimate, "corrected_share"))
+    draft = whole(gap, design.place, Family.LEAF, by_group=by_class(estimate, "corrected_share"))
     told = replace(draft.finding, subject=target, direction=_direction(gap, outside.name))
     yield _tested(replace(draft, finding=told))
     for part in gap.parts:
         yield Row(
             "share_gaps",
             {
-                **asked.at, "target": target, "category": category, "class": part.subject,
+                **design.at, "target": target, "category": category, "class": part.subject,
                 "outside_name": outside.name, "difference": part.value, "low": part.low,
                 "high": part.high, "p_value": part.p_value, "n": part.n, "reason": part.reason,
             },
@@ -198,18 +225,18 @@ def _direction(gap: Estimate, name: str) -> str:
     return f"{most.subject} is shown {how} often than {name} say, by {points:g} points"
 
 
-def _tested(draft: Draft) -> Draft:
+def _tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Describe a number that no chance level was drawn for."""
     finding = draft.finding
     if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(draft, finding.reason or "no resampling was asked for")
+        return without_verdict(draft, finding.reason or "no resampling was design for")
     return draft
 
 
-def _states(asked: Asked, target: str, texts: tuple[str, ...]) -> Iterator[Result]:
-    made = asked.data.made[asked.generator]
-    rows = made.rows(texts, asked.guidance)
-    said = asked.data.judged[asked.share.of].said[asked.generator][rows]
+def _states(design: ShareDesign, target: str, texts: tuple[str, ...]) -> Iterator[Result]:
+    made = design.data.made[design.generator]
+    rows = made.rows(texts, design.guidance)
+    said = design.data.judged[design.share.of].said[design.generator][rows]
     states = [
         state if state != IMAGE else ("not judged" if one is None else str(one))
         for state, one in zip(made.state[rows].tolist(), said.tolist(), strict=True)
@@ -217,27 +244,27 @@ def _states(asked: Asked, target: str, texts: tuple[str, ...]) -> Iterator[Resul
     for name, count in zip(*np.unique(states, return_counts=True), strict=True):
         yield Row(
             "image_states",
-            {**asked.at, "target": target, "state": str(name), "count": int(count)},
+            {**design.at, "target": target, "state": str(name), "count": int(count)},
         )
 
 
-def _notes(asked: Asked) -> Iterator[Note]:
-    if asked.confusion is None:
+def _notes(design: ShareDesign) -> Iterator[Note]:
+    if design.confusion is None:
         yield Note(
-            f"Shares of {asked.share.of} are as the classifier says: without labelled images its "
+            f"Shares of {design.share.of} are as the classifier says: without labelled images its "
             "errors are not corrected."
         )
         return
     rates = [
         f"{name} {rate:.0%}"
         for name, rate in zip(
-            asked.confusion.classes, asked.confusion.accuracy.tolist(), strict=True
+            design.confusion.classes, design.confusion.accuracy.tolist(), strict=True
         )
     ]
     yield Note(
-        f"Shares of {asked.share.of} are corrected by {int(asked.confusion.labelled.sum())} "
+        f"Shares of {design.share.of} are corrected by {int(design.confusion.labelled.sum())} "
         f"labelled images, of which are named right: {', '.join(rates)}; the condition number is "
-        f"{asked.confusion.condition:.3g}. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
+        f"{design.confusion.condition:.3g}. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
         "where labelled images are of another style, shares are biased and no interval says so."
     )
 

@@ -15,7 +15,7 @@ from equipoise.audits.text_to_image.associating import spread
 from equipoise.audits.text_to_image.designs import ALL, version_of
 
 if TYPE_CHECKING:
-    from equipoise.audits.findings import Draft
+    from equipoise.audits.findings import UncorrectedFinding
     from equipoise.audits.text_to_image.config import Config
     from equipoise.audits.text_to_image.loading import TextToImageData
 
@@ -65,28 +65,30 @@ _OWN = {"mcas_parts": "components", "xmcas": "plane"}
 _CURVED = ("mcas", "diffusion_bias", "bias_amplification", "share_mad", "share_gap")
 
 
-def tables_of(
-    config: Config, data: TextToImageData, rows: Iterable[Row], drafts: Sequence[Draft]
-) -> dict[str, pa.Table]:
+def row_tables(rows: Iterable[Row]) -> dict[str, pa.Table]:
     """Return the tables that have rows."""
     split: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         name = _OWN.get(row.table, row.table)
         split.setdefault(name, []).append({"set": TARGETS, **row.values})
-    found = {
-        name: pa.Table.from_pylist(split[name], schema=SCHEMAS[name])
-        for name in SCHEMAS
+    return {
+        name: pa.Table.from_pylist(split[name], schema=schema)
+        for name, schema in SCHEMAS.items()
         if name in split
     }
-    further = {
+
+
+def further_tables(
+    config: Config, data: TextToImageData, findings: Sequence[UncorrectedFinding]
+) -> dict[str, pa.Table]:
+    """Return the tables that all designs make together, where they have rows."""
+    tables = {
         "share_confusions": ([*_confusions(config, data)], _CONFUSIONS),
-        "guidance": ([*_curve(config, data, drafts)], _CURVE),
-        "encoders": ([*_encoders(config, data, drafts)], _ENCODERS),
+        "guidance": ([*_curve(config, data, findings)], _CURVE),
+        "encoders": ([*_encoders(config, data, findings)], _ENCODERS),
     }
-    return found | {
-        name: pa.Table.from_pylist(given, schema)
-        for name, (given, schema) in further.items()
-        if given
+    return {
+        name: pa.Table.from_pylist(rows, schema) for name, (rows, schema) in tables.items() if rows
     }
 
 
@@ -108,11 +110,11 @@ def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any
 
 def _by(config: Config) -> list[str]:
     encoders = config.encoders if len(config.encoders) < 2 else (ALL,)
-    return list(dict.fromkeys([*encoders, *(one.model or "answers" for one in config.shares)]))
+    return list(dict.fromkeys([*encoders, *(share.classifier for share in config.shares)]))
 
 
 def _curve(
-    config: Config, data: TextToImageData, drafts: Sequence[Draft]
+    config: Config, data: TextToImageData, drafts: Sequence[UncorrectedFinding]
 ) -> Iterator[dict[str, Any]]:
     """Yield numbers of generators that made images at several strengths of guidance."""
     targets = {"", *config.prompts.target_names}
@@ -133,7 +135,7 @@ def _curve(
 
 
 def _encoders(
-    config: Config, data: TextToImageData, drafts: Sequence[Draft]
+    config: Config, data: TextToImageData, drafts: Sequence[UncorrectedFinding]
 ) -> Iterator[dict[str, Any]]:
     """Yield MCAS of targets by encoder, with mean and spread over encoders."""
     targets = {*config.prompts.target_names}
@@ -141,7 +143,7 @@ def _encoders(
         return
     for name, made in data.made.items():
         for guidance in made.guidances:
-            held: dict[tuple[str, str], dict[str, Draft]] = {}
+            held: dict[tuple[str, str], dict[str, UncorrectedFinding]] = {}
             for encoder in config.encoders:
                 for draft in drafts:
                     one = draft.finding

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Sections = Callable[[], "tuple[Callable[[AuditResult], Section | None], ...]"]
 
-KINDS = ("text_to_image",)
+KINDS: tuple[str, ...] = ()
 """Kinds of audit with a voice of their own; the report's own words are those of predictions."""
 
 
