@@ -8,7 +8,7 @@ import pytest
 from equipoise import audits
 from equipoise.audits import config_sections, drawing
 from equipoise.audits.config import load_config
-from equipoise.audits.findings import Draft, conclude
+from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.metrics.spec import corrected_with
 from equipoise.report import appendix
@@ -73,9 +73,9 @@ def test_a_plan_counts_the_tests_of_the_model_with_the_most(example: str) -> Non
     assert audits.plan(config, base=path.parent).tests == max(each) > 0
 
 
-def drafted(model: str, p: float, **changes: Any) -> Draft:
+def drafted(model: str, p: float, **changes: Any) -> UncorrectedFinding:
     settled: dict[str, Any] = {"model": model, "p_value": p, "q_value": NAN, "excess": 0.4}
-    return Draft(finding(**(settled | changes)), "higher")
+    return UncorrectedFinding(finding(**(settled | changes)), "higher")
 
 
 def test_many_findings_of_one_model_lend_another_none() -> None:
@@ -116,7 +116,7 @@ def test_tests_are_counted_by_model() -> None:
     assert drawing.most_tests({}) == 0
 
 
-def told_of_tests(*drafts: Draft) -> str:
+def told_of_tests(*drafts: UncorrectedFinding) -> str:
     result = AuditResult(tuple(one.finding for one in drafts), manifest(), {})
     facts = appendix.data(result, (), "classes").blocks[0]
     assert isinstance(facts, Facts)

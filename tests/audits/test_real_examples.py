@@ -220,7 +220,7 @@ def test_clip_on_social_counterfactuals_beside_both_chance_levels(
     assert {*found} == {"", "doctor", "engineer"}
     assert found["doctor"].n == 12
     assert '"k": 4' in found[""].parameters
-    report.write(result, tmp_path)
+    report.write(result, tmp_path, page_of(result))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "order within sets" in page
     assert "each subject after the prefixes of howard_2024, averaged" in page

@@ -8,7 +8,7 @@ import pytest
 
 from cli.project import CONFIG, data, result
 from equipoise import audits
-from equipoise.audits.running.prepared import Prepared
+from equipoise.audits.audit import Inputs
 from equipoise.cli.app import run
 from equipoise.core import AuditResult
 
@@ -21,7 +21,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("m.csv").write_text("id,p\n" + "\n".join(f"{i},x" for i in range(8)) + "\n")
     Path("c.yaml").write_text(CONFIG)
 
-    def measured(ready: Prepared, **_: Any) -> AuditResult:
+    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
         return result(ready.config)
 
     monkeypatch.setattr(audits, "load", lambda config, base: data(), raising=False)

@@ -11,7 +11,7 @@ import pytest
 
 from cli.project import CONFIG, result
 from equipoise import audits
-from equipoise.audits.running.prepared import Prepared
+from equipoise.audits.audit import Inputs
 from equipoise.core import AuditResult, Verdict
 from equipoise.evidence import read_predictions
 from equipoise.report import read
@@ -20,7 +20,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 def measuring(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    def measured(ready: Prepared, **_: Any) -> AuditResult:
+    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
         return result(ready.config, **changes)
 
     monkeypatch.setattr(audits, "run", measured)
@@ -46,7 +46,7 @@ def test_an_audit_writes_a_whole_run(command: Command, project: Path) -> None:
 def test_verdicts_of_several_models_are_counted_for_each(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(ready: Prepared, **_: Any) -> AuditResult:
+    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
         one = result(ready.config)
         other = replace(one.findings[0], model="null", verdict=Verdict.BELOW_THRESHOLD)
         return replace(one, findings=(*one.findings, other, other))
@@ -159,7 +159,7 @@ def test_check_holds_the_rules_and_names_what_breaks(
     code: int,
     said: str,
 ) -> None:
-    def measured(ready: Prepared, **_: Any) -> AuditResult:
+    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
         return result(ready.config, reason="too few" * (code == 2), measured=value)
 
     monkeypatch.setattr(audits, "run", measured)
@@ -241,7 +241,7 @@ def test_a_run_whose_report_was_written_again_can_be_replaced(
 def test_a_metric_tested_twice_says_what_each_test_keeps(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(ready: Prepared, **_: Any) -> AuditResult:
+    def measured(ready: Inputs[Any, Any], **_: Any) -> AuditResult:
         first, second = (
             result(ready.config, null=f"groups are exchangeable {where}").findings[0]
             for where in ("over all rows", "within each true class")

@@ -87,7 +87,7 @@ def test_a_command_makes_models_and_a_report(
     measures = {row["measure"] for row in told["rows"]}
     assert {"ndkl", "logit_gap", "accuracy", "text_recall_at_1", "image_recall_at_10"} <= measures
     page = (out / "report" / "report.html").read_text()
-    assert "What was lowered, and at what price" in page
+    assert "Change in disparities and its price" in page
     manifest = json.loads((out / "report" / "manifest.json").read_text())
     assert len(manifest["counts"]["withheld"]) == 3
     # A second time nothing is written over.

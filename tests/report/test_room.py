@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from equipoise.audits.text_to_image.page import plane
 from equipoise.core import AuditResult
-from equipoise.report import charts_names
+from equipoise.report import mark_names
 from equipoise.report.blocks import Chart, Grid
-from equipoise.report.charts_names import spread
+from equipoise.report.mark_names import spread
 from report.browser import MANIFEST
 
 LONG = "labour statistics that somebody made up"
@@ -51,12 +51,12 @@ def planes(level: float) -> dict[str, Any]:
 
 def boxes(rows: list[dict[str, Any]], wider: float) -> list[tuple[float, float, float, float]]:
     """Return where the names lie in a plot that is wider than the narrowest."""
-    width, least = charts_names._WIDTH, min(row["x"] for row in rows)
+    width, least = mark_names._WIDTH, min(row["x"] for row in rows)
     across = max(row["x"] for row in rows) - least
     low = min(row["y"] for row in rows)
     up = max(row["y"] for row in rows) - low
     return [
-        charts_names._box(
+        mark_names._box(
             row["name"],
             wider * width * ((row["x"] - least) / across if across else 0.5),
             300 - 300 * ((row["y"] - low) / up if up else 0.5),
@@ -90,8 +90,8 @@ def test_names_of_marks_that_are_apart_stay_and_of_a_crowd_some_go() -> None:
 
 def test_what_the_axes_reach_to_besides_brings_marks_together() -> None:
     rows = [{"x": float(x), "y": y, "name": "x"} for x, y in ((0, 0.90), (1, 0.95))]
-    near = charts_names._pixels(rows, ("y",), math.nan, 300)
-    far = charts_names._pixels(rows, ("y",), 0.3, 300)
+    near = mark_names._pixels(rows, ("y",), math.nan, 300)
+    far = mark_names._pixels(rows, ("y",), 0.3, 300)
     assert near == [0.0, 300.0]
     assert far[1] - far[0] == pytest.approx(300 * 0.05 / 0.65)
 

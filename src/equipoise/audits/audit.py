@@ -301,7 +301,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
     def plan(self, config: ConfigT, base: Path) -> Plan:
         """Return what an audit would do and could find; no model runs, nothing is measured."""
-        from equipoise.audits.running.rehearsal import not_looked_up
+        from equipoise.audits.running.expected import not_looked_up
 
         dry = DryRun(config, base)
         data = self.load(config, dry)

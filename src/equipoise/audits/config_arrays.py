@@ -12,9 +12,6 @@ from equipoise.audits.config_fields import Delimiter, Encoding, Labels, Name, Se
 from equipoise.core.errors import InputError
 from equipoise.data import ArraySource, ItemSource
 
-MADE = {b"equipoise: made": b"yes"}
-"""What the schema of a table says that a model gave that was run for the audit."""
-
 
 def file_as_text(value: object) -> str | None:
     """Return how a resolved configuration names a file, or what is in memory."""
@@ -101,11 +98,6 @@ class ArrayConfig(Section):
             raise ValueError(str(error)) from None
         return self
 
-    @property
-    def made(self) -> bool:
-        """Whether a model gave it that was run for the audit."""
-        return is_made(self.file)
-
     def source(self, base: Path) -> ArraySource:
         """Return what to read, with paths relative to `base`."""
         return ArraySource(
@@ -119,7 +111,6 @@ class ArrayConfig(Section):
             missing=self.missing,
             encoding=self.encoding,
             delimiter=self.delimiter,
-            made=self.made,
         )
 
 
@@ -157,12 +148,6 @@ class OutsideConfig(Section):
             encoding=self.encoding,
             delimiter=self.delimiter,
         )
-
-
-def is_made(file: Any) -> bool:
-    """Return whether a table is from a model that was run for the audit."""
-    metadata = getattr(getattr(file, "schema", None), "metadata", None)
-    return isinstance(metadata, Mapping) and MADE.items() <= metadata.items()
 
 
 def ids_at(given: Any, base: Path) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from equipoise.audits.auditing import load, run
-from equipoise.audits.kinds import Progress, told
+from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.config import Config
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.predict import predict_table
@@ -48,7 +48,7 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
 def _predict(progress: Progress | None) -> pa.Table:
     scene = render_test_set(PER_CELL, seed=SEED)
     columns: dict[str, Any] = {}
-    for variant in told(VARIANTS, progress, "running the models"):
+    for variant in with_progress(VARIANTS, progress, "running the models"):
         columns |= predict_table(scene, [variant.name])
     return pa.table(columns)
 

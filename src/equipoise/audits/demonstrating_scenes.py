@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.audits.associations.config import Config as AssociationsConfig
 from equipoise.audits.auditing import run
-from equipoise.audits.kinds import Progress, told
+from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.retrieval.config import Config as RetrievalConfig
 from equipoise.audits.similarity.config import Config as SimilarityConfig
 from equipoise.planted.scenes.captions import neutral_prompts
@@ -77,7 +77,7 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
     """
     scenes = render_sets(SETS_PER_SUBJECT, seed=SEED)
     embedded: dict[str, Embedded] = {}
-    for name in told(CLIPS, progress, "running the models"):
+    for name in with_progress(CLIPS, progress, "running the models"):
         embedded[name] = _embed(name, scenes)
     audited = [
         run(config, progress=progress)

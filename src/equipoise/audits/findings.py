@@ -26,9 +26,6 @@ class UncorrectedFinding:
     harm: Harm
 
 
-Draft = UncorrectedFinding
-
-
 @dataclass(frozen=True)
 class Place:
     """Where a number was measured."""
@@ -50,7 +47,7 @@ def whole(
     about: str = "",
     shows: str = "",
 ) -> UncorrectedFinding:
-    """UncorrectedFinding the finding of an estimate as a whole.
+    """Return the finding of an estimate as a whole, uncorrected.
 
     `by_group` is about the class `about`, and holds values of `shows` where that is another
     metric.
@@ -94,7 +91,7 @@ def whole(
 def parts(
     estimate: Estimate, place: Place, *, metric: str | None = None
 ) -> list[UncorrectedFinding]:
-    """UncorrectedFinding one leaf finding for each part of an estimate."""
+    """Return one leaf finding for each part of an estimate, uncorrected."""
     if not estimate.parts:
         return []
     base = whole(estimate, place, Family.LEAF)

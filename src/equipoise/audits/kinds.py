@@ -1,23 +1,15 @@
-"""The kinds of audit, each a package of its own with a schema and three steps."""
+"""The kinds of audit: those of the package by name, and others that are registered."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from equipoise.audits.audit import Audit
     from equipoise.audits.config_sections import AuditConfig
-    from equipoise.audits.findings import Draft
-    from equipoise.audits.running.prepared import Prepared
-    from equipoise.audits.running.runner import Runner
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
@@ -53,9 +45,6 @@ def with_progress(items: Sequence[Item], progress: Progress | None, step: str) -
         yield item
 
 
-told = with_progress
-
-
 class Loaded(Protocol):
     """What a kind reads: its own type, with what the manifest keeps of every input."""
 
@@ -66,61 +55,6 @@ class Loaded(Protocol):
     @property
     def counts(self) -> Mapping[str, Any]:
         """Everything read, matched and left out."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What a kind measured, before correction for the number of tests and verdicts.
-
-    Attributes
-    ----------
-    drafts : tuple of Draft
-    tables : mapping of str to pyarrow.Table
-        What the report draws on beside the findings, by name.
-    notes : tuple of str
-        What a reader must know, in sentences.
-    """
-
-    drafts: tuple[Draft, ...]
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-class Found(Protocol):
-    """What one design of a kind gave: its own type, with the findings that it drafted."""
-
-    @property
-    def drafts(self) -> tuple[Draft, ...]:
-        """Findings before correction and verdicts."""
-
-
-def drafts_of(measured: Iterable[Found]) -> tuple[Draft, ...]:
-    """Return the drafts of all that was measured, in its order."""
-    return tuple(draft for found in measured for draft in found.drafts)
-
-
-class Kind(Protocol):
-    """The module `kind` of a kind's package."""
-
-    def load(self, config: Any, *, base: Path) -> Any:
-        """Read everything that the configuration names."""
-
-    def measure(self, config: Any, data: Any, progress: Progress | None) -> Measured:
-        """Measure everything that the configuration asks for."""
-
-    def plan(self, config: Any, data: Any) -> Any:
-        """Say what `measure` would do, as a dataclass; nothing is measured."""
-
-
-def kind(audit: str) -> Kind:
-    """Return the three steps of a kind of audit."""
-    return cast(Kind, import_module(f"equipoise.audits.{audit}.kind"))
-
-
-def prepares(audit: str) -> Callable[[Any, Runner], Prepared]:
-    """Return the step before the three: models that are named become tables of what they said."""
-    found = import_module(f"equipoise.audits.{audit}.running")
-    return cast("Callable[[Any, Runner], Prepared]", found.prepare)
 
 
 _REGISTERED: dict[str, Audit[Any, Any, Any]] = {}
@@ -136,11 +70,11 @@ def names() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*KINDS, *_REGISTERED)))
 
 
-def audit_of(name: str) -> Audit[Any, Any, Any] | None:
-    """Return a kind of audit; None for one of the package that has no `audit.py` yet."""
-    if name not in _REGISTERED and find_spec(f"equipoise.audits.{name}.audit") is not None:
+def audit_of(name: str) -> Audit[Any, Any, Any]:
+    """Return a kind of audit."""
+    if name not in _REGISTERED:
         import_module(f"equipoise.audits.{name}.audit")
-    return _REGISTERED.get(name)
+    return _REGISTERED[name]
 
 
 def schema(audit: str) -> type[AuditConfig]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.audits.running.runner import WORDS, Offer
+from equipoise.audits.running.capability import WORDS, Offer
 from equipoise.core.errors import ConfigError, ModelError
 from equipoise.data.coded import Coded
 from equipoise.data.outputs import Choices, Content, Outputs

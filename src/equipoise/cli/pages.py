@@ -7,14 +7,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from equipoise.report import kind_pages
 from equipoise.report.comparison import compares
+from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.page import Page
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from equipoise.core import AuditResult
-    from equipoise.report import Page
 
 
 def page_of(result: AuditResult) -> Page:
@@ -26,7 +26,7 @@ def page_of(result: AuditResult) -> Page:
     else:
         name = f"equipoise.audits.{result.manifest.resolved.get('audit')}.page"
         if compares(result) or not find_spec(name):
-            return _demonstrated(result, kind_pages.page_of(result))
+            return _demonstrated(result, COMPARISON if compares(result) else Page())
     return _demonstrated(result, cast("Page", import_module(name).PAGE))
 
 

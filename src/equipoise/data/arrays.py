@@ -39,8 +39,6 @@ class ArraySource:
         Texts that mean "missing" in a CSV, beside the empty cell. They do not apply to ids.
     encoding, delimiter : str
         Of a CSV, and of the file of ids.
-    made : bool
-        Whether equipoise ran the model that gave it, over every item.
 
     Raises
     ------
@@ -58,7 +56,6 @@ class ArraySource:
     missing: tuple[str, ...] = ("",)
     encoding: str = "utf-8"
     delimiter: str = ","
-    made: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""

@@ -217,7 +217,7 @@ def _declared(source: ArraySource, opened: Grid | ColumnFile) -> RowIds:
 
 def is_live(source: ArraySource | Outputs) -> bool:
     """Return whether equipoise ran the model that a source is from."""
-    return source.live if isinstance(source, Outputs) else source.made
+    return isinstance(source, Outputs) and source.live
 
 
 def unmatched(source: ArraySource | Outputs, limit: float) -> UnmatchedLimit:
@@ -231,8 +231,7 @@ def unmatched(source: ArraySource | Outputs, limit: float) -> UnmatchedLimit:
     """
     if isinstance(source, Outputs):
         return {"max_unmatched": limit, "failed": frozenset(source.failed)}
-    # A table of a live model has a row for every image but those that failed.
-    return {"max_unmatched": 1.0 if source.made else limit, "failed": frozenset()}
+    return {"max_unmatched": limit, "failed": frozenset()}
 
 
 class UnmatchedLimit(TypedDict):

@@ -103,10 +103,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    if page is None:
-        from equipoise.report.kind_pages import page_of
-
-        page = page_of(result)
+    page = page or Page()
     summary = _summary(result, page)
     front, back = _sections(result, page)
     style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))

@@ -281,11 +281,10 @@ def test_templates_are_averaged_as_unit_vectors(audit: Audit, world: Path) -> No
     mean = every.astype(np.float64).mean(axis=0)
     np.save(world / "q.npy", mean)
     prepared = audits.prepare(audits.load_config(world / "audit.yaml"), base=world)
-    section = prepared.config.models["m"].queries
-    own = np.stack(section.file["embedding"].to_pylist())
+    (queries,) = (one for one in prepared.models.outputs if one.on == "queries")
     expected = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-    np.testing.assert_allclose(own, expected, atol=1e-6)
-    assert section.file["id"].to_pylist() == ["q0", "q1", "q2", "q3"]
+    np.testing.assert_allclose(queries.numbers, expected, atol=1e-6)
+    assert queries.ids.to_list() == ["q0", "q1", "q2", "q3"]
     assert result.manifest.counts["prepared"]["models"]["m"]["queries"]["asked"] == len(CHOSEN)
 
 

@@ -12,13 +12,13 @@ from PIL import Image
 from audits.running import fakes
 from audits.running.worlds import CHOSEN, KINDS, associations, concepts, diversity, retrieval
 from equipoise import audits
-from equipoise.audits.running.prepared import Prepared
+from equipoise.audits.audit import Inputs
 from equipoise.core.errors import ConfigError
 
 
 @pytest.fixture
-def prepare(world: Path) -> Callable[[dict[str, Any]], Prepared]:
-    def prepared(values: dict[str, Any]) -> Prepared:
+def prepare(world: Path) -> Callable[[dict[str, Any]], Inputs[Any, Any]]:
+    def prepared(values: dict[str, Any]) -> Inputs[Any, Any]:
         return audits.prepare(audits.parse_config(values, source="c"), base=world)
 
     return prepared
@@ -49,7 +49,7 @@ TAKES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_that_answers_is_refused_with_what_the_audit_takes(
-    kind: str, prepare: Callable[[dict[str, Any]], Prepared]
+    kind: str, prepare: Callable[[dict[str, Any]], Inputs[Any, Any]]
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         prepare(KINDS[kind](model=fakes.Answerer()))
@@ -67,7 +67,10 @@ def test_a_model_that_answers_is_refused_with_what_the_audit_takes(
     ],
 )
 def test_other_kinds_are_refused_before_a_picture_is_read(
-    values: dict[str, Any], is_: str, prepare: Callable[[dict[str, Any]], Prepared], world: Path
+    values: dict[str, Any],
+    is_: str,
+    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
+    world: Path,
 ) -> None:
     with pytest.raises(ConfigError, match=f"is {is_}; an audit"):
         prepare(values)
@@ -75,7 +78,7 @@ def test_other_kinds_are_refused_before_a_picture_is_read(
 
 
 def test_an_object_that_is_no_model_is_refused(
-    prepare: Callable[[dict[str, Any]], Prepared],
+    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
 ) -> None:
     class Nothing:
         info = fakes.info("nothing")
@@ -85,7 +88,7 @@ def test_an_object_that_is_no_model_is_refused(
 
 
 def test_pictures_without_a_place_are_refused(
-    prepare: Callable[[dict[str, Any]], Prepared],
+    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
 ) -> None:
     values = retrieval()
     values["data"] = values["data"] | {"images": {"table": "images.csv", "id": "image_id"}}
@@ -203,7 +206,7 @@ def test_concepts_take_the_classes_of_a_classifier_through_its_map(world: Path) 
 
 @pytest.mark.parametrize("key", ["templates", "words", "score"])
 def test_prompts_for_a_classifier_are_refused(
-    key: str, prepare: Callable[[dict[str, Any]], Prepared]
+    key: str, prepare: Callable[[dict[str, Any]], Inputs[Any, Any]]
 ) -> None:
     given = {"templates": ["{}"], "words": {"red": ["rot"]}, "score": "sigmoid"}[key]
     with pytest.raises(ConfigError, match=rf"^models\.m\.{key}: python:classifier is a classifier"):
@@ -243,7 +246,7 @@ def test_concepts_compare_images_with_prompts(
 
 
 def test_a_logit_needs_a_scale_of_the_model(
-    prepare: Callable[[dict[str, Any]], Prepared],
+    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
 ) -> None:
     with pytest.raises(ConfigError) as raised:
         prepare(concepts(model=fakes.Encoder(), score="logit"))
@@ -263,7 +266,7 @@ def test_concepts_that_are_synsets_are_asked_for_by_their_words(world: Path) -> 
 
 
 def test_an_empty_text_is_told_with_its_row(
-    prepare: Callable[[dict[str, Any]], Prepared], world: Path
+    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]], world: Path
 ) -> None:
     (world / "queries.csv").write_text("id,text,subject\nq0,a star,s\nq1,,t\n")
     from equipoise.core.errors import DataError

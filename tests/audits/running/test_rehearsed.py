@@ -10,7 +10,6 @@ import pytest
 from audits.running.fakes import Classifier, Encoder
 from audits.running.worlds import CHOSEN, IMAGES, KINDS, diversity, retrieval
 from equipoise import audits
-from equipoise.audits.running.rehearsal import _table
 from equipoise.core.errors import DataError, EquipoiseError, ModelError
 from equipoise.evidence import RunOptions
 
@@ -185,12 +184,3 @@ def test_a_second_run_loads_no_weights_and_plans_nothing(
     monkeypatch.setattr(RunOptions, "load", refused)
     monkeypatch.setattr("equipoise.audits.retrieval.audit.Retrieval.designs", refused)
     assert audits.prepare(config, base=world).data.inputs == first.data.inputs
-
-
-def test_stand_ins_of_many_images_cost_the_memory_of_few() -> None:
-
-    table = _table(np.array([str(number) for number in range(5000)], dtype=object), "embedding", 64)
-    values = table["embedding"]
-    assert len(values) == 5000
-    assert len({chunk.values.buffers()[1].address for chunk in values.chunks}) == 1
-    assert values[0] == values[1024]

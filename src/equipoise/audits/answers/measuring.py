@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.audits.answers.designs import NONE_GIVEN, RARER, AnswersDesign
-from equipoise.audits.findings import Draft, Place, direction, parts, whole, without_verdict
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    direction,
+    parts,
+    whole,
+    without_verdict,
+)
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.core.wording import shortened
@@ -35,7 +42,7 @@ _POOLED = "many different answers together"
 
 def measure_design(
     one: AnswersDesign, config: Config, resampling: Resampling | None
-) -> list[Draft]:
+) -> list[UncorrectedFinding]:
     """Measure one design with everything that the configuration asks for.
 
     Parameters
@@ -54,7 +61,7 @@ def measure_design(
 
 def _said(
     one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Draft]:
+) -> Iterator[UncorrectedFinding]:
     """Measure the answers of the rows that have one."""
     gaps = [*_gaps(one, config, place, resampling)]
     found = [*_distribution(one, config, place, resampling, gaps), *gaps]
@@ -63,7 +70,7 @@ def _said(
     yield from map(_spread_aside, found)
 
 
-def _spread_aside(draft: Draft) -> Draft:
+def _spread_aside(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Call ends that leave out their own value what they are: no interval."""
     finding = draft.finding
     if math.isnan(finding.ci_low) or finding.ci_low <= finding.value <= finding.ci_high:
@@ -73,7 +80,7 @@ def _spread_aside(draft: Draft) -> Draft:
 
 def _unanswered(
     one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Draft]:
+) -> Iterator[UncorrectedFinding]:
     """Whether one group is left without an answer more often than another, and in which way."""
     if config.metrics.unanswered_rate is None:
         return
@@ -97,7 +104,7 @@ def _rate(
     states: np.ndarray[tuple[int], np.dtype[np.object_]],
     state: str,
     metric: str,
-) -> Draft:
+) -> UncorrectedFinding:
     labels = np.where(states == state, state, "other")
     counts = count(labels, labels, one.groups, units=one.units)
     estimate = measure(counts, [DemographicParity()], resampling, config.resampling.seed)[0]
@@ -111,7 +118,7 @@ def _rate(
 
 def _gaps(
     one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Draft]:
+) -> Iterator[UncorrectedFinding]:
     """How often each answer is given to each group."""
     options = config.metrics.answer_gap
     if options is None:
@@ -147,7 +154,7 @@ def _size(part: Part) -> float:
     return -1.0 if np.isnan(part.value) else part.value
 
 
-def _told(draft: Draft) -> Draft:
+def _told(draft: UncorrectedFinding) -> UncorrectedFinding:
     finding = draft.finding
     subject = f"“{shortened(finding.subject)}”"
     about = direction("share of answers", subject, finding.by_group)
@@ -159,8 +166,8 @@ def _distribution(
     config: Config,
     place: Place,
     resampling: Resampling | None,
-    gaps: list[Draft],
-) -> Iterator[Draft]:
+    gaps: list[UncorrectedFinding],
+) -> Iterator[UncorrectedFinding]:
     """How strongly the answer depends on the group, all answers together."""
     options = config.metrics.cramers_v
     if options is None:
@@ -176,7 +183,7 @@ def _distribution(
 
 def _concentration(
     one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Draft]:
+) -> Iterator[UncorrectedFinding]:
     """How far the answers of each group pile up on a few."""
     options = config.metrics.label_concentration
     if options is None or int((one.answers.counts > 0).sum()) <= options.k:
@@ -205,7 +212,7 @@ def _concentration(
 
 def _right(
     one: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
-) -> Iterator[Draft]:
+) -> Iterator[UncorrectedFinding]:
     """How often answers are the true one, where that is known."""
     if config.metrics.accuracy is None or config.data.target is None:
         return

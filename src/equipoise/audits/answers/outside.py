@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.audits.answers.designs import AnswersDesign, figures_about, frequent_answers
-from equipoise.audits.findings import Draft, Place, parts, whole, without_verdict
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.finding import Family
 from equipoise.core.wording import shortened
 from equipoise.metrics.associations.outside import correlation
@@ -51,7 +51,7 @@ class Related:
     figure: str
     first: str
     place: Place
-    drafts: tuple[Draft, ...]
+    drafts: tuple[UncorrectedFinding, ...]
     points: tuple[Point, ...]
     without_figure: tuple[str, ...]
 
@@ -100,7 +100,7 @@ def _related(
     return Related(name, figure.first, place, tuple(drafts), points, lost)
 
 
-def _about(draft: Draft, name: str, said: str) -> Draft:
+def _about(draft: UncorrectedFinding, name: str, said: str) -> UncorrectedFinding:
     return replace(draft, finding=replace(draft.finding, subject=name, direction=said))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Heading, Section, Table, Words
-from equipoise.report.charts_names import spread
+from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import SCATTER_HEIGHT, Axis, bars, heat_map, intervals, scatter, tone

@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise.audits.engines.associations.spaces import AssociationData, Indices
 from equipoise.audits.outputs import average_prompts
-from equipoise.audits.running.asked import prompts_of
+from equipoise.audits.prompts import prompts_of
 from equipoise.audits.running.failed import Members, members_of
 from equipoise.core.errors import DataError
 from equipoise.data import (

@@ -12,7 +12,7 @@ from equipoise.audits.comparison.differences import Compared, findings_of
 from equipoise.audits.comparison.merge import Merged, Runs, merged
 from equipoise.audits.comparison.rankings import comparison_tables
 from equipoise.audits.comparison.worlds import World, worlds
-from equipoise.audits.kinds import Progress, told
+from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.provenance import manifest_of
 from equipoise.core.result import AuditResult, Manifest
 
@@ -47,7 +47,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     found = merged(runs)
     every = [*worlds(found)]
     compared: list[Compared] = []
-    for world in told(every, progress, "comparing"):
+    for world in with_progress(every, progress, "comparing"):
         compared += compare_world(world, found.config)
     contrasts = [contrast for one in compared for contrast in one.contrasts]
     findings = findings_of(contrasts, found.config)

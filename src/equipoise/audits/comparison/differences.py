@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.engines.repeats import once, without_mirrors
-from equipoise.audits.findings import Draft, conclude
+from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics.skewsize import NO_TEST
 from equipoise.metrics.spec import spec_of
@@ -119,7 +119,7 @@ def findings_of(contrasts: Sequence[Contrast], config: Config) -> tuple[Finding,
     As in an audit, what the groups' base rates decide or another finding says already is shown
     without a verdict.
     """
-    drafts: list[Draft] = []
+    drafts: list[UncorrectedFinding] = []
     for one in contrasts:
         made = [_draft(one, config)]
         drafts += without_mirrors(made, classes=one.classes, determined=one.determined)
@@ -136,8 +136,8 @@ def _reworded(reason: str) -> str:
     return reason
 
 
-def _draft(contrast: Contrast, config: Config) -> Draft:
-    """Draft the finding of a contrast: its paired interval, and a test of no difference."""
+def _draft(contrast: Contrast, config: Config) -> UncorrectedFinding:
+    """Return the finding of a contrast: its paired interval, and a test of no difference."""
     level = config.resampling.level
     described = contrast.metric == DESCRIBED
     low, high = _ends(contrast, level)
@@ -173,7 +173,7 @@ def _draft(contrast: Contrast, config: Config) -> Draft:
         reason=contrast.reason or (NO_TEST if described else ""),
         citation="",
     )
-    return Draft(finding, "either")
+    return UncorrectedFinding(finding, "either")
 
 
 def _family(contrast: Contrast) -> Family:

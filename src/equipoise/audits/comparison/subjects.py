@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from equipoise.audits.comparison.differences import AUDIT, pair_name, plain
 from equipoise.audits.comparison.pairs import Floats, Known, Pairing, pairings
-from equipoise.audits.findings import Draft, conclude
+from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.result import AuditResult
@@ -91,7 +91,7 @@ def named_models(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     }
 
 
-def _draft(one: Pairing, config: AuditConfig) -> Draft:
+def _draft(one: Pairing, config: AuditConfig) -> UncorrectedFinding:
     level, seed = config.resampling.level, config.resampling.seed
     metric, groups, version = one.named
     apart = one.far[1] - one.far[0]
@@ -112,7 +112,7 @@ def _draft(one: Pairing, config: AuditConfig) -> Draft:
         parameters=_parameters(one), direction=_direction(one, mean), verdict=Verdict.NONE,
         reason=one.untested, citation="",
     )  # fmt: skip
-    return Draft(finding, "either")
+    return UncorrectedFinding(finding, "either")
 
 
 def _interval(apart: Floats, level: float, metric: str) -> tuple[float, float]:

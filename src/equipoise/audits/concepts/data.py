@@ -16,7 +16,7 @@ from equipoise.audits.concepts.config import LabelsConfig
 from equipoise.audits.config_arrays import located
 from equipoise.audits.outputs import average_prompts
 from equipoise.audits.pictures.known import ID, labels_of
-from equipoise.audits.running.asked import filled_in
+from equipoise.audits.prompts import filled_in
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equipoise.audits.running.capability import Offer
 from equipoise.audits.running.opened import offer_of
 from equipoise.audits.running.remembered import recalled
-from equipoise.audits.running.runner import Offer
 from equipoise.core.regular import read_regular
 
 
@@ -95,3 +95,15 @@ def _lines(path: Path) -> tuple[str, ...]:
     except (OSError, ValueError):
         return ()
     return tuple(name for line in every if (name := line.strip()))
+
+
+def not_looked_up(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the note on models that need a library to be looked up."""
+    from equipoise.models.hub import is_installed
+
+    models = dict.fromkeys(one["runs"] for one in runs if one["runs"].startswith("hf:"))
+    if models and not is_installed():
+        yield (
+            f"huggingface_hub is not installed, so {', '.join(models)} was not looked up in the "
+            "hub's local cache, and an audit cannot run it. To do: pip install 'equipoise[hf]'."
+        )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.running.runner import Offer
+from equipoise.audits.running.capability import Offer
 from equipoise.core.errors import ModelError
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from equipoise import __version__
+from equipoise.audits.running.capability import Offer
 from equipoise.audits.running.opened import deferred, offer_of
-from equipoise.audits.running.runner import Offer
 from equipoise.core.errors import EquipoiseError
 from equipoise.evidence.asking import RunOptions
 from equipoise.models import ModelInfo

@@ -9,7 +9,7 @@ from dataclasses import replace
 from equipoise.core import AuditResult, Finding
 from equipoise.core.finding import Family
 from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
-from equipoise.report.charts_names import spread
+from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import COLORS, SCATTER_HEIGHT, Axis, curves, intervals, scatter

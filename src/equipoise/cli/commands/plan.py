@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +29,11 @@ def command(config: Path, as_json: bool) -> None:
     from equipoise import audits
     from equipoise.audits.config import load_config
 
-    planned = _values(audits.plan(load_config(config), base=config.parent))
+    planned = audits.plan(load_config(config), base=config.parent).values
     if as_json:
         say_json(planned)
     else:
         show_values(planned)
-
-
-def _values(plan: Any) -> dict[str, Any]:
-    from equipoise.audits.audit import Plan
-
-    if isinstance(plan, Plan):
-        return plan.values
-    planned = asdict(plan)
-    # What is run before an audit stands beside what the audit does.
-    notes = planned.pop("notes", ())
-    planned |= planned.pop("audit", {})
-    planned["notes"] = [*notes, *planned.pop("notes", ())]
-    return planned
 
 
 def show_values(values: Mapping[str, Any]) -> None:

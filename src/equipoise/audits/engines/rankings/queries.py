@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.running.asked import prompts_of
+from equipoise.audits.prompts import prompts_of
 from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
 from equipoise.data import load_items

@@ -6,10 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
-
-from equipoise.report.charts import SOFT
-
 PAPER = "var(--paper)"
 
 # The narrowest plot on a page of two charts a row, less what round ends of its axis take.
@@ -68,14 +64,6 @@ def spread(
             taken.append(box)
         told.append({**row, "name": name if room else "", "align": align, "dx": dx, "dy": dy})
     return told
-
-
-def names(base: alt.Chart, **encoding: Any) -> tuple[alt.Chart, alt.Chart]:
-    """Return layers of names for rows of `spread`, on paper so that no line runs through them."""
-    where = {key: alt.ExprRef(f"datum.{key}") for key in ("align", "dx", "dy")}
-    text: dict[str, Any] = {"fontSize": 11, "text": alt.ExprRef("datum.name"), **where}
-    halo = base.mark_text(stroke=PAPER, strokeWidth=4, strokeJoin="round", color=PAPER, **text)
-    return halo.encode(**encoding), base.mark_text(color=SOFT, **text).encode(**encoding)
 
 
 def _pixels(

@@ -1,25 +1,16 @@
-"""What the kinds of audit have in common when they run models: images, prompts, tables."""
+"""Prompts of the texts of a table: each text in its templates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-import pyarrow as pa
-
-from equipoise.audits.config_arrays import MADE, ArrayConfig
-from equipoise.audits.running.runner import Ran
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import ItemSource, load_items
 
 if TYPE_CHECKING:
-    from equipoise.audits.running.config import RunConfig
     from equipoise.evidence.prompts import Prompts
-
-Model = TypeVar("Model", bound="RunConfig")
-ID = "image_id"
 
 
 class TextTable(Protocol):
@@ -39,11 +30,6 @@ class TextTable(Protocol):
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return what to read."""
-
-
-def to_run(models: Mapping[str, Model]) -> dict[str, Model]:
-    """Return the models that are to be run, by name."""
-    return {name: given for name, given in models.items() if given.model is not None}
 
 
 def prompts_of(about: TextTable, base: Path, *, what: str) -> Prompts:
@@ -89,32 +75,3 @@ def filled_in(
         return prompts(words, templates)
     except InputError as error:
         raise ConfigError(f"{place}: {error}") from None
-
-
-def averaged(scored: Ran, prompts: Prompts) -> ArrayConfig:
-    """Return scores of images and texts as a table with a column for each name of the prompts.
-
-    The scores of all prompts of a name are averaged.
-    """
-    places = {text: place for place, text in enumerate(scored.names)}
-    values = matrix(scored)[:, [places[text] for text in prompts.texts]]
-    counts = np.bincount(prompts.owner, minlength=len(prompts.names))
-    sums = np.zeros((len(values), len(prompts.names)))
-    for column, owner in enumerate(prompts.owner.tolist()):
-        sums[:, owner] += values[:, column]
-    return array_of(scored.table["id"], sums / counts, prompts.names)
-
-
-def matrix(ran: Ran) -> np.ndarray[Any, Any]:
-    """Return the numbers of every row, shape (images, names or dimension)."""
-    name = next(one for one in ran.table.column_names if one != "id")
-    cells = ran.table[name].combine_chunks()
-    return np.asarray(cells.flatten().to_numpy().reshape(len(cells), -1))
-
-
-def array_of(ids: Any, values: np.ndarray[Any, Any], names: Sequence[str]) -> ArrayConfig:
-    """Return a section that names numbers by image and name, in memory."""
-    flat = pa.array(np.ascontiguousarray(values, dtype=np.float32).ravel())
-    cells = pa.FixedSizeListArray.from_arrays(flat, max(1, len(names)))
-    table = pa.table({"id": ids, "values": cells}, metadata=MADE)
-    return ArrayConfig(file=table, id="id", column="values", names=tuple(names))
