@@ -82,7 +82,7 @@ def test_disagreements_are_pairs_of_shown_differences_each_once() -> None:
     assert ("accuracy", "equalized_odds", "place") in seen
     sentence = next(row["sentence"] for row in rows if row["metric_b"] == "equalized_odds")
     assert sentence.startswith("accuracy prefers skewed (0.")
-    assert "; equalized odds over place prefers poor (0." in sentence
+    assert "; equalized odds difference over place prefers poor (0." in sentence
 
 
 def test_skewness_of_too_few_classes_is_said_for_each_model() -> None:

@@ -16,6 +16,7 @@ import yaml
 
 import data_sets
 from equipoise import audits, report
+from equipoise.cli.pages import page_of
 from equipoise.core.result import AuditResult
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

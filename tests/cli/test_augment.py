@@ -40,7 +40,7 @@ def test_one_s_own_images(tmp_path: Path, command: Command) -> None:
     assert "test: 1 rows have no label, group or path, and are not used." in said["notes"]
     assert any("biased: 1 of 32 images cannot be used (" in note for note in said["notes"])
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "What training on changed faces does" in page
+    assert "Training on changed faces" in page
     assert "start from the same weights" in page
     states = [*(tmp_path / "evidence" / "augmentation").rglob("*.pt")]
     assert len(states) == 8
