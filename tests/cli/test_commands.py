@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cli.project import data, result
 from equipoise import audits
+from equipoise.audits.audit import Plan
 from equipoise.audits.comparison import comparing
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
@@ -120,24 +121,18 @@ def test_any_name_survives_the_template(answers: dict[str, str]) -> None:
 def test_plan_shows_counts_and_tables(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @dataclass(frozen=True)
-    class Plan:
-        rows: int
-        groups: list[dict[str, Any]]
-        detectable: list[dict[str, Any]]
-        seconds: float
-
     def planned(config: Config, *, base: Path) -> Plan:
         groups = [{"group": "a\x1b[31m", "rows": 4, "compared": False}]
-        return Plan(8, groups, [{"cramers_v": float("nan"), "versions": ["default"]}], 0.25)
+        detectable = [{"cramers_v": float("nan"), "versions": ["default"]}]
+        return Plan((), {"rows": 8, "detectable": detectable}, groups, 3, 0.25)
 
     monkeypatch.setattr(audits, "plan", planned)
     code, out, err = command("plan", "c.yaml")
     assert (code, err) == (0, "")
     assert out == (
-        "rows: 8\n\ngroups:\ngroup  rows  compared\n-----  ----  --------\na         4  no\n"
-        "\ndetectable:\ncramers_v  versions\n---------  --------\n"
-        "        –  default\nseconds: 0.250\n"
+        "rows: 8\n\ndetectable:\ncramers_v  versions\n---------  --------\n        –  default\n"
+        "\ngroups:\ngroup  rows  compared\n-----  ----  --------\na         4  no\n"
+        "tests: 3\nseconds: 0.250\n"
     )
     facts = json.loads(command("plan", "c.yaml", "--json")[1])
     assert facts["detectable"][0]["cramers_v"] == "NaN"
