@@ -18,7 +18,7 @@ from equipoise.audits.comparison.subjects import compare_subjects, named_models
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.errors import DataError
 from equipoise.report.comparison import changed, leading
-from equipoise.report.page import render
+from equipoise.report.rendering import render
 from equipoise.report.words import sentence
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "similarity"

@@ -8,7 +8,7 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.augmentation.page import PAGE, augmentation
 from equipoise.mitigate.augmentation.sentences import ARMS, accuracies, conclusions, in_short
 from equipoise.report.blocks import Table, Words
-from equipoise.report.page import render
+from equipoise.report.rendering import render
 from report.synthetic import faces
 from report.synthetic_large import augmentation as experiment
 

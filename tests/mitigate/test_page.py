@@ -17,7 +17,7 @@ from equipoise.mitigate.page import (
     subjects,
 )
 from equipoise.report.blocks import Chart, Grid, Table
-from equipoise.report.page import render
+from equipoise.report.rendering import render
 from report.synthetic import finding
 
 

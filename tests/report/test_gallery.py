@@ -11,7 +11,7 @@ import pytest
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Gallery, Heading, Words
 from equipoise.report.gallery import MOST, MOST_BYTES, MOST_OF_GROUP, gallery
-from equipoise.report.page import render
+from equipoise.report.rendering import render
 from report.synthetic import faces
 
 PNG = base64.b64decode(

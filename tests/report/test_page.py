@@ -19,6 +19,7 @@ from equipoise.audits.predictions.page import PAGE
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
 from equipoise.report.blocks import Card, Table
+from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.text import visible
 from equipoise.report.words import sentence
 from report import synthetic, synthetic_large
@@ -36,7 +37,7 @@ RESULTS: dict[str, Callable[[], AuditResult]] = {
 
 @cache
 def page(name: str) -> str:
-    return render(RESULTS[name](), None if name == "comparison" else PAGE)
+    return render(RESULTS[name](), COMPARISON if name == "comparison" else PAGE)
 
 
 class Elements(HTMLParser):

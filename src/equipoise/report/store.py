@@ -45,7 +45,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     RunError
         When a file cannot be written.
     """
-    from equipoise.report.page import render
+    from equipoise.report.rendering import render
 
     folder = Path(directory)
     if not folder.is_dir():

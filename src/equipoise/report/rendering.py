@@ -1,0 +1,204 @@
+"""The page of a run as one HTML file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from equipoise.core import AuditResult
+from equipoise.report import appendix
+from equipoise.report.asking import models_of
+from equipoise.report.blocks import Block, Card, Chart, Fold, Grid, Rows, Section
+from equipoise.report.cards import all_findings, cards
+from equipoise.report.comparison import compares
+from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.gallery import gallery
+from equipoise.report.group_table import group_table
+from equipoise.report.models import models
+from equipoise.report.page import Page
+from equipoise.report.plots import CONFIG
+from equipoise.report.summary import Statement, Summary, summarize
+from equipoise.report.text import listed, visible
+
+DIGITS = 5
+
+
+def render(result: AuditResult, page: Page | None = None) -> str:
+    """Return a result as one HTML document that loads nothing.
+
+    Parameters
+    ----------
+    result : AuditResult
+    page : Page, optional
+        The page of the result's kind of audit; what all kinds share unless given.
+
+    Returns
+    -------
+    str
+        HTML with its style, scripts and data inside, under a content security policy that allows
+        nothing else. Labels are escaped; invisible characters are spelled out.
+    """
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        plain = isinstance(value, str) and not hasattr(value, "__html__")
+        return visible(value) if plain else value
+
+    environment = Environment(
+        loader=PackageLoader("equipoise.report", "assets"),
+        autoescape=True,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    if page is None:
+        page = COMPARISON if compares(result) else Page()
+    summary = _summary(result, page)
+    front, back = _sections(result, page)
+    style, library, program = map(_asset, ("report.css", "vega-bundle.min.js", "report.js"))
+    charts = PageData()
+    charts.gather([summary.chart] if summary.chart else [])
+    charts.gather([block for section in (*front, *back) for block in section.blocks])
+    return environment.get_template("report.html.j2").render(
+        title=_title(result, page),
+        summary=summary,
+        front=front,
+        back=back,
+        notice=result.manifest.versions.get("equipoise", ""),
+        chart_id=charts.chart_id,
+        # The package's own files and JSON with its markup escaped; no text of the user's is here.
+        style=Markup(style),  # noqa: S704
+        library=Markup(library),  # noqa: S704
+        program=Markup(program),  # noqa: S704
+        data=Markup(_script_json(charts.content())),  # noqa: S704
+        policy=_policy(style, library, program),
+    )
+
+
+def _summary(result: AuditResult, page: Page) -> Summary:
+    if page.summary is not None:
+        return page.summary(result)
+    if not result.findings:
+        return Summary((Statement(None, "This run has no findings."),))
+    return summarize(result, page.leads, page.caveat)
+
+
+def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Section]]:
+    """Return the sections that are open, and those that are folded."""
+    front = [group_table(result, page.by_group), cards(result.findings, judged=page.judged)]
+    back = [
+        *(make(result) for make in page.sections),
+        models(result),
+        gallery(result),
+        all_findings(result.findings) if page.judged and not compares(result) else None,
+        appendix.data(result, page.facts(result), page.subjects),
+        appendix.limitations(result),
+        appendix.failures(result),
+        appendix.settings(result),
+        appendix.provenance(result),
+        appendix.reading(result),
+    ]
+    return [one for one in front if one], [one for one in back if one]
+
+
+def _title(result: AuditResult, page: Page) -> str:
+    chosen = result.manifest.resolved.get("report")
+    if page.noun == "Audit" and isinstance(chosen, Mapping) and chosen.get("title"):
+        return str(chosen["title"])
+    names = models_of(result)
+    if not names:
+        return page.noun
+    return f"{page.noun} of {listed(names) if len(names) <= 3 else f'{len(names)} models'}"
+
+
+class PageData:
+    """The charts' data and specifications, each distinct one kept once."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, int] = {}
+        self._data: dict[str, int] = {}
+        self._charts: list[dict[str, Any]] = []
+        self._ids: dict[int, int] = {}
+
+    def gather(self, blocks: Sequence[Block]) -> None:
+        """Take in every chart of the blocks."""
+        for block in blocks:
+            if isinstance(block, Chart):
+                self._add(block)
+            elif isinstance(block, Card | Fold):
+                self.gather(block.blocks)
+            elif isinstance(block, Grid):
+                self.gather(block.charts)
+
+    def _add(self, chart: Chart) -> None:
+        spec = self._specs.setdefault(_json(chart.spec), len(self._specs))
+        data = {
+            name: self._data.setdefault(_json(_columns(rows)), len(self._data))
+            for name, rows in chart.data.items()
+        }
+        self._ids[id(chart)] = len(self._charts)
+        self._charts.append({"spec": spec, "data": data})
+
+    def chart_id(self, chart: Chart) -> int:
+        """Return the place of a chart on the page."""
+        return self._ids[id(chart)]
+
+    def content(self) -> str:
+        """Return everything as one JSON text."""
+        specs, data = (f"[{','.join(kept)}]" for kept in (self._specs, self._data))
+        return (
+            f'{{"config":{_json(CONFIG)},"specs":{specs},"data":{data},'
+            f'"charts":{_json(self._charts)}}}'
+        )
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    fields = list(rows[0]) if rows else []
+    return {"fields": fields, "rows": [[row[field] for field in fields] for row in rows]}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Round numbers, make those that JSON lacks null, and spell out invisible characters."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _script_json(text: str) -> str:
+    """Escape what could end the script element or start a comment in it."""
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _policy(style: str, *scripts: str) -> str:
+    allowed = " ".join(_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("equipoise.report").joinpath("assets", name).read_text(encoding="utf-8").strip()
