@@ -123,7 +123,7 @@ def test_a_cut_image_is_told(project: Path) -> None:
     whole = (project / "photos" / "2.png").read_bytes()
     (project / "photos" / "2.png").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataError, match=r"sets.csv, column 'path', row 6: the image .*2.png cannot "
-                       r"be decoded: it is damaged: OSError: image file is truncated"):  # fmt: skip
+                       r"be decoded: it is damaged: OSError: Truncated File Read"):  # fmt: skip
         running.run(load_config(project / "c.yaml"), base=project)
 
 
