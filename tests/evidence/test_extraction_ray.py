@@ -55,7 +55,7 @@ said = {
     "told": told, "nodes": len({*place.table["answer"].to_pylist()}), "errors": [],
 }
 for model in ("python:picture_models:nothing", "python:picture_models:new_means", Means()):
-    ask = extract_answers if isinstance(model, str) and "slow" in model else extract_embeddings
+    ask = extract_answers if isinstance(model, str) and "new" in model else extract_embeddings
     try:
         question = ("Who?",) if ask is extract_answers else ()
         ask(pictures, *question, model, Path(store), **settings)

@@ -102,7 +102,7 @@ def kill_and_resume(
     most = total - targets[-1] + task.redone
     if done > most:
         failures.append(f"{done} units were done after the last kill, expected at most {most}")
-    if met < kills - 2:
+    if met < kills // 2:
         failures.append(f"only {met} of {kills} kills met the process at work: {codes}")
     return Row("Random kills", task.case, met, 0 if failures else met, tuple(failures))
 
