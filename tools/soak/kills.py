@@ -78,6 +78,10 @@ def fine_tuning(*, epochs: int = 8) -> Task:
     return Task("Mitigation, both towers", mitigate, (recipe,), 2, 0.02, 0.4)
 
 
+ROUNDS = 3
+"""Most rounds of kills until enough of them meet a process at work."""
+
+
 def kill_and_resume(
     task: Task, folder: Path, *, kills: int, seed: int, number: int = signal.SIGKILL
 ) -> Row:
@@ -86,24 +90,34 @@ def kill_and_resume(
     The first kill comes before the first unit is done, the last two while the result is written.
     """
     rng = np.random.default_rng(seed)
-    whole, store = folder / f"whole-{seed}", folder / f"store-{seed}"
+    whole = folder / f"whole-{seed}"
     total = task.work(lambda _: None, whole, *task.arguments)
     inner = np.sort(rng.integers(1, total - 1, max(kills - 3, 0))).tolist()
     targets = [0, *inner, total - 1, total - 1][:kills]
     delays = rng.uniform(0, [task.tail if target == total - 1 else 0.05 for target in targets])
-    with pausing(task.pause):
-        codes = [
-            stopped(task.work, (store, *task.arguments), target=target, delay=delay, number=number)
-            for target, delay in zip(targets, delays, strict=True)
-        ]
-    done = task.work(lambda _: None, store, *task.arguments)
-    met = sum(code != 0 for code in codes)
-    failures = [*differences(store, whole)]
-    most = total - targets[-1] + task.redone
-    if done > most:
-        failures.append(f"{done} units were done after the last kill, expected at most {most}")
-    if met < kills // 2:
-        failures.append(f"only {met} of {kills} kills met the process at work: {codes}")
+    codes: list[int] = []
+    failures: list[str] = []
+    met = 0
+    # A process may end before a late kill meets it: another round on a new store makes up for it.
+    for attempt in range(ROUNDS):
+        store = folder / f"store-{seed}-{attempt}"
+        with pausing(task.pause):
+            codes += [
+                stopped(
+                    task.work, (store, *task.arguments), target=target, delay=delay, number=number
+                )
+                for target, delay in zip(targets, delays, strict=True)
+            ]
+        done = task.work(lambda _: None, store, *task.arguments)
+        failures += differences(store, whole)
+        most = total - targets[-1] + task.redone
+        if done > most:
+            failures.append(f"{done} units were done after the last kill, expected at most {most}")
+        met = sum(code != 0 for code in codes)
+        if met >= kills - 2:
+            break
+    else:
+        failures.append(f"only {met} of {len(codes)} kills met the process at work: {codes}")
     return Row("Random kills", task.case, met, 0 if failures else met, tuple(failures))
 
 
