@@ -18,17 +18,6 @@ def models_of(result: AuditResult) -> list[str]:
     return [name for name in names if name]
 
 
-def declared_models(result: AuditResult) -> list[str]:
-    """Return the models that have findings in the order in which they were declared.
-
-    Models that the configuration does not name come last, as in `models_of`.
-    """
-    declared = result.manifest.resolved.get("models") or ()
-    found = models_of(result)
-    first = [name for name in declared if name in found]
-    return [*first, *(name for name in found if name not in first)]
-
-
 def groups_of(result: AuditResult) -> list[str]:
     """Return the groups in order of first appearance in the findings, some of which have none."""
     return list(dict.fromkeys(f.groups for f in result.findings if f.groups))
