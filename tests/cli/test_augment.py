@@ -104,14 +104,3 @@ def test_what_is_wrong_is_named(
     assert err.startswith("error: ")
     assert message in err
     assert not (tmp_path / "run").exists()
-
-
-def test_as_many_images_of_each_tool(command: Command) -> None:
-    code, _, err = command("augment", "--images", "41")
-    assert code == 2
-    assert "'--images': 41 is no multiple of 4" in err
-
-
-def test_a_file_that_is_not_there(command: Command) -> None:
-    code, _, err = command("augment", "nothing.yaml")
-    assert (code, err) == (2, "error: nothing.yaml: no such file.\n")

@@ -14,7 +14,7 @@ from cli.faces_project import CONFIG, FACES, SHARES, call, draw, rows_of, write_
 from equipoise.cli.augmenting import decoding, running
 from equipoise.cli.augmenting.config import AugmentConfig, load_augment_config
 from equipoise.cli.augmenting.reading import Read, read_set
-from equipoise.core.errors import DataError, ModelError, RunError
+from equipoise.core.errors import DataError
 from equipoise.mitigate.augmentation import Regions
 from equipoise.planted.faces import draw_faces
 
@@ -85,23 +85,6 @@ def test_an_image_is_decoded_once(project: Path, decoded: list[bytes]) -> None:
     assert len(decoded) == 33
 
 
-def test_rows_taken_out_and_other_sets_decode_nothing_again(
-    project: Path, decoded: list[bytes]
-) -> None:
-    first = read(project)
-    table = rows_of(project / "biased.csv")
-    write_rows(project / "biased.csv", [*table[:4], *table[5:]])
-    fewer = read(project)
-    others = [place for place in range(32) if place != 4]
-    np.testing.assert_array_equal(fewer.faces.images, first.faces.images[others])
-    np.testing.assert_array_equal(fewer.faces.regions.boxes, first.faces.regions.boxes[others])
-    text = (project / "config.yaml").read_text()
-    (project / "config.yaml").write_text(text.replace("table: balanced.csv", "table: biased.csv"))
-    assert same(fewer, read(project, "balanced"))
-    assert len(decoded) == 32
-    assert len(packs(project)) == 1
-
-
 def test_images_that_come_one_by_one_leave_few_files(project: Path, decoded: list[bytes]) -> None:
     table = rows_of(project / "biased.csv")
     most = 0
@@ -116,15 +99,6 @@ def test_images_that_come_one_by_one_leave_few_files(project: Path, decoded: lis
     read(project)
     assert len(decoded) == 64
     assert not [*(project / "evidence").rglob("*.partial")]
-
-
-def test_one_content_under_two_names_is_kept_once(project: Path) -> None:
-    photos = project / "photos"
-    (photos / "biased-09.png").write_bytes((photos / "biased-08.png").read_bytes())
-    first = read(project)
-    (pack,) = packs(project)
-    assert len(np.load(pack)) == 31
-    assert same(first, read(project))
 
 
 def test_pixels_and_boxes_are_scaled_alike(project: Path) -> None:
@@ -156,12 +130,6 @@ def test_a_damaged_store_is_as_none(
     assert len(decoded) == 64
 
 
-def test_a_store_that_cannot_be_written_is_told(project: Path) -> None:
-    (project / "evidence").write_text("a file")
-    with pytest.raises(RunError, match="decoded images cannot be kept there .*name another store"):
-        read(project)
-
-
 def test_faces_are_sought_in_new_images_alone(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,16 +149,6 @@ def test_faces_are_sought_in_new_images_alone(
     assert first.faces.regions.found.tolist() == [True, False, *[True] * 30]
     assert same(first, read(project))
     assert asked == [0, 32, 0]  # with none, whether the detector can be used
-
-
-def test_a_detector_without_its_file_is_told_before_images_are_read(
-    project: Path, decoded: list[bytes]
-) -> None:
-    faces = "faces: {detector: yunet, model: yunet.onnx}"
-    (project / "config.yaml").write_text(CONFIG.replace(FACES, faces))
-    with pytest.raises(ModelError, match=r"yunet.onnx: no such file; expected the ONNX file of"):
-        read(project)
-    assert not decoded
 
 
 def test_few_failures_are_counted_and_told_before_training(
@@ -238,17 +196,6 @@ def test_many_failures_end_it_before_training(
     assert decoded[before:] == [b""]
 
 
-def test_a_root_without_the_files_is_told(project: Path) -> None:
-    (project / "config.yaml").write_text(CONFIG.replace("root: photos", "root: photographs"))
-    with pytest.raises(DataError, match=r"32 of 32 images cannot be used.*as 'root'\.?$"):
-        read(project)
-    (project / "config.yaml").write_text(
-        CONFIG.replace("root: photos", "root: photographs") + "max_failures: 1.0\n"
-    )
-    with pytest.raises(DataError, match="32 of 32 images cannot be used, and max_failures allows"):
-        read(project)
-
-
 def test_the_row_of_a_box_is_that_of_the_table(project: Path) -> None:
     (project / "photos" / "biased-02.png").unlink()
     rows = rows_of(project / "biased.csv")
@@ -271,22 +218,6 @@ def test_states_are_of_the_images_and_the_schedule(project: Path, command: Comma
     (project / "config.yaml").write_text(CONFIG.replace("epochs: 1", "epochs: 2"))
     assert command(*again)[0] == 0
     assert len({*(project / "evidence").rglob("*.pt")}) == 12
-
-
-def test_groups_that_go_with_labels_in_the_wrong_set_are_told(project: Path) -> None:
-    assert read(project).notes == read(project, "test").notes == ()
-    for name, other in (("test", "biased"), ("biased", "balanced")):
-        text = (project / "config.yaml").read_text()
-        changed = text.replace(f"{name}: {{table: {name}.csv", f"{name}: {{table: {other}.csv")
-        (project / "config.yaml").write_text(changed)
-    assert read(project, "test").notes == (
-        "test: groups are not as frequent with each label, as they should be (long hair: "
-        "100.0\u00a0% of square, 0.0\u00a0% of ring).",
-    )
-    assert read(project, "biased").notes == (
-        "biased: groups are about as frequent with each label (long hair: 50.0\u00a0% of square, "
-        "50.0\u00a0% of bar): little to mitigate.",
-    )
 
 
 def without_boxes(project: Path, kept: int, groups: Sequence[str]) -> None:
@@ -315,47 +246,6 @@ def test_a_group_without_any_face_ends_it_before_training(project: Path, command
     assert not [*(project / "evidence").rglob("*.pt")]
 
 
-def test_images_without_any_face_end_it_before_training(
-    project: Path, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nothing(images: Sequence[Any]) -> Regions:
-        return Regions(np.zeros((len(images), 4), np.int64), np.zeros(len(images), bool))
-
-    monkeypatch.setattr("equipoise.cli.augmenting.reading.CascadeDetector", lambda: nothing)
-    (project / "config.yaml").write_text(CONFIG.replace(FACES, "faces: {detector: cascade}"))
-    code, _, err = command(*call(project))
-    assert code == 2
-    biased, _, test, ended = err.splitlines()
-    assert biased == (
-        "biased: no face was found in any of the 32 images, which stay as they are (long hair 18 "
-        "of 18, short hair 14 of 14)."
-    )
-    assert test == (
-        "test: no face was found in any of the 32 images, which are not covered (long hair 16 of "
-        "16, short hair 16 of 16)."
-    )
-    assert ended.startswith(
-        "error: biased images: no face was found in any image of long hair or of short hair"
-    )
-    assert not [*(project / "evidence").rglob("*.pt")]
-
-
-def test_balanced_images_that_are_fewer_are_told(project: Path, command: Command) -> None:
-    rows = rows_of(project / "balanced.csv")
-    write_rows(project / "balanced.csv", rows[:29])
-    code, out, err = command(*call(project))
-    assert code == 0, err
-    note = (
-        "balanced: 29 images, and 32 biased ones: a difference between them may come from their "
-        "number alone."
-    )
-    assert note in err
-    assert f"note: {note}" in out
-    page = (project / "run" / "report.html").read_text(encoding="utf-8")
-    assert "In the images given as balanced, groups are not equally frequent" in page
-    assert "test images, in which each group is as frequent with each answer." in page
-
-
 def test_test_images_that_are_trained_on_end_it_before_training(
     project: Path, command: Command
 ) -> None:
@@ -374,31 +264,3 @@ def test_test_images_that_are_trained_on_end_it_before_training(
         "of the tables, or test on other images.",
     )
     assert not [*(project / "evidence").rglob("*.pt")]
-
-
-def test_few_faces_leave_changed_faces_without_a_verdict(project: Path, command: Command) -> None:
-    without_boxes(project, 8, ["long hair"])
-    code, out, err = command(*call(project))
-    assert code == 0, err
-    why = (
-        "(a face was found in 8 of 18 biased images of long hair only, fewer than "
-        "half, and the others were trained on as they are)"
-    )
-    page = (project / "run" / "report.html").read_text(encoding="utf-8")
-    for arm in ("partial mixing", "uniform noise"):
-        assert f"- cnn: no verdict for {arm} {why}. Right on" in out
-        assert f"cnn: no verdict for {arm} {why}. Right on" in page
-    assert f"balanced images {why}" not in page
-    assert "note: biased: no face was found in 10 of 32 images, which stay" in out
-
-
-def test_a_network_that_cannot_take_the_size_is_told_before_images_are_read(
-    project: Path, command: Command, decoded: list[bytes]
-) -> None:
-    changed = CONFIG.replace("size: 40", "size: 41").replace("[cnn]", "[cnn, vit]")
-    (project / "config.yaml").write_text(changed)
-    code, _, err = command(*call(project))
-    assert (code, err) == (
-        2, "error: vit: images of 41 pixels; expected a multiple of 8 or of 5\n"
-    )  # fmt: skip
-    assert not decoded

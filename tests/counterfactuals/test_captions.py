@@ -34,16 +34,6 @@ def test_counts_are_those_of_the_source() -> None:
     assert pc.count_distinct(whole.table["caption"]).as_py() == len(whole)
 
 
-def test_captions_are_those_of_the_source() -> None:
-    """Howard et al. 2024, Table 19."""
-    assert {
-        "An Indian female nurse",
-        "A photo of a White male electrician",
-        "A picture of a young Latino web developer",
-        "An image of a tattooed male barber",
-    } <= {*captions(howard_2024())}
-
-
 @pytest.mark.parametrize(
     ("after", "article"),
     [
@@ -76,16 +66,6 @@ def test_articles_follow_the_sound(after: str, article: str) -> None:
 def test_traits_stand_before_the_attributes() -> None:
     found = caption_sets(["arrogant"], GENDER, prefixes=["A"], template=SUBJECT_FIRST)
     assert captions(found) == ["An arrogant male person", "An arrogant female person"]
-
-
-def test_any_number_of_attributes_varies_together() -> None:
-    attributes = {**GENDER, "race": ["Asian", "Black", "White"], "age": ["young", "old"]}
-    whole = caption_sets(["chef"], attributes)
-    assert (len(whole), whole.sets) == (12, 1)
-    assert captions(whole)[0] == "A photo of a male Asian young chef"
-    one = caption_sets(["chef"], attributes, combinations=[("age",), ("race", "age")])
-    assert (len(one), one.sets) == (2 + 6, 2)
-    assert one.table["gender"].null_count == len(one)
 
 
 def test_ids_are_the_same_whatever_else_is_asked_for() -> None:

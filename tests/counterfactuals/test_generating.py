@@ -1,8 +1,6 @@
 """Images of prompts and sets: every one that was asked for has a row, and is made once."""
 
-import json
 import threading
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ from equipoise.counterfactuals import Generated, generate_prompts, generate_sets
 from equipoise.counterfactuals.generating.drawing import Draws, pieces
 from equipoise.counterfactuals.generating.prompts import asked_captions
 from equipoise.evidence import decode
-from equipoise.models.generators import Sampling
 from equipoise.stats.streams import stream
 from generator_models import Image, PlainSwatches, Swatches, captions, prompts, swatch
 
@@ -64,14 +61,6 @@ def test_sets_share_seed_and_draws(tmp_path: Path) -> None:
     check_pictures(found)
 
 
-def test_no_caption_is_always_the_base(tmp_path: Path) -> None:
-    found = generate_sets(captions(1), Swatches(), tmp_path, candidates=120)
-    bases = Counter(row["base"] for row in found.table.to_pylist() if row["base"])
-    assert sorted(bases) == sorted(captions(1).table["caption_id"].to_pylist())
-    # 120 draws of 6 captions, each six times in the table: 20 are expected, sd 4.1.
-    assert all(6 * 8 < count < 6 * 32 for count in bases.values())
-
-
 def test_shares_are_even_between_their_ends(tmp_path: Path) -> None:
     draws = Draws(0, shared=(0.1, 0.9))
     asked = asked_captions(captions(1), 400)
@@ -93,16 +82,6 @@ def test_draws_depend_on_names_alone(tmp_path: Path) -> None:
     assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
     draws = stream(3, "generation", few.table["set"][0].as_py(), 0)
     assert few.table["seed"][0].as_py() == int(draws.integers(2**63))
-
-
-def test_nothing_is_made_twice(tmp_path: Path) -> None:
-    first = generate_sets(captions(), Swatches(), tmp_path, candidates=3)
-    model = Swatches()
-    again = generate_sets(captions(), model, tmp_path, candidates=3)
-    assert (again.computed, model.asked) == (0, [])
-    assert again.table.equals(first.table)
-    assert again.inputs == first.inputs
-    assert json.loads((again.folder / "manifest.json").read_text())["whole"] is True
 
 
 def test_more_candidates_leave_what_is_there(tmp_path: Path) -> None:
@@ -128,21 +107,6 @@ def test_pieces_hold_whole_candidates(part: int) -> None:
     assert len(seen) == len({*seen}) == 21
 
 
-def test_other_settings_are_other_images(tmp_path: Path) -> None:
-    folders = {
-        generate_prompts(prompts(1), Swatches(), tmp_path, **how).folder
-        for how in (
-            {},
-            {"seed": 1},
-            {"sampling": Sampling(steps=10)},
-            {"sampling": Sampling(guidance=1.0)},
-            {"sampling": Sampling(negative_prompt="blurred")},
-            {"part": 3},
-        )
-    }
-    assert len(folders) == 6
-
-
 def test_a_damaged_part_is_made_anew(tmp_path: Path) -> None:
     first = generate_sets(captions(2), Swatches(), tmp_path, candidates=4, part=6)
     parts = sorted(first.folder.glob("part-*.parquet"))
@@ -164,11 +128,6 @@ def test_refusals_are_a_state_and_no_failure(tmp_path: Path) -> None:
     check_pictures(found)
 
 
-def test_all_may_be_refused(tmp_path: Path) -> None:
-    found = generate_prompts(prompts(2), Swatches(act=lambda *_: None), tmp_path)
-    assert (len(found.pictures), found.table.num_rows) == (0, 2)
-
-
 def fails_on(word: str) -> Swatches:
     def act(prompt: str, image: Image) -> Image:
         if word in prompt:
@@ -176,26 +135,6 @@ def fails_on(word: str) -> Swatches:
         return image
 
     return Swatches(act=act)
-
-
-def test_a_failure_is_told_with_its_reason(tmp_path: Path) -> None:
-    found = generate_prompts(prompts(40), fails_on(" 7 "), tmp_path, max_failures=0.1)
-    failed = [row for row in found.table.to_pylist() if row["state"] == "failed"]
-    assert [(row["image_id"], row["reason"]) for row in failed] == [("p7/000", "no  7 ")]
-    check_pictures(found)
-    again = generate_prompts(prompts(40), fails_on("photo"), tmp_path, max_failures=0.1)
-    assert again.computed == 0
-
-
-def test_a_set_on_which_the_model_fails_is_whole_all_the_same(tmp_path: Path) -> None:
-    found = generate_sets(captions(4), fails_on("umpire"), tmp_path, candidates=2, max_failures=0.3)
-    states = Counter((row["subject"], row["state"]) for row in found.table.to_pylist())
-    assert states == {
-        ("doctor", "image"): 12,
-        ("umpire", "failed"): 12,
-        ("nurse", "image"): 12,
-        ("chef", "image"): 12,
-    }
 
 
 def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path: Path) -> None:
@@ -237,11 +176,6 @@ def test_copies_on_several_devices_make_the_same(tmp_path: Path) -> None:
     assert all(copy.asked for copy in copies)
 
 
-def test_a_failing_copy_stops_all(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="max_failures allows 7"):
-        generate_sets(captions(), [Swatches(), fails_on("photo")], tmp_path, candidates=6, part=6)
-
-
 def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
     generate_sets(captions(2), Swatches(), tmp_path, candidates=1, part=6)
@@ -258,12 +192,6 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     folder = generate_prompts(prompts(1), Swatches(), tmp_path).folder
     with locked(folder), pytest.raises(RunError, match="another process is writing it"):
         generate_prompts(prompts(1), Swatches(), tmp_path)
-
-
-def test_a_store_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "store").write_text("")
-    with pytest.raises(RunError, match="a part of the path is a file. To do: choose another store"):
-        generate_prompts(prompts(1), Swatches(), tmp_path / "store")
 
 
 def test_a_model_without_control(tmp_path: Path) -> None:
@@ -315,10 +243,3 @@ BAD_TABLES = {
 def test_tables_that_cannot_be_used(message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         generate_prompts(BAD_TABLES[message], Swatches(), tmp_path)
-
-
-def test_prompts_may_belong_to_sets(tmp_path: Path) -> None:
-    table = prompts(2).append_column("set", pa.array(["s", "s"]))
-    found = generate_prompts(table, Swatches(), tmp_path)
-    assert found.table["set"].to_pylist() == ["s", "s"]
-    assert found.table["shared"].null_count == 2

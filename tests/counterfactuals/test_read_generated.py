@@ -20,10 +20,9 @@ from equipoise.counterfactuals import (
     read_generated,
 )
 from equipoise.counterfactuals.generating.parts import png
-from equipoise.evidence import decode, extract_embeddings
+from equipoise.evidence import decode
 from equipoise.models.generators import Sampling
 from generator_models import Swatches, captions, prompts, swatch
-from picture_models import Means, means
 
 NAME = "python:generator_models:swatches"
 
@@ -38,20 +37,6 @@ def test_what_was_made_is_read_back(tmp_path: Path) -> None:
     assert [found.pictures.read(place) for place in (0, 71)] == [
         made.pictures.read(place) for place in (0, 71)
     ]
-
-
-def test_pictures_go_through_a_model(tmp_path: Path) -> None:
-    made = generate_prompts(prompts(3), Swatches(), tmp_path, images=3)
-    found = extract_embeddings(made.pictures, Means(), tmp_path)
-    seeds = dict(
-        zip(made.table["image_id"].to_pylist(), made.table["seed"].to_pylist(), strict=True)
-    )
-    texts = dict(
-        zip(made.table["image_id"].to_pylist(), made.table["prompt"].to_pylist(), strict=True)
-    )
-    for row in found.table.to_pylist():
-        image = swatch(texts[row["image_id"]], seeds[row["image_id"]])
-        assert row["embedding"] == pytest.approx(means(image))
 
 
 def test_a_folder_that_is_not_whole(tmp_path: Path) -> None:
@@ -90,18 +75,6 @@ def test_exported_images_are_read_back(kind: str, tmp_path: Path) -> None:
     assert all((tmp_path / "out" / file).is_file() for file in files)
 
 
-def test_names_that_are_no_files_are_numbered(tmp_path: Path) -> None:
-    table = pa.table(
-        {"prompt_id": ["../up", "/", "a:b", "a b", "x" * 300], "prompt": ["a", "b", "c", "d", "e"]}
-    )
-    made = generate_prompts(table, Swatches(), tmp_path)
-    export_images(made, tmp_path / "out")
-    written = sorted(path.name for path in (tmp_path / "out" / "images").rglob("*.png"))
-    assert len(written) == 5
-    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.png")} == {"out"}
-    assert read_generated(tmp_path / "out").pictures.ids.tolist() == made.pictures.ids.tolist()
-
-
 FORMULAS = [
     "=1+2", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "=cmd|' /C calc'!A0", 'a,"b"\nc', " a ", "'=1",
 ]  # fmt: skip
@@ -129,15 +102,6 @@ def test_an_export_is_replaced_with_overwrite(tmp_path: Path) -> None:
     (out / "images" / "mine.png").write_text("mine")
     with pytest.raises(RunError, match=r"images/mine\.png"):
         export_images(made, out, overwrite=True)
-
-
-def test_a_folder_that_is_taken(tmp_path: Path) -> None:
-    made = generate_prompts(prompts(1), Swatches(), tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").write_text("")
-    with pytest.raises(RunError, match="out"):
-        export_images(made, tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
 
 
 def write_images(folder: Path, names: list[str]) -> None:
@@ -219,14 +183,6 @@ def test_other_forms(form: str, tmp_path: Path) -> None:
     assert np.array_equal(decode(found.pictures.read(0)), swatch("one.png", 0))
 
 
-def test_the_first_line_may_lack_a_key(tmp_path: Path) -> None:
-    write_images(tmp_path, ["0.png"])
-    given = tmp_path / "t.jsonl"
-    given.write_text('{"prompt": "a", "state": "refused"}\n{"prompt": "b", "path": "0.png"}\n')
-    made = read_generated(given)
-    assert len(made.pictures) == 1
-
-
 @pytest.mark.parametrize("line", ["[1, 2]", "1", '{"prompt": "a", "prompt": "b"}', ""])
 def test_lines_that_cannot_be_read(line: str, tmp_path: Path) -> None:
     given = tmp_path / "t.jsonl"
@@ -281,20 +237,6 @@ def test_tables_that_cannot_be_read(message: str, tmp_path: Path) -> None:
     table = write_rows(tmp_path / "t.csv", BAD[message])
     with pytest.raises(DataError, match=message):
         read_generated(table)
-
-
-def test_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no such file or folder"):
-        read_generated(tmp_path / "none.csv")
-    with pytest.raises(DataError, match="it holds no images that were finished here, and no table"):
-        read_generated(tmp_path)
-
-
-def test_a_plan_counts_and_does_not_guess(tmp_path: Path) -> None:
-    planned = plan_sets(captions(), NAME, tmp_path, candidates=5)
-    assert (planned.prompts, planned.sets, planned.candidates) == (24, 4, 5)
-    assert (planned.images, planned.present, planned.to_do) == (120, 0, 120)
-    assert (planned.bytes, planned.seconds, planned.folder) == (None, None, None)
 
 
 def test_a_plan_tells_from_what_was_made(tmp_path: Path) -> None:

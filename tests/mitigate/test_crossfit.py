@@ -10,7 +10,6 @@ import pytest
 
 from equipoise.cli.mitigation_world import Size, demonstrated, retrieval_set, zero_shot_set
 from equipoise.core import AuditResult
-from equipoise.core.errors import InputError
 from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
 from equipoise.mitigate.measuring import Test, measured
 from equipoise.planted.scenes.embed import WEIGHTS, load_clip
@@ -67,12 +66,6 @@ def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
         assert len(found[f"{direction}_recall_at_1", "scenes"]) == 12
 
 
-def test_recipes_of_one_name_are_refused() -> None:
-    twice = (PromptEnsemble(), PromptEnsemble())
-    with pytest.raises(InputError, match="^recipes called prompt_ensemble, prompt_ensemble; exp"):
-        cross_fit(base(), twice, TEXTS, sets().of(SUBJECTS), test_data())
-
-
 def test_the_experiment_ends_in_a_result_with_its_record() -> None:
     result = _small()
     assert not any("looked at" in note for note in result.manifest.notes)
@@ -117,24 +110,3 @@ def test_the_experiment_takes_models_of_ones_own(tmp_path: Path) -> None:
 def test_another_seed_has_other_images_and_folds() -> None:
     assert _before(_small()) == _before(_small(0)) != _before(_small(3))
     assert _folds(_small()) != _folds(_small(3))
-
-
-def test_a_folder_without_models_is_an_error(tmp_path: Path) -> None:
-    copytree(WEIGHTS / "clip-biased", tmp_path / "clip-biased")
-    message = (
-        f"^{tmp_path}: no model in clip-null; expected the folders clip-biased and clip-null. "
-        "To do: train them with python -m equipoise.planted.scenes.train "
-        f"--out {tmp_path} --seed 1$"
-    )
-    with pytest.raises(InputError, match=message):
-        demonstrated(models=tmp_path)
-
-
-def test_what_a_look_at_withheld_subjects_changed_is_told() -> None:
-    size = Size(training_sets=1, test_sets=2, per_cell=1, folds=2)
-    notes = demonstrated(size=size, chosen=(SetShrinkage(strength=1.0),)).manifest.notes
-    assert notes[-1].startswith(
-        "Withheld subjects of this experiment on the shipped models were looked at before"
-    )
-    assert not any("none was chosen" in note for note in notes)
-    assert "halfway to the floor, by the point estimate, and set_shrinkage did not" in notes[-1]

@@ -10,11 +10,7 @@ import pytest
 from equipoise.core import AuditResult, Manifest, Verdict
 from equipoise.mitigate.page import (
     PAGE,
-    by_conclusion,
-    conclusion,
-    name_of_measure,
     price,
-    subjects,
 )
 from equipoise.report.blocks import Chart, Grid, Table
 from equipoise.report.rendering import render
@@ -83,28 +79,6 @@ def test_without_a_floor_the_way_ends_at_nothing() -> None:
     assert chart.data["rows"][0]["x"] == pytest.approx(0.375)
 
 
-def test_what_is_not_estimable_is_not_drawn() -> None:
-    nothing = {"share": math.nan, "share_low": math.nan, "share_high": math.nan}
-    section = price(result([row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]]))
-    assert section is not None
-    assert not [block for block in section.blocks if isinstance(block, Grid)]
-
-
-def test_what_transfers_is_by_conclusion() -> None:
-    said = ("does not transfer", "transfers in part", "transfers", "costs too much", "transfers")
-    rows = [{"recipe": str(place), "conclusion": one} for place, one in enumerate(said)]
-    assert [one["recipe"] for one in by_conclusion(rows)] == ["2", "4", "1", "3", "0"]
-    later = {"recipe": "new", "conclusion": "of a later version"}
-    assert by_conclusion([later, *rows])[-1] == later
-
-
-def test_what_cannot_be_told_is_no_property_of_the_recipe() -> None:
-    one = {"recipe": "{a}", "conclusion": "cannot be told", "sentence": "1 fell"}
-    assert conclusion(one) == "Whether {a} transfers is unknown: 1 fell."
-    told = conclusion(one | {"conclusion": "price not measured"})
-    assert told == "The price of {a} wasn't measured: 1 fell."
-
-
 NO_CHANCE = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan)
 
 
@@ -144,14 +118,3 @@ def test_the_page_escapes_names_and_keeps_its_words() -> None:
     assert not any(word in text for word in ("debias", "unbiased", "solved"))
     assert "Change in disparities and its price" in page
     assert "Withheld subjects before and after" in page
-
-
-def test_other_results_have_no_such_sections() -> None:
-    other = AuditResult((), result(ROWS).manifest, {})
-    assert price(other) is None
-    assert subjects(other) is None
-
-
-def test_measures_have_names() -> None:
-    assert name_of_measure("image_recall_at_5") == "Image retrieval R@5"
-    assert name_of_measure("of_my_own") == "of my own"

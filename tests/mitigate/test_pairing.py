@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test, ttest_rel
 
-from equipoise.mitigate.assessing import assessed
-from equipoise.mitigate.measuring import Measured
 from equipoise.mitigate.pairing import FEWEST, Share, paired, share_of_way
 
 
@@ -55,11 +53,6 @@ def test_more_are_drawn_and_never_give_zero() -> None:
     assert 0.5 < same.p_value <= 1.0
 
 
-def test_no_difference_has_p_one() -> None:
-    assert paired(np.ones(30), np.ones(30), seed=0).p_value == 1.0
-    assert paired([1.0], [0.0], seed=0).test == "none: fewer than two units"
-
-
 def test_units_without_both_numbers_are_left_out() -> None:
     found = paired([1.0, math.nan, 3.0], [0.0, 1.0, 1.0], seed=0)
     assert (found.n, found.before, found.after) == (2, 2.0, 0.5)
@@ -97,26 +90,6 @@ def test_no_share_of_a_way_that_is_not_clear_of_nothing(before: float) -> None:
     assert math.isnan(found.low)
     assert math.isnan(found.high)
     assert found.reason == "the number before is not clear of the floor"
-
-
-def test_no_share_of_one_subject() -> None:
-    nan = np.array([0.2, math.nan])
-    found = share(np.array([0.8, 0.8]), np.array([0.5, 0.5]), nan)
-    assert math.isnan(found.value)
-    assert found.reason == "fewer than two subjects have all three numbers"
-
-
-def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway() -> None:
-    def found(ndkl: float) -> Measured:
-        return Measured({("ndkl", "hue"): {f"s{place}": ndkl for place in range(3)}}, {})
-
-    (row,) = assessed(found(0.8), {"a": found(0.1)}, found(0.2))
-    assert math.isnan(row.low)
-    assert (row.open, row.lowered) == (True, False)
-    (rose,) = assessed(found(0.1), {"a": found(0.8)}, None)
-    assert rose.open
-    (nothing,) = assessed(found(0.0), {"a": found(0.0)}, None)
-    assert not nothing.open
 
 
 @pytest.mark.parametrize(("n", "known"), [(5, False), (6, True)])

@@ -1,16 +1,13 @@
 """Every recipe: a model with a name and a key of its own, that comes back by its name."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from equipoise.cli.mitigation_world import SAID
-from equipoise.core.errors import InputError, ModelError, RunError
+from equipoise.core.errors import InputError, RunError
 from equipoise.mitigate import (
     Contrastive,
     DirectionRemoval,
@@ -67,48 +64,6 @@ def test_a_recipe_gives_another_model_that_its_name_opens(
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
 
 
-def _refused(*_: Any) -> Any:
-    raise AssertionError("nothing is to be read")
-
-
-@pytest.mark.parametrize("recipe", RECIPES[3:], ids=lambda recipe: recipe.name)
-def test_what_is_there_is_looked_at_before_anything_is_read(
-    recipe: Recipe, clip: Any, tmp_path: Path
-) -> None:
-    made = recipe.fit(clip, training(), tmp_path / "made")
-    blind: Any = SimpleNamespace(info=clip.info, embed_images=_refused, embed_texts=_refused)
-    assert recipe.fit(blind, training(), tmp_path / "made").info.key == made.info.key
-    message = (
-        f"^{tmp_path / 'made'}: something lies there, and nothing is written over a model. To do: "
-        "name another folder, or remove this one$"
-    )
-    with pytest.raises(RunError, match=message):
-        recipe.fit(blind, training(), tmp_path / "made", seed=1)
-
-
-def test_training_is_a_function_of_its_seed(clip: Any, tmp_path: Path) -> None:
-    recipe = TextDistillation(steps=3, learning_rate=3e-4, kept=8)
-    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        recipe.fit(clip, training(images=False), tmp_path / name, seed=seed)
-    a, b, c = (weights(tmp_path / name) for name in "abc")
-    assert same(a, b)
-    assert not same(a, c)
-
-
-def test_distillation_moves_neutral_prompts_to_their_captions(clip: Any, tmp_path: Path) -> None:
-    recipe = TextDistillation(steps=20, learning_rate=3e-4, kept=32)
-    made = recipe.fit(clip, training(images=False), tmp_path / "made")
-
-    def away(model: Any, subject: str) -> float:
-        goal = unit_vectors(clip.embed_texts(TEXTS[subject].attributed)).mean(axis=0)
-        return 1.0 - float(queries_of(model, [TEXTS[subject].neutral])[0] @ goal)
-
-    assert all(away(made, name) < away(clip, name) for name in LEARNED)
-    record = json.loads((tmp_path / "made" / "mitigation.json").read_text())
-    assert record["steps"] == 20
-    assert record["kept_step"] == min(record["validation"], key=lambda one: one[1])[0]
-
-
 def test_only_the_towers_asked_for_move(clip: Any, tmp_path: Path) -> None:
     Contrastive(learning_rate=1e-4, towers="texts").fit(clip, training(), tmp_path / "made")
     Contrastive(learning_rate=1e-30, towers="both").fit(clip, training(), tmp_path / "still")
@@ -127,18 +82,6 @@ def test_an_ensemble_holds_for_subjects_it_never_saw(clip: Any, tmp_path: Path) 
         np.testing.assert_array_equal(made.embed_texts([text]), clip.embed_texts([text]))
 
 
-def test_an_ensemble_needs_captions_that_name_values() -> None:
-    nothing = SubjectTexts("nurse", ("a nurse",), ("a nurse",), ({},))
-    with pytest.raises(InputError, match="^no caption says a neutral prompt with attributes"):
-        ensemble_of([nothing])
-
-
-def test_a_subject_that_is_not_named_keeps_its_prompts_whole() -> None:
-    one = SubjectTexts("x", ("someone who heals",), ("an old healer",), ({"age": "old"},))
-    assert ensemble_of([one]).said("someone who heals") == ("an old healer",)
-    assert ensemble_of([one]).said("someone who sings") == ("someone who sings",)
-
-
 AGE = {"age": "old"}
 
 
@@ -154,16 +97,6 @@ AGE = {"age": "old"}
 def test_a_subject_is_found_in_captions_as_a_whole_word(caption: str, said: str) -> None:
     one = SubjectTexts("man", ("a man",), (caption, "an old woman"), (AGE, AGE))
     assert ensemble_of([one]).said("a judge") == (said,)
-
-
-def test_a_prompt_with_its_subject_twice_holds_for_itself() -> None:
-    prompts = ("a man of a man", "a woman")
-    one = SubjectTexts("man", prompts, ("an old man", "an old woman"), (AGE, AGE))
-    made = ensemble_of([one])
-    for prompt in prompts:
-        assert made.said(prompt) == ("an old man", "an old woman")
-    for text in ("a judge of a judge", "a nurse", "a wojudge"):
-        assert made.said(text) == (text,)
 
 
 @pytest.mark.parametrize("where", ["subject", "neutral", "attributed"])
@@ -211,13 +144,6 @@ def test_what_learns_from_images_needs_them(recipe: Recipe, clip: Any, tmp_path:
         recipe.fit(clip, training(images=False), tmp_path / "made")
 
 
-def test_images_of_watched_subjects_alone_are_none_to_train_on(clip: Any, tmp_path: Path) -> None:
-    given = replace(training(), images=None)
-    assert given.known_images("a recipe") is given.validation_images
-    with pytest.raises(InputError, match="^contrastive learns from images, and there are none of"):
-        Contrastive().fit(clip, given, tmp_path / "made")
-
-
 def test_sets_are_never_cut(clip: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="^a counterfactual set has 12 images, and a batch 8;"):
         Contrastive(batch=8).fit(clip, training(), tmp_path / "made")
@@ -232,9 +158,3 @@ def test_pairs_of_ones_own_are_mixed_in(clip: Any, tmp_path: Path) -> None:
     Contrastive(learning_rate=1e-4, mix=0.5).fit(clip, mixed, tmp_path / "mixed")
     Contrastive(learning_rate=1e-4).fit(clip, given, tmp_path / "plain")
     assert not same(weights(tmp_path / "mixed"), weights(tmp_path / "plain"))
-
-
-def test_a_wrapped_model_cannot_be_trained(clip: Any, tmp_path: Path) -> None:
-    made = PromptEnsemble().fit(clip, training(images=False), tmp_path / "made")
-    with pytest.raises(ModelError, match="is a WrappedEncoder, whose weights cannot be trained"):
-        TextDistillation().fit(made, training(images=False), tmp_path / "more")

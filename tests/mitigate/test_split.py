@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate import Split, Training, check_split, folds, split_subjects
+from equipoise.mitigate import Split, Training, folds, split_subjects
 from mitigate.scenes import TEXTS
 
 names = st.sets(st.text("abcdef", min_size=1, max_size=4), min_size=2, max_size=30)
@@ -37,13 +37,6 @@ def test_a_subject_on_both_sides_is_an_error() -> None:
         Split(("a", "b"), ("b", "c"))
     with pytest.raises(InputError, match="solid circle. What is learned"):
         Training((TEXTS["solid circle"],), (TEXTS["solid circle"],))
-
-
-def test_neither_side_is_empty() -> None:
-    with pytest.raises(InputError, match="^no subject is withheld; expected at least one"):
-        check_split(["a"], [])
-    with pytest.raises(InputError, match="^no subject is left to learn from; expected"):
-        check_split([], ["a"])
 
 
 def test_too_few_subjects() -> None:

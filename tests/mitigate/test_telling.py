@@ -7,7 +7,6 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets
-from equipoise.mitigate.projection import principal_rows
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
 from equipoise.models.matching import unit_vectors
 
@@ -56,13 +55,6 @@ def test_what_other_subjects_do_not_teach_is_told_by_chance(shown: str, most: fl
     assert right == 1.0 if shown == "own" else right < 0.9
 
 
-def test_one_subject_alone_cannot_be_told_by_others() -> None:
-    vectors, sets = planted()
-    rows = np.flatnonzero(sets.subject == "0")
-    found = told_right(vectors[rows], sets.of(["0"]), values_of(sets))
-    assert found == {"age": {"old": None, "young": None}}
-
-
 def test_an_image_without_a_label_teaches_nothing() -> None:
     vectors, sets = planted()
     hidden = sets.attributes["age"].copy()
@@ -81,19 +73,6 @@ def test_the_direction_is_that_of_the_axis() -> None:
     vectors, sets = planted()
     (row,) = directions_of(vectors, sets, values_of(sets))
     assert abs(row[6]) > 0.99
-
-
-def test_an_attribute_twice_has_the_directions_of_one() -> None:
-    vectors, sets = planted()
-    both = {"age": sets.attributes["age"], "years": sets.attributes["age"]}
-    twice = ImageSets(sets.images, sets.subject, sets.set, sets.caption, both)
-    once = directions_of(vectors, sets, values_of(sets))
-    np.testing.assert_allclose(directions_of(vectors, twice, values_of(twice)), once, atol=1e-12)
-
-
-def test_principal_rows_do_not_depend_on_signs() -> None:
-    rows = np.random.default_rng(0).standard_normal((4, 6))
-    np.testing.assert_allclose(principal_rows(rows, 2), principal_rows(-rows, 2), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,5 @@
 """Training of dual encoders of open_clip and of SigLIP, for real: tiny ones of each."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,6 @@ from equipoise.mitigate.losses import contrastive_loss
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import load_model
 from equipoise.models.matching import unit_vectors
-from mitigate.scenes import same
 from mitigate.tiny import (
     OPEN_CLIP,
     PREPARE,
@@ -35,7 +30,6 @@ from mitigate.tiny import (
 )
 from model_checkpoints import siglip
 
-TESTS = Path(__file__).parents[1]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 KINDS = ("open_clip", "open_clip_sigmoid", "siglip")
 RECIPES: tuple[Recipe, ...] = (
@@ -132,15 +126,6 @@ def library(base: Any, kind: str, model: Any, images: list[Any], captions: list[
     return open_clip.loss.SigLipLoss()(seen, read, model.logit_scale.exp(), model.logit_bias)
 
 
-def test_contrastive_training_lowers_the_loss(base: Any, tmp_path: Path) -> None:
-    recipe = Contrastive(epochs=12, batch=8, learning_rate=1e-3, looks=1, patience=99)
-    made = recipe.fit(base, training(watched=False), tmp_path / "made")
-    images, captions = batch(12)
-    with torch.no_grad():
-        before, after = (float(ours(trainable(m), images, captions)) for m in (base, made))
-    assert after < 0.8 * before
-
-
 def test_distillation_moves_prompts_to_their_captions(base: Any, tmp_path: Path) -> None:
     recipe = TextDistillation(steps=30, learning_rate=1e-3, subjects=3, kept=12, patience=99)
     made: Any = recipe.fit(base, training(watched=False), tmp_path / "made")
@@ -192,60 +177,6 @@ def test_the_folder_comes_back_as_a_name_with_the_trained_vectors(
         tokens = open_clip.get_tokenizer(f"local-dir:{tmp_path / 'made'}")(captions)
         with torch.no_grad():
             np.testing.assert_allclose(own.eval().encode_text(tokens), trained[1], atol=1e-5)
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from equipoise.mitigate import Contrastive, TextDistillation
-from equipoise.models import load_model
-from mitigate.tiny import training
-
-torch.set_num_threads(1)
-
-def kill(step, done, total):
-    if step == "training" and done == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-recipe = {recipe!r}
-base = load_model(sys.argv[1], device="cpu", dtype="float32")
-recipe.fit(base, training(), Path(sys.argv[2]), seed=5, progress=kill)
-"""
-
-
-@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
-def test_kill_and_resume_give_the_same_weights(
-    recipe: Recipe, base: Any, kind: str, tmp_path: Path
-) -> None:
-    search = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    code = KILLED.format(recipe=recipe)
-    done = subprocess.run(
-        [sys.executable, "-c", code, base.info.name, str(tmp_path / "killed")],
-        env=os.environ | {"PYTHONPATH": search},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-    assert [path.name for path in tmp_path.iterdir()] == ["killed.training"]
-    seen: list[int] = []
-    recipe.fit(
-        base, training(), tmp_path / "killed", seed=5,
-        progress=lambda step, done, total: seen.append(done),
-    )  # fmt: skip
-    # A state is written after every step, or every second one.
-    assert seen[0] == (5 if isinstance(recipe, Contrastive) else 4)
-    recipe.fit(base, training(), tmp_path / "whole", seed=5)
-    assert same(stored(tmp_path / "killed"), stored(tmp_path / "whole"))
-    told = [(tmp_path / name / "mitigation.json").read_bytes() for name in ("killed", "whole")]
-    assert told[0] == told[1]
-
-
-def stored(folder: Path) -> dict[str, Any]:
-    from safetensors.numpy import load_file
-
-    (path,) = folder.glob("*.safetensors")
-    return dict(load_file(path))
 
 
 STILL = TextDistillation(steps=1, learning_rate=1e-3)

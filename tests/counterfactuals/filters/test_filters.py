@@ -62,14 +62,6 @@ def captions(candidates: Candidates) -> Any:
     return np.tile([1.0, 0.0], (candidates.images, 1))
 
 
-def test_a_candidate_has_one_row_for_each_member(candidates: Candidates) -> None:
-    assert len(candidates) == 12
-    assert candidates.sizes.tolist() == [6] * 12
-    assert candidates.names[0] == "race-gender/a-photo-of-a/cook#0"
-    assert candidates.combinations == ("race-gender",)
-    assert candidates.made.all()
-
-
 def test_rows_in_another_order_are_the_same_candidates(candidates: Candidates) -> None:
     mixed = rows()
     np.random.default_rng(0).shuffle(mixed)
@@ -98,14 +90,6 @@ def test_combinations_and_candidates_are_found_where_no_column_says_them() -> No
     assert found.combinations == ("race",)
     assert found.names == ("a#0",)
     assert found.left_out == 1
-
-
-def test_one_unlike_image_costs_its_set(candidates: Candidates) -> None:
-    images = vectors(candidates, odd={7: 0.1})
-    found = similarity_filter(candidates, images, captions(candidates), pairs=None)
-    assert np.flatnonzero(found.checks[0].rejected).tolist() == [7]
-    assert np.flatnonzero(~found.passed).tolist() == [1]
-    assert found.checks[0].reason[7] == "cosine with the caption ≤ 0.2"
 
 
 def test_a_cosine_on_the_threshold_is_rejected_as_in_the_source(candidates: Candidates) -> None:
@@ -174,15 +158,6 @@ def test_enough_images_of_a_set_show_their_attribute(candidates: Candidates) -> 
     assert race.set_value.tolist() == [6.0] * 12
 
 
-def test_an_image_that_is_as_like_another_value_does_not_show_its_own(
-    candidates: Candidates,
-) -> None:
-    _, texts = shown(candidates, [])
-    found = attribute_filter(candidates, np.ones((candidates.images, 5)), texts, {"race": 6,
-                             "gender": 6})  # fmt: skip
-    assert not found.passed.any()
-
-
 def test_the_thresholds_of_the_source_are_its_table_10(shared_dir: Path) -> None:
     import json
 
@@ -214,13 +189,6 @@ def test_the_summary_adds_up(candidates: Candidates) -> None:
             assert one[f"{unit}_after"] == after[f"{unit}_before"]
     assert summary[0]["images_before"] == candidates.images
     assert summary[-1]["sets_after"] == found.kept.sum() == 5
-
-
-def test_the_best_of_a_set_are_those_most_like_their_captions(candidates: Candidates) -> None:
-    images = vectors(candidates, odd={0: 0.5, 6: 0.7, 12: 0.99, 18: 0.6})
-    stage = similarity_filter(candidates, images, captions(candidates))
-    assert np.flatnonzero(Filtered(candidates, (stage,), best=1).kept)[0] == 2
-    assert Filtered(candidates, (stage,)).kept.all()
 
 
 def test_the_evidence_says_what_everything_was_held_against(candidates: Candidates) -> None:
@@ -311,14 +279,3 @@ def test_arrays_that_do_not_fit_are_told(candidates: Candidates) -> None:
         attribute_filter(candidates, seen, {**texts, "gender": short}, {"race": 6, "gender": 6})
     with pytest.raises(InputError, match=r"values\['race'\]: vectors of shape \(3, 5\) for images"):
         attribute_filter(candidates, seen[:, :4], texts, {"race": 6})
-
-
-@pytest.mark.parametrize("given", [7, 1, 0.0, 1.5, 2.5, -1])
-def test_thresholds_are_counts_or_shares(given: float) -> None:
-    with pytest.raises(InputError, match="expected a whole number of images from 2 to 6, or a sh"):
-        needed({"race": given}, "race-gender", "race", 6)
-
-
-def test_a_missing_threshold_names_its_key() -> None:
-    with pytest.raises(InputError, match=r"thresholds\['race-gender'\]\['age'\]: missing"):
-        needed(HOWARD_2024, "race-gender", "age", 6)

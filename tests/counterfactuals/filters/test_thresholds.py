@@ -3,9 +3,7 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
-from equipoise.core import InputError
 from equipoise.counterfactuals.filters import learned_threshold
 
 
@@ -27,11 +25,6 @@ def test_the_threshold_that_people_use_is_found() -> None:
     assert found.low > 0.9
     assert len(found.curve) == 12
     assert found.curve[8] == 1.0
-
-
-def test_of_thresholds_that_agree_as_often_the_strictest_is_taken() -> None:
-    found = learned_threshold([2] * 10 + [8] * 10, [False] * 10 + [True] * 10, 12)
-    assert found.threshold == 8
 
 
 def test_accuracy_is_that_on_labels_it_was_not_chosen_by() -> None:
@@ -64,19 +57,3 @@ def test_labels_of_one_caption_set_stay_in_one_fold() -> None:
     apart = learned_threshold(shown, labels, 20)
     assert together.accuracy < apart.accuracy
     assert together.high - together.low > apart.high - apart.low
-
-
-def test_the_same_labels_give_the_same() -> None:
-    given = labelled(2, noise=0.2)
-    assert learned_threshold(**given) == learned_threshold(**given)
-
-
-def test_too_few_labels_are_told() -> None:
-    with pytest.raises(InputError, match="labels: 9 yes of 9; expected at least 10"):
-        learned_threshold([1] * 9, [True] * 9, 12)
-    with pytest.raises(InputError, match="labels: 12 yes of 12; .* of both kinds"):
-        learned_threshold([1] * 12, [True] * 12, 12)
-    with pytest.raises(InputError, match="clusters: one; expected at least two"):
-        learned_threshold([1] * 12, [True, False] * 6, 12, clusters=["a"] * 12)
-    with pytest.raises(InputError, match=r"labels: shape \(2,\); expected \(12,\), as shown"):
-        learned_threshold([1] * 12, [True, False], 12)
