@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.names import title
 from equipoise.report.text import interval, listed, number, percent, plural
 
 AUDIT = "comparison"
+SUMMARIES = 2
 
 
 @dataclass(frozen=True)
@@ -85,19 +87,16 @@ def _about(finding: Finding) -> str:
 
 def _values(finding: Finding, pair: Pair) -> str:
     (better, high), (worse, low) = pair.better_first
-    accuracy = finding.metric == "accuracy" and not finding.subject
+    share = spec_of(finding.metric).unit == "share"
+    shown = percent if share else number
+    about, spread = _about(finding), _range(finding, 100 if share else 1)
     if not pair.worse:
-        same = percent(high) if accuracy else number(high)
-        what = "Share of images that are right" if accuracy else _about(finding)
-        return f"{what}: {worse} and {better} both {same}{_range(finding, 100 if accuracy else 1)}"
-    if accuracy:
-        return (
-            f"{better} is right on {percent(high)} of the images, {worse} on {percent(low)}: "
-            f"{number(100 * abs(finding.value), 1)} percentage points more{_range(finding, 100)}"
-        )
+        return f"{about}: {worse} and {better} both {shown(high)}{spread}"
+    apart = abs(finding.value)
+    difference = f"{number(100 * apart, 1)} points" if share else number(apart)
     return (
-        f"{_about(finding)}: {better} {number(high)}, {worse} {number(low)}, "
-        f"a difference of {number(abs(finding.value))}{_range(finding, 1)}"
+        f"{about}: {better} {shown(high)}, {worse} {shown(low)}, "
+        f"a difference of {difference}{spread}"
     )
 
 
@@ -112,15 +111,13 @@ def _range(finding: Finding, scale: int) -> str:
 
 def _end(finding: Finding, pair: Pair) -> str:
     if finding.verdict == Verdict.NONE:
-        described = finding.metric == "skewsize"
-        return "; described, not tested" if described else f"; no verdict: {finding.reason}"
+        return f"; no verdict: {finding.reason}" if finding.reason else "; described, not tested"
     if finding.verdict == Verdict.BELOW_THRESHOLD:
         return "; too close to matter"
     if finding.verdict == Verdict.INCONCLUSIVE:
         unsure = not pair.worse or finding.ci_low <= 0 <= finding.ci_high
         return "; these data cannot tell which is worse" if unsure else f"; perhaps {_worse(pair)}"
-    # Being right more often needs no word on who is worse.
-    return "" if finding.metric == "accuracy" else f": {_worse(pair)}"
+    return f": {_worse(pair)}"
 
 
 def _worse(pair: Pair) -> str:
@@ -138,10 +135,6 @@ def oriented(finding: Finding, pair: Pair) -> tuple[float, float, float]:
 def over_subjects(finding: Finding) -> bool:
     """Whether a finding compares two models over the subjects that both have."""
     return is_comparison(finding) and finding.unit == "subject"
-
-
-def _tested(finding: Finding) -> bool:
-    return over_subjects(finding) and math.isfinite(finding.q_value)
 
 
 def changed(result: AuditResult) -> list[str]:
@@ -185,23 +178,21 @@ _BECAME = {
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what a reader wants first of each pair: accuracy, and the worst group.
+    """Return what a reader wants first of each pair: tests over subjects, and two summaries.
 
-    Of several sets of groups, the one where the worst groups are farthest apart.
+    Of several sets of groups, the one where the models are farthest apart.
     """
     pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
     chosen: list[Finding] = []
     for pair in pairs:
-        own = [one for one in findings if one.model == pair and over_subjects(one)]
+        own = [one for one in findings if one.model == pair]
+        over = [one for one in own if over_subjects(one)]
         # Where nothing could be tested, one of the numbers says why.
-        chosen += [one for one in own if _tested(one)] or own[:1]
-        for metric in ("accuracy", "worst_group_accuracy"):
-            found = [
-                one
-                for one in findings
-                if (one.model, one.metric, one.subject) == (pair, metric, "")
-                and not math.isnan(one.value)
-            ]
-            if found:
-                chosen.append(max(found, key=lambda one: abs(one.value)))
+        chosen += [one for one in over if math.isfinite(one.q_value)] or over[:1]
+        known = [one for one in own if not one.subject and not math.isnan(one.value)]
+        metrics = dict.fromkeys(one.metric for one in known if not over_subjects(one))
+        chosen += [
+            max((one for one in known if one.metric == metric), key=lambda one: abs(one.value))
+            for metric in [*metrics][:SUMMARIES]
+        ]
     return chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table
@@ -15,13 +15,19 @@ from equipoise.report.tables import scope
 from equipoise.report.text import interval, number
 
 MODELS_AS_COLUMNS = 5
-_POINTS = ("accuracy", "worst_group_accuracy", "accuracy_gap")
 
 Wholes = dict[tuple[str, str], dict[tuple[str, str], Finding]]
 
 
-def models(result: AuditResult) -> Section | None:
-    """The models side by side, as a table and as points."""
+def models(result: AuditResult, pairs: Sequence[tuple[str, str]] = ()) -> Section | None:
+    """Return the models side by side, as a table and as points.
+
+    Parameters
+    ----------
+    result : AuditResult
+    pairs : sequence of (str, str)
+        Metrics to plot: the second against the first, one point a model.
+    """
     if compares(result):
         tables = tuple(side_by_side(result))
         return Section("models", "The models side by side", tables) if tables else None
@@ -32,9 +38,8 @@ def models(result: AuditResult) -> Section | None:
     for (groups, version), found in wholes.items():
         name = scope(groups, version)
         blocks.append(_side_by_side(found, name))
-        plots = _points(found, name)
-        if plots:
-            blocks.append(Grid(tuple(plots)))
+        plots = tuple(chart for x, y in pairs if (chart := _points(found, x, y, name)))
+        blocks += [Grid(plots)] if plots else []
     return Section("models", "The models side by side", tuple(blocks))
 
 
@@ -72,32 +77,20 @@ def _cell(finding: Finding | None) -> str:
     return f"{number(finding.value)} {interval(finding.ci_low, finding.ci_high)}{mark}"
 
 
-def _points(found: dict[tuple[str, str], Finding], name: str) -> list[Chart]:
+def _points(found: Mapping[tuple[str, str], Finding], x: str, y: str, name: str) -> Chart | None:
     names = tuple(dict.fromkeys(model for model, _ in found))
-    height = next((m for m in ("skewsize", "effect_size_mean") if _known(found, names, m)), None)
-    if height is None:
-        return []
-    plots = []
-    for metric in _POINTS:
-        rows = [
-            {
-                "series": model,
-                "x": x.value,
-                "y": y.value,
-                "tip": f"{model}: {title(metric)} {number(x.value)}, "
-                f"{title(height)} {number(y.value)}",
-            }
-            for model in names
-            if (x := found.get((model, metric))) and (y := found.get((model, height)))
-        ]
-        if rows:
-            heading = f"{title(height)} against {title(metric)}"
-            label = f"{heading}, {name}, one point a model"
-            axes = Axis(title(metric)), Axis(title(height))
-            plots.append(scatter(rows, label, *axes, title=heading, series=names))
-    return plots
-
-
-def _known(found: dict[tuple[str, str], Finding], names: Sequence[str], metric: str) -> bool:
-    values = [found[model, metric].value for model in names if (model, metric) in found]
-    return any(not math.isnan(value) for value in values)
+    rows = [
+        {
+            "series": model,
+            "x": across.value,
+            "y": up.value,
+            "tip": f"{model}: {title(x)} {number(across.value)}, {title(y)} {number(up.value)}",
+        }
+        for model in names
+        if (across := found.get((model, x))) and (up := found.get((model, y)))
+    ]
+    if all(math.isnan(row["y"]) for row in rows):
+        return None
+    heading = f"{title(y)} against {title(x)}"
+    label = f"{heading}, {name}, one point a model"
+    return scatter(rows, label, Axis(title(x)), Axis(title(y)), title=heading, series=names)

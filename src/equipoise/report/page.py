@@ -31,6 +31,8 @@ class Page:
         Metrics of the table by group.
     subjects : str
         Plural of what a finding's subject is: "classes", "queries".
+    points : tuple of (str, str)
+        Pairs of metrics: models are plotted with the second against the first.
     sections : tuple of callable
         Each makes a section from a result, or None where the result lacks its tables.
     facts : callable
@@ -48,6 +50,7 @@ class Page:
     leads: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
     subjects: str = "subjects"
+    points: tuple[tuple[str, str], ...] = ()
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = field(default=_no_facts)
     caveat: str = ""

@@ -95,7 +95,7 @@ def _sections(result: AuditResult, page: Page) -> tuple[list[Section], list[Sect
     front = [group_table(result, page.by_group), cards(result.findings, judged=page.judged)]
     back = [
         *(make(result) for make in page.sections),
-        models(result),
+        models(result, page.points),
         gallery(result),
         all_findings(result.findings) if page.judged and not compares(result) else None,
         appendix.data(result, page.facts(result), page.subjects),

@@ -98,8 +98,6 @@ def _capitalised(text: str) -> str:
 def worse_side(finding: Finding) -> Worse:
     """Return which side of its groups' numbers is worse."""
     spec = spec_of(finding.metric)
-    if "false_positive_rate" in finding.reason:
-        return "higher"
     if spec.rate:
         return "higher" if spec.harm == "higher" else "lower"
     return spec.groups_harm

@@ -233,6 +233,7 @@ PAGE = Page(
     by_group=("accuracy_gap", "worst_group_accuracy", "unanswered_rate", "refused_rate",
               "unknown_rate", "empty_rate"),
     subjects="answers",
+    points=(("accuracy", "effect_size_mean"), ("accuracy_gap", "effect_size_mean")),
     sections=(unanswered, answers, figures, texts),
     facts=facts,
 )  # fmt: skip
