@@ -1,0 +1,213 @@
+"""Preferences against declared hypotheses and outside figures: brute force, scipy, bad input."""
+
+import math
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import pearsonr, spearmanr
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import alignment, correlation, correlation_p_value, favourite_gap, loess
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from prediction_rows import part
+
+
+def numbers(n: int, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n).round(1), rng.normal(size=n).round(1) + 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("statistic", ["mean", "rank"])
+def test_alignment_against_all_permutations(statistic: Any, seed: int) -> None:
+    preference, hypothesis = numbers(6, seed)
+
+    def measured(expected: Any) -> float:
+        if statistic == "mean":
+            return float(np.mean(preference * np.sign(expected)))
+        return float(spearmanr(preference, expected).statistic)
+
+    found = alignment(preference, hypothesis, statistic=statistic)
+    null = np.array([measured(np.array(some)) for some in permutations(hypothesis)])
+    assert found.value == pytest.approx(measured(hypothesis), abs=1e-12)
+    assert found.p_value == pytest.approx(np.mean(null >= found.value - 1e-12), abs=1e-12)
+    assert found.chance is not None
+    assert found.chance.mean == pytest.approx(null.mean(), abs=1e-12)
+    low, high = found.ends(0.95)
+    assert low < found.value < high
+
+
+@pytest.mark.parametrize("statistic", ["mean", "rank"])
+@pytest.mark.parametrize("n", [40, 60])
+def test_alignment_finds_planted_favourites(statistic: Any, n: int) -> None:
+    rng = np.random.default_rng(1)
+    hypothesis = rng.choice([-1.0, 1.0], n) * rng.uniform(0.5, 1, n)
+    values = [
+        alignment(s * hypothesis + rng.normal(size=n), hypothesis, statistic=statistic)
+        for s in (0.0, 1.0, 4.0)
+    ]
+    assert [one.value for one in values] == sorted(one.value for one in values)
+    ps = [one.p_value for one in values if one.p_value is not None]
+    assert ps[0] > 0.05
+    assert ps[2] < 0.01
+
+
+def test_alignment_reads_mappings_and_counts_what_is_left_out() -> None:
+    found = alignment(
+        {"nurse": -1.0, "doctor": 2.0, "cook": math.nan, "clerk": 1.0},
+        {"nurse": -3.0, "doctor": 1.0, "cook": 1.0, "clerk": 0.0, "pilot": 1.0},
+    )
+    assert found.value == 1.5
+    assert found.excluded == {
+        "in one of preferences and hypothesis only": 1,
+        "no finite number": 1,
+        "no direction in the hypothesis": 1,
+    }
+    assert part(found.by, "alignment", "negative")["value"] == 1.0
+    same = alignment([1.0, 2.0], [1, 1])
+    assert same.p_value == 1.0
+    assert same.reason
+
+
+@pytest.mark.parametrize(
+    ("preferences", "hypothesis", "keywords", "where"),
+    [
+        ([1.0], [1.0, 2.0], {}, r"preferences \(1,\) and hypothesis \(2,\)"),
+        ({"a": 1.0}, [1.0], {}, "preferences and hypothesis"),
+        ([1.0], [0.0], {}, "alignment: 0 subjects"),
+        ([1.0, 2.0], [0.0, 1.0], {"statistic": "rank"}, "alignment: 2 subjects"),
+        ([1.0], [1.0], {"statistic": "sum"}, "statistic='sum'"),
+        (range(12), range(12), {"statistic": "rank", "resampling": Exact()}, "resampling=Exact"),
+    ],
+)
+def test_bad_alignment(preferences: Any, hypothesis: Any, keywords: Any, where: str) -> None:
+    with pytest.raises(InputError, match=f"^{where}"):
+        alignment(preferences, hypothesis, **keywords)
+
+
+EFFECTS = {
+    "doctor": {"man": 0.5, "woman": -0.5},
+    "nurse": {"man": -0.25, "woman": 0.25},
+    "baker": {"man": 0.0, "woman": 0.0},
+}
+STEREOTYPES = {"doctor": "man", "nurse": "woman", "baker": "man"}
+
+
+def test_favourite_gap_by_hand() -> None:
+    found = favourite_gap(EFFECTS, STEREOTYPES, rng=3)
+    assert found.value == pytest.approx((1.0 + 0.5 + 0.0) / 3)
+    values = []
+    for order in permutations(STEREOTYPES.values()):
+        signs = [1 if group == "man" else -1 for group in order]
+        values.append((1.0 * signs[0] - 0.5 * signs[1] + 0.0 * signs[2]) / 3)
+    assert found.p_value == pytest.approx(np.mean(np.array(values) >= found.value - 1e-12))
+    assert found.chance is not None
+    assert found.chance.mean == pytest.approx(np.mean(values))
+    turned = favourite_gap(dict(reversed(EFFECTS.items())), STEREOTYPES, rng=3)
+    assert turned.interval() == found.interval()
+    # Of several groups, the gap is to the mean of the others.
+    three = favourite_gap({"star": {"red": 0.6, "blue": 0.0, "green": -0.6}}, {"star": "red"})
+    assert three.value == pytest.approx(0.9)
+
+
+def test_a_group_that_is_preferred_everywhere_follows_no_favourites() -> None:
+    rng = np.random.default_rng(0)
+    effects = {
+        f"c{i}": dict(zip("abc", (1.0 + 0.1 * rng.standard_normal(), -0.5, -0.5), strict=True))
+        for i in range(30)
+    }
+    favourites = {name: "abc"[i % 3] for i, name in enumerate(effects)}
+    found = favourite_gap(effects, favourites)
+    assert found.p_value is not None
+    assert found.p_value > 0.2
+
+
+def test_p_of_favourites_is_valid_and_finds_planted_ones() -> None:
+    def p(seed: int, strength: float) -> float:
+        rng = np.random.default_rng(seed)
+        own = {f"c{i}": str(group) for i, group in enumerate(rng.choice([*"abcd"], 24))}
+        effects = {
+            name: {g: strength * (g == own[name]) + rng.standard_normal() for g in "abcd"}
+            for name in own
+        }
+        found = favourite_gap(effects, own, resampling=Permutation(99, resolution=0.01), rng=seed)
+        assert found.p_value is not None
+        return found.p_value
+
+    alarms = np.mean([p(seed, 0.0) <= 0.1 for seed in range(200)])
+    assert alarms <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 200)
+    assert np.mean([p(seed, 1.0) <= 0.05 for seed in range(20)]) > 0.9
+
+
+def test_concepts_without_a_favourite_gap() -> None:
+    effects = {**EFFECTS, "pilot": {"man": 1.0, "woman": math.nan}, "chef": {"man": 0.0}}
+    found = favourite_gap(effects, {**STEREOTYPES, "pilot": "man", "clerk": "man"})
+    assert found.n == {"concepts": 3}
+    assert [*found.excluded.values()] == [2, 1]
+    same = favourite_gap(EFFECTS, dict.fromkeys(EFFECTS, "man"))
+    assert same.p_value == 1.0
+    assert same.reason
+    one = favourite_gap({"nurse": EFFECTS["nurse"]}, STEREOTYPES, resampling=Bootstrap(50, 50))
+    assert math.isnan(one.interval().low)
+    with pytest.raises(InputError, match="^favourites: "):
+        favourite_gap(EFFECTS, {"nurse": "robot"})
+    many = {f"c{i}": EFFECTS["nurse"] for i in range(9)}
+    with pytest.raises(InputError, match="^resampling=Exact: 9 concepts"):
+        favourite_gap(many, dict.fromkeys(many, "man"), resampling=Exact(1000))
+
+
+@given(st.integers(0, 1000), st.integers(4, 30))
+def test_correlations_are_scipys(seed: int, n: int) -> None:
+    x, y = numbers(n, seed)
+    found = correlation(x, y)
+    for name, theirs in (("pearson", pearsonr(x, y)), ("spearman", spearmanr(x, y))):
+        mine = part(found.by, name, "")
+        assert mine["value"] == pytest.approx(theirs.statistic, abs=1e-12)
+        assert mine["p_value"] == pytest.approx(theirs.pvalue, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("r", "p", "printed"), [(-0.62, 0.075, 0.007), (-0.84, 0.005, 0.003), (-0.78, 0.013, 0.0012)]
+)
+def test_erratum_printed_p_values_do_not_follow_from_nine_regions(
+    r: float, p: float, printed: float
+) -> None:
+    found = correlation_p_value(r, 9)
+    assert round(found, 3) == p
+    assert abs(found - printed) > 1e-3
+
+
+def test_incomplete_and_constant_pairs() -> None:
+    found = correlation([1, 2, 3, math.nan], [2, 4, 6, 1])
+    assert (found.value, found.p_value) == (1.0, 0.0)
+    assert found.excluded == {"no two finite numbers": 1}
+    for x, y in (([1, 2], [1, 2]), ([1, 1, 1], [1, 2, 3])):
+        assert correlation(x, y).reason
+        assert math.isnan(correlation(x, y).value)
+    with pytest.raises(InputError, match=r"^x \(2,\) and y \(1,\)"):
+        correlation([1, 2], [1])
+    with pytest.raises(InputError, match="^r=2, n=9"):
+        correlation_p_value(2, 9)
+
+
+def test_loess_is_weighted_least_squares_of_the_nearest() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.uniform(size=25), rng.normal(size=25)
+    found = loess(x, y, span=0.5)
+    for at in (-0.1, 0.2, 0.9):
+        distance = np.abs(x - at)
+        weight = np.clip(1 - (distance / np.sort(distance)[12]) ** 3, 0, None) ** 3
+        line = np.polyfit(x, y, 1, w=np.sqrt(weight))
+        assert found(at)[0] == pytest.approx(np.polyval(line, at), abs=1e-9)
+    x = np.array([3.0, 1.0, 2.0, 2.0, 5.0])
+    assert loess(x, 2 * x + 1).fitted == pytest.approx(2 * np.sort(x) + 1)
+    assert loess([1, 1, 1, 2], [1, 2, 3, 9], span=0.5)(1.0)[0] == 2.0
+    with pytest.raises(InputError, match="^span=0"):
+        loess(x, x, span=0)
+    with pytest.raises(InputError, match="^loess: 2 pairs"):
+        loess([1, 2], [1, 2])

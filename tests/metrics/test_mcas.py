@@ -1,0 +1,220 @@
+"""MCAS, xMCAS, diffusion bias and amplification: goldens, parts, draws, bad input."""
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import (
+    PairScores,
+    association_score,
+    bias_amplification,
+    diffusion_bias,
+    estimate_offset,
+    mcas,
+    xmcas,
+)
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import Golden
+from prediction_rows import part
+
+GOLDEN = Golden("mcas.json")
+NAMES = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
+FEW = Bootstrap(replicates=200, permutations=200)
+Sets = dict[str, npt.NDArray[np.float64]]
+
+
+def golden_sets() -> Sets:
+    return {name: np.array(GOLDEN[name]) for name in NAMES}
+
+
+def sets(
+    seed: int, strength: float = 0.0, images: int = 20, texts: int = 12, dimension: int = 8
+) -> Sets:
+    rng = np.random.default_rng(seed)
+    sizes = {name: texts if name.endswith("texts") else images for name in NAMES}
+    found = {name: rng.normal(size=(size, dimension)) for name, size in sizes.items()}
+    for name, sign in (("target", 1), ("a", 1), ("b", -1)):
+        for kind in ("images", "texts"):
+            found[f"{name}_{kind}"][:, 0] += sign * strength
+    return found
+
+
+def test_goldens() -> None:
+    found = mcas(**golden_sets())
+    for one in found.parts:
+        assert one.value == pytest.approx(GOLDEN[one.metric], abs=1e-12)
+    assert found.value == pytest.approx(GOLDEN["mcas"], abs=1e-12)
+    assert diffusion_bias(found).value == pytest.approx(GOLDEN["diffusion_bias"], abs=1e-12)
+    amplified = bias_amplification(found)
+    assert amplified.value == pytest.approx(GOLDEN["bias_amplification"], abs=1e-12)
+    third = np.array(GOLDEN["c_images"]), np.array(GOLDEN["c_texts"])
+    angle = xmcas(*golden_sets().values(), *third, offset=GOLDEN["theta_offset"])
+    assert angle.value == pytest.approx(GOLDEN["theta"], abs=1e-12)
+    assert part(angle.by, "euclidean", "")["value"] == pytest.approx(GOLDEN["euclidean"], abs=1e-12)
+    near = part(angle.by, "similarity", "c")["value"]
+    assert near == pytest.approx(GOLDEN["third_similarity"], abs=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [8, 50])
+def test_components_are_association_scores(dimension: int) -> None:
+    """More dimensions than targets are resampled as similarities."""
+    given = sets(1, 0.4, dimension=dimension)
+    found = mcas(**given, resample_texts=True, resampling=FEW, rng=3)
+    for name, kind, target in (
+        ("II", "images", "target_images"),
+        ("ITP", "images", "target_texts"),
+        ("ITA", "texts", "target_images"),
+        ("TT", "texts", "target_texts"),
+    ):
+        alone = association_score(
+            given[target], given[f"a_{kind}"], given[f"b_{kind}"], resampling=FEW, rng=3
+        )
+        own = part(found.by, name, "")
+        assert own["value"] == pytest.approx(alone.value, abs=1e-13)
+        near = [one["value"] for one in own["by_group"]]
+        assert near == pytest.approx([one.value for one in alone.parts[0].by_group])
+        width = alone.interval().high - alone.interval().low
+        assert own["high"] - own["low"] == pytest.approx(width, rel=0.3)
+    up = np.array([[1.0, 0.0]])
+    assert mcas(up, up, up, up, -up, -up, resampling=None).value == 8.0
+
+
+def test_exact_p_is_that_of_all_exchanges() -> None:
+    given = sets(2, images=3, texts=2)
+    found = mcas(**given, resampling=Exact())
+    unit = {name: v / np.linalg.norm(v, axis=1)[:, None] for name, v in given.items()}
+    centre = unit["target_images"].mean(axis=0) + unit["target_texts"].mean(axis=0)
+    totals = [0.0]
+    for kind, n in (("images", 3), ("texts", 2)):
+        pooled = np.concatenate([unit[f"a_{kind}"], unit[f"b_{kind}"]]) @ centre
+        differences = [
+            pooled[list(some)].mean() - np.delete(pooled, some).mean()
+            for some in combinations(range(2 * n), n)
+        ]
+        totals = [one + other for one in totals for other in differences]
+    above = np.mean(np.array(totals) >= found.value - 1e-12)
+    below = np.mean(np.array(totals) <= found.value + 1e-12)
+    assert found.p_value == pytest.approx(min(1.0, 2 * min(above, below)), abs=1e-15)
+    assert "all 120 enumerated; exact" in found.null
+    with pytest.raises(InputError, match="^resampling=Exact: "):
+        mcas(**sets(2, images=8, texts=3), resampling=Exact())
+
+
+def test_swapped_groups_and_planted_strengths() -> None:
+    given = sets(3, 0.5)
+    swapped = [given[n] for n in (*NAMES[:2], *NAMES[4:], *NAMES[2:4])]
+    first, second = mcas(**given, resampling=None), mcas(*swapped, resampling=None)
+    assert second.value == pytest.approx(-first.value, abs=1e-14)
+    assert (first.params["leans_to"], second.params["leans_to"]) == ("a", "b")
+    values = [mcas(**sets(5, s), resampling=None).value for s in (0.0, 0.2, 0.5, 1.0)]
+    assert values == sorted(values)
+    draws = [mcas(**sets(100 + s), resampling=Permutation(99), rng=s).p_value for s in range(100)]
+    assert np.mean(np.array(draws) <= 0.1) <= 0.1 + 4 * (0.09 / 100) ** 0.5
+
+
+def test_prompts_are_fixed_unless_asked_for() -> None:
+    found = mcas(**sets(4, 0.3), resampling=FEW)
+    assert found.method.endswith("; target_texts, a_texts, b_texts fixed")
+    text = part(found.by, "TT", "")
+    assert text["low"] == pytest.approx(text["value"], abs=1e-9)
+    wide = mcas(**sets(4, 0.3), resample_texts=True, resampling=FEW)
+    assert part(wide.by, "TT", "")["high"] > text["high"]
+    with pytest.raises(InputError, match="^resample_texts: a_texts has 9"):
+        mcas(**sets(4, texts=9), resample_texts=True)
+    mcas(**sets(4, texts=10), resample_texts=True, resampling=None)
+
+
+def test_amplification_divides_by_the_texts_where_they_have_an_association() -> None:
+    given = {"II": 0.1, "ITP": 0.2, "ITA": -0.5, "TT": -0.1}
+    assert bias_amplification(given).value == pytest.approx(1.5)
+    assert diffusion_bias(given).value == pytest.approx(0.0)
+    assert bias_amplification(given | {"TT": 0.0}).reason
+    found = mcas(**sets(6), resample_texts=True, resampling=FEW)
+    amplified = bias_amplification(found)
+    assert part(found.by, "TT", "")["low"] < 0 < part(found.by, "TT", "")["high"]
+    assert amplified.reason.startswith("the 95 % interval of TT")
+    assert math.isnan(amplified.value)
+    assert math.isnan(amplified.interval().low)
+    strong = bias_amplification(mcas(**sets(6, 1.5), resample_texts=True, resampling=FEW))
+    assert strong.interval().low < strong.value < strong.interval().high
+
+
+def test_diffusion_bias_has_chance_and_interval_of_its_components() -> None:
+    found = diffusion_bias(mcas(**sets(7, 0.6), resampling=FEW))
+    assert found.chance is not None
+    assert found.chance.low >= 0
+    assert found.interval().low <= found.value <= found.interval().high
+    bare = diffusion_bias(mcas(**sets(7, 0.6), resampling=None))
+    assert (bare.value, bare.p_value) == (found.value, None)
+
+
+@pytest.mark.parametrize(
+    "components",
+    [{"II": 1.0}, {"II": 1, "ITP": 1, "ITA": 1, "TT": math.nan}, estimate_offset([1.0])],
+)
+def test_bad_components(components: Any) -> None:
+    for metric in (diffusion_bias, bias_amplification):
+        with pytest.raises(InputError, match="^components: "):
+            metric(components)
+
+
+@pytest.mark.parametrize(
+    ("scores", "offset", "theta", "distance"),
+    [
+        # Neutral: mcas 0 and n = 1/3 give atan(1/3) = 18.43 degrees.
+        ([0.2, 0.2, 1 / 3], 0.0, math.radians(18.4349), 0.0),
+        # Erratum of Table 9.3: CEO has a distance of 0.156, printed 0.50.
+        ([0.02, 0.0, math.tan(0.46) * (1 - 0.08 + 0.0227)], 0.0227, 0.46, 0.156),
+    ],
+)
+def test_angles_of_the_source(
+    scores: list[float], offset: float, theta: float, distance: float
+) -> None:
+    a, b, c = [0], [1], [2]
+    pairs = PairScores([scores])
+    found = xmcas([0], [0], a, a, b, b, c, c, offset=offset, similarity=pairs, resampling=None)
+    assert found.value == pytest.approx(theta, abs=1e-5)
+    assert part(found.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-3)
+
+
+def test_several_further_groups() -> None:
+    more = {"c": np.array(GOLDEN["c_images"]), "d": np.array(GOLDEN["b_images"])}
+    texts = {"c": np.array(GOLDEN["c_texts"]), "d": np.array(GOLDEN["b_texts"])}
+    found = xmcas(*golden_sets().values(), more, texts, resampling=FEW)
+    n = [part(found.by, "similarity", name)["value"] for name in "cd"]
+    assert n[0] == pytest.approx(GOLDEN["third_similarity"], abs=1e-12)
+    composite = GOLDEN["mcas"]
+    distance = math.sqrt(sum((one - 0.25) ** 2 for one in n) + composite**2)
+    assert part(found.by, "euclidean", "")["value"] == pytest.approx(distance, abs=1e-12)
+    assert found.value == pytest.approx(math.atan2(sum(n) / 2, 1 - abs(composite)), abs=1e-12)
+    assert found.chance is None
+    single = [part(found.by, "theta", name)["value"] for name in "cd"]
+    assert single == pytest.approx([math.atan2(one, 1 - abs(composite)) for one in n])
+
+
+@pytest.mark.parametrize(
+    ("images", "texts", "offset", "where"),
+    [
+        (np.ones((1, 12)), np.ones((1, 12)), math.inf, "offset=inf"),
+        ({"c": 1}, np.ones((1, 12)), 0.0, "c_images and c_texts"),
+        ({"c": 1}, {"d": 1}, 0.0, "c_images"),
+        ({"a": 1}, {"a": 1}, 0.0, "c_images: .*'a'"),
+    ],
+)
+def test_bad_further_groups(images: Any, texts: Any, offset: float, where: str) -> None:
+    with pytest.raises(InputError, match=where):
+        xmcas(*golden_sets().values(), images, texts, offset=offset)
+
+
+def test_offset_is_the_mean_size_of_neutral_scores() -> None:
+    found = estimate_offset([0.01, -0.03, 0.02])
+    assert found.value == pytest.approx(0.02)
+    assert found.interval().low < 0.02 < found.interval().high
+    assert math.isnan(estimate_offset([0.1]).interval().low)
+    with pytest.raises(InputError, match="^mcas_values: "):
+        estimate_offset([])

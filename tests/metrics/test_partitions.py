@@ -1,0 +1,156 @@
+"""Exchanges of two sets: brute force, distributions, units, ties."""
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
+from equipoise.metrics.associations import partitions
+from equipoise.metrics.associations.partitions import (
+    MOST_COUNTED,
+    count_at_least,
+    count_partitions,
+    exchange,
+    random_sums,
+)
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=11), st.data())
+def test_counts_in_two_halves_are_those_of_all_subsets(
+    values: list[int], data: st.DataObject
+) -> None:
+    size = data.draw(st.integers(0, len(values)))
+    threshold = data.draw(st.integers(-300, 300))
+    expected = sum(sum(some) >= threshold for some in combinations(values, size))
+    assert count_at_least(np.array(values), size, threshold) == expected
+
+
+def test_large_pools_are_counted_exactly() -> None:
+    # Of 44 members with powers of two, the subset of the 22 largest has the largest sum.
+    values = np.left_shift(1, np.arange(44, dtype=np.int64))
+    assert count_at_least(values, 22, int(values[22:].sum())) == 1
+    assert count_at_least(values, 22, 0) == math.comb(44, 22)
+
+
+@pytest.mark.parametrize(("n", "size"), [(6, 3), (9, 1), (5, 0), (33, 1)])
+def test_random_subsets_are_uniform(n: int, size: int) -> None:
+    # Sums of powers of two name the subset.
+    values = np.left_shift(1, np.arange(n, dtype=np.int64))
+    drawn = random_sums(values[:, None], size, 60_000, 3)[:, 0]
+    names, counts = np.unique(drawn, return_counts=True)
+    assert {*names.tolist()} == {sum(some) for some in combinations(values.tolist(), size)}
+    assert len(names) == 1 or chisquare(counts).pvalue > 1e-4
+
+
+def test_random_sums_are_exact_and_the_same_whatever_the_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = np.random.default_rng(5).integers(-(2**40), 2**40, size=(100, 1))
+    columns = np.concatenate([values, np.ones_like(values), -values], axis=1)
+    monkeypatch.setattr(partitions, "_BLOCK", 100)
+    found = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+        found.append(random_sums(columns, 40, 550, 1))
+    assert (found[0] == found[1]).all()
+    assert (found[0][:, 1] == 40).all()
+    assert (found[0][:, 2] == -found[0][:, 0]).all()
+    assert (random_sums(columns, 40, 250, 1) == found[0][:250]).all()
+    assert not (random_sums(columns, 40, 250, 2) == found[0][:250]).all()
+
+
+def columns(n: int, m: int, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 1)), rng.normal(size=(m, 1))
+
+
+def differences(pooled: Any, n: int) -> npt.NDArray[Any]:
+    return np.array(
+        [
+            pooled[list(some)].mean() - np.delete(pooled, some).mean()
+            for some in combinations(range(len(pooled)), n)
+        ]
+    )
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (3, 5), (6, 2), (1, 1), (1, 5)])
+def test_p_values_are_those_of_all_partitions(n: int, m: int, harm: Harm) -> None:
+    first, second = columns(n, m, 10 * n + m)
+    every = differences(np.concatenate([first, second])[:, 0], n)
+    observed = first.mean() - second.mean()
+    above, below = np.mean(every >= observed - 1e-12), np.mean(every <= observed + 1e-12)
+    expected = {"higher": above, "lower": below, "either": min(1.0, 2 * min(above, below))}
+    for limit, method in ((200_000, "exact"), (1, "exact, partitions counted in two halves")):
+        found = exchange(first, second, Exact(limit), 0, "t").p_value(harm)
+        assert found.value == pytest.approx(expected[harm], abs=1e-15)
+        assert found.method == method
+
+
+def test_equal_numbers_are_ties_whatever_their_rounding() -> None:
+    # 0.1 + 0.2 against 0.3: sums differ in the last bit of a float.
+    first, second = np.array([[0.1], [0.2]]), np.array([[0.3], [0.0]])
+    assert exchange(first, second, Exact(), 0, "t").p_value("higher").value == 4 / 6
+
+
+def test_drawn_p_values_are_near_the_exact_one() -> None:
+    first, second = columns(20, 20, 4)
+    exact = exchange(first, second, Permutation(10), 0, "t")
+    drawn = exchange(first, second, Permutation(20_000), 0, "t")
+    share = np.mean(drawn.null[:, 0] >= drawn.observed[0])
+    assert share == pytest.approx(exact.p_value("higher").value, abs=0.015)
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (4, 4), (3, 4), (4, 2)])
+def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> None:
+    values = np.sort(np.random.default_rng(n).normal(size=n + m))
+    found = exchange(values[:n, None], values[n:, None], Exact(), 0, "x")
+    expected = differences(values, n)
+    np.testing.assert_allclose(found.null[:, 0], expected, atol=1e-12)
+    chance = found.chance(2.0, "twice")
+    assert (chance.low, chance.high) == pytest.approx(
+        tuple(np.quantile(2.0 * expected, (0.025, 0.975), method="inverted_cdf"))
+    )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_numbers_of_any_size(size: float) -> None:
+    first, second = columns(3, 4, 0)
+    found = exchange(first * size, second * size, Exact(), 0, "t")
+    plain = exchange(first, second, Exact(), 0, "t")
+    np.testing.assert_allclose(found.null / size, plain.null, atol=1e-12)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_partitions_are_counted_up_to_an_end(first: int, second: int) -> None:
+    assert count_partitions(first, second) == min(math.comb(first + second, first), MOST_COUNTED)
+
+
+@pytest.mark.parametrize(("n", "limit"), [(10_000, 10**18), (10_000, 200_000), (30, 200_000)])
+def test_exact_refuses_too_many_partitions(n: int, limit: int) -> None:
+    with pytest.raises(InputError, match=f"^resampling=Exact: .* {n} and {n} members"):
+        exchange(*columns(n, n, 1), Exact(limit), 0, "t")
+
+
+def test_units_of_one_set_move_whole_and_those_of_both_exchange_within() -> None:
+    first, second = columns(6, 6, 3)
+    units = (list("aabbcc"), list("ddeeff"))
+    found = exchange(first, second, Permutation(400), 0, "t", units=units)
+    means = np.concatenate([first, second])[:, 0].reshape(6, 2).mean(axis=1)
+    assert {*found.null[:, 0].round(9)} == {*differences(means, 3).round(9)}
+    pairs = (list("abcdef"), list("abcdef"))
+    found = exchange(first, second, Bootstrap(permutations=1000), 0, "t", units=pairs)
+    signs = np.array([[1 if i >> j & 1 else -1 for j in range(6)] for i in range(64)])
+    expected = (signs * (first - second)[:, 0]).mean(axis=1)
+    assert {*found.null[:, 0].round(9)} == {*expected.round(9)}
+    with pytest.raises(InputError, match="^resampling=Exact: "):
+        exchange(first, second, Exact(), 0, "t", units=units)

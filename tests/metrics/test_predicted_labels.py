@@ -1,0 +1,130 @@
+"""Concentration of predicted labels, and WEAT of them: scipy, brute force, nulls, bad input."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import kurtosis, skew
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import label_concentration, predicted_label_weat, weat
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+
+FEW = Bootstrap(replicates=200, permutations=200)
+VOCABULARY = [f"word {i:02}" for i in range(20)]
+
+
+def rows(seed: int, n: int = 300) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    rng = np.random.default_rng(seed)
+    labels = np.array(VOCABULARY)[np.minimum(rng.geometric(0.2, n) - 1, 17)]
+    return labels, rng.choice(["f", "m"], n)
+
+
+def given(seed: int, n: int = 80) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    shapes = {"embeddings": (20, 6), "a": (4, 6), "b": (5, 6)}
+    vectors = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    labels, groups = rows(seed, n)
+    return {"labels": labels, "groups": groups, "vocabulary": VOCABULARY, **vectors}
+
+
+@pytest.mark.parametrize("vocabulary", [None, VOCABULARY])
+def test_concentration_of_each_group(vocabulary: list[str] | None) -> None:
+    labels, groups = rows(1)
+    found = label_concentration(labels, groups, vocabulary=vocabulary, k=3, resampling=FEW)
+    parts = {one.metric: [group.value for group in one.by_group] for one in found.parts}
+    for index, group in enumerate("fm"):
+        counts = np.unique(labels[groups == group], return_counts=True)[1]
+        if vocabulary:
+            counts = np.pad(counts, (0, 20 - len(counts)))
+        assert parts["top_share"][index] == pytest.approx(np.sort(counts)[-3:].sum() / counts.sum())
+        assert parts["label_skewness"][index] == pytest.approx(skew(counts))
+        assert parts["label_kurtosis"][index] == pytest.approx(kurtosis(counts))
+    shares = parts["top_share"]
+    assert found.value == pytest.approx(abs(shares[0] - shares[1]))
+
+
+def test_concentration_finds_a_group_described_by_one_label() -> None:
+    labels, groups = rows(2)
+    labels = labels.astype(object)
+    labels[(groups == "f") & (np.random.default_rng(0).random(300) < 0.5)] = VOCABULARY[3]
+    found = label_concentration(labels, groups, k=1, resampling=FEW)
+    assert found.p_value is not None
+    assert found.p_value < 0.01
+    labels[:5] = None
+    missing = label_concentration(labels, groups, resampling=None).excluded
+    assert missing == {"missing label, group or unit": 5}
+    units = [f"{group}{index // 4}" for index, group in enumerate(groups)]
+    clustered = label_concentration(labels, groups, units=units, resampling=FEW)
+    assert clustered.unit == "unit"
+    assert clustered.method.startswith("resampling spread: percentile bootstrap over units, 200")
+
+
+def test_p_values_are_valid() -> None:
+    """Labels that are chosen with the images they test are no evidence."""
+    few = Permutation(99)
+    draws = []
+    for seed in range(120):
+        some = label_concentration(*rows(seed, 40), k=2, resampling=few, rng=seed)
+        chosen = predicted_label_weat(**given(seed), resampling=few, rng=seed)
+        draws.append([1.0 if one.p_value is None else one.p_value for one in (some, chosen)])
+    assert (np.mean(np.array(draws) <= 0.1, axis=0) <= 0.1 + 4 * (0.09 / 120) ** 0.5).all()
+
+
+def chosen(labels: Any, groups: Any) -> tuple[list[int], list[int]]:
+    """The more frequent half of each group's labels without those of both, spelled out."""
+    found = []
+    for group in ("f", "m"):
+        names, counts = np.unique(labels[groups == group], return_counts=True)
+        edge = np.sort(counts)[::-1][math.ceil(len(names) / 2) - 1]
+        found.append({VOCABULARY.index(name) for name in names[counts >= edge]})
+    return sorted(found[0] - found[1]), sorted(found[1] - found[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_predicted_labels_give_the_weat_of_the_chosen(seed: int) -> None:
+    own = given(seed)
+    found = predicted_label_weat(**own, resampling=FEW)
+    x, y = chosen(own["labels"], own["groups"])
+    if not x or not y:
+        assert math.isnan(found.value)
+        return
+    vectors = own["embeddings"]
+    expected = weat(vectors[x], vectors[y], own["a"], own["b"], resampling=None).value
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert [one.subject for one in found.parts] == [VOCABULARY[i] for i in (*x, *y)]
+    assert predicted_label_weat(**own, first="m", resampling=FEW).value == -found.value
+    turned = own | {"vocabulary": VOCABULARY[::-1], "embeddings": vectors[::-1]}
+    again = predicted_label_weat(**turned, resampling=FEW)
+    assert (found.value, found.p_value) == (again.value, again.p_value)
+    assert found.method.startswith("resampling spread: percentile bootstrap over images, 200")
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"groups": ["f"] * 80}, "groups: "),
+        ({"groups": ["f"]}, "groups: 1 rows"),
+        ({"vocabulary": VOCABULARY[:19]}, "embeddings: 20 rows"),
+        ({"vocabulary": [*VOCABULARY[1:], "x"]}, "labels: 'word 00'"),
+        ({"vocabulary": ["x"] * 20}, "vocabulary: "),
+        ({"embeddings": np.eye(20, 6)}, "embeddings: "),
+        ({"first": "w"}, "first='w'"),
+        ({"alternative": "up"}, "alternative='up'"),
+        ({"resampling": Exact()}, "resampling=Exact: "),
+        ({"units": ["u"]}, "units: 1 names"),
+    ],
+)
+def test_bad_predicted_labels(change: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError, match=f"^{where}"):
+        predicted_label_weat(**(given(1) | change))
+
+
+def test_bad_concentration() -> None:
+    with pytest.raises(InputError, match="^k=0"):
+        label_concentration(["a"], ["f"], k=0)
+    with pytest.raises(InputError, match="^labels: "):
+        label_concentration([None], ["f"])
+    assert label_concentration(["a", "b"], ["f", "f"]).reason

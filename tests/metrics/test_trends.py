@@ -1,0 +1,127 @@
+"""Trend and gender difference of similarities to words: the source, planted shifts, bad input."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.core.errors import InputError
+from equipoise.metrics import ImageSimilarities, gender_difference, trend
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from mandal_tables import A2
+
+# Mandal 2024, Table A.2: mean similarities of images of men and women from nine regions.
+WORDS = A2["positive"], A2["negative"]
+LISTS = ["good", "kind"], ["bad", "sly"]
+FEW = Bootstrap(replicates=200, permutations=200)
+
+
+def images(seed: int, shift: float = 0.0, n: int = 240) -> ImageSimilarities:
+    rng = np.random.default_rng(seed)
+    group, region = rng.choice(["f", "m"], n), rng.choice(["EA", "LA"], n)
+    scores = rng.normal(size=(n, 4)) + shift * (group == "m")[:, None] * np.array([1, 1, 0, 0])
+    return ImageSimilarities(scores, [*LISTS[0], *LISTS[1]], group, region)
+
+
+def test_table_a2_gives_trend_and_gender_difference() -> None:
+    found = trend(A2["similarity"], *WORDS, regions=A2["regions"])
+    for index, group in enumerate(("Man", "Woman")):
+        values = [one.by_group[index].value for one in found.parts]
+        assert values == pytest.approx(A2["trend"][group], abs=1e-12)
+    assert found.value == pytest.approx(np.mean([*A2["trend"].values()]), abs=1e-12)
+    assert [one.subject for one in found.parts] == A2["regions"]
+    apart = gender_difference(A2["similarity"], *WORDS, regions=A2["regions"])
+    values = [one.value for one in apart.parts]
+    assert values == pytest.approx(A2["gender_difference"], abs=1e-12)
+    assert apart.no_chance
+
+
+def test_images_give_the_same_as_their_means_in_any_order() -> None:
+    one = images(1)
+    scores, group, region = (np.asarray(v) for v in (one.scores, one.groups, one.regions))
+    means = {
+        g: {
+            word: [scores[(group == g) & (region == r), i].mean() for r in ("EA", "LA")]
+            for i, word in enumerate(one.words)
+        }
+        for g in ("f", "m")
+    }
+    order = np.random.default_rng(0).permutation(240)
+    turned = ImageSimilarities(scores[order], one.words, group[order], region[order])
+    for metric in (trend, gender_difference):
+        found, plain = metric(one, *LISTS, resampling=FEW), metric(means, *LISTS)
+        assert found.value == pytest.approx(plain.value, abs=1e-12)
+        assert [p.value for p in found.parts] == pytest.approx([p.value for p in plain.parts])
+        assert found.interval().low < found.value < found.interval().high
+        again = metric(turned, *LISTS, resampling=FEW)
+        assert (found.value, found.p_value) == (again.value, again.p_value)
+        assert found.interval() == again.interval()
+
+
+def test_planted_shifts_are_found_and_the_null_is_valid() -> None:
+    values = [gender_difference(images(2, s), *LISTS, resampling=None).value for s in (0, 1, 2)]
+    assert values == sorted(values)
+    strong = gender_difference(images(2, 2.0), *LISTS, resampling=FEW)
+    assert strong.p_value is not None
+    assert strong.p_value < 0.01
+    draws = [
+        gender_difference(images(s, n=60), *LISTS, resampling=Permutation(99), rng=s).p_value
+        for s in range(100)
+    ]
+    assert np.mean(np.array(draws) <= 0.1) <= 0.1 + 4 * (0.09 / 100) ** 0.5
+
+
+def test_units_are_resampled_and_missing_images_counted() -> None:
+    one = images(4)
+    scores, groups = np.asarray(one.scores).copy(), np.asarray(one.groups, dtype=object)
+    scores[0, 0], groups[1] = np.nan, None
+    units = [str(i // 12) for i in range(240)]
+    found, alone = (
+        trend(ImageSimilarities(scores, one.words, groups, None, own), *LISTS)
+        for own in (units, None)
+    )
+    assert found.excluded == {"no finite similarity": 1, "missing group, region or unit": 1}
+    assert (found.unit, alone.unit) == ("unit", "image")
+    assert sum(found.n.values()) == 238
+    assert found.value == alone.value
+    assert found.interval() != alone.interval()
+
+
+def test_a_region_with_one_group_has_no_difference() -> None:
+    one = ImageSimilarities([[1.0], [2.0], [4.0]], ["w"], [*"fmf"], ["A", "A", "B"])
+    found = gender_difference(one, ["w"], [], resampling=None)
+    assert found.value == 1.0
+    assert math.isnan(found.parts[1].value)
+    assert found.parts[1].reason
+    assert found.parts[1].by_group[1].note == "no images"
+
+
+@pytest.mark.parametrize(
+    ("similarities", "lists", "where"),
+    [
+        (A2["similarity"], (["smart", "smart"], []), "positive and negative: 'smart'"),
+        (A2["similarity"], (["smart"], ["smart"]), "positive and negative: 'smart'"),
+        (A2["similarity"], (["bold"], []), "similarities of 'Man': .*'bold'"),
+        (A2["similarity"], ([], []), "positive and negative: no words"),
+        ({}, (["w"], []), "similarities: no groups"),
+        ({"a": {"w": [1, 2]}, "b": {"w": [1]}}, (["w"], []), "similarities: "),
+        ({"a": {"w": [1, 2], "v": [1]}}, (["w"], ["v"]), "similarities of 'a': "),
+        (ImageSimilarities([[1.0]], ["w"], ["a", "b"]), (["w"], []), "groups: 2 labels"),
+        (ImageSimilarities([[1.0]], ["w", "v"], ["a"]), (["w"], []), "scores: shape"),
+        (ImageSimilarities([[math.nan]], ["w"], ["a"]), (["w"], []), "scores: none"),
+        (ImageSimilarities([[1.0]], ["w"], ["a"]), (["v"], []), "words: .*'v'"),
+    ],
+)
+def test_bad_similarities(similarities: Any, lists: Any, where: str) -> None:
+    with pytest.raises(InputError, match=f"^{where}"):
+        trend(similarities, *lists)
+
+
+def test_gender_difference_needs_two_groups_and_draws() -> None:
+    with pytest.raises(InputError, match="^similarities: groups"):
+        gender_difference({"a": {"w": 1.0}}, ["w"], [])
+    with pytest.raises(InputError, match="^resampling=Exact: "):
+        gender_difference(images(0), *LISTS, resampling=Exact())
+    with pytest.raises(InputError, match="^regions: 1 names"):
+        trend(A2["similarity"], *WORDS, regions=["all"])

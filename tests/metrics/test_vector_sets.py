@@ -1,0 +1,178 @@
+"""Sets of vectors: exact sums, large sets in pieces, replicates, members of both sets."""
+
+import tracemalloc
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise.metrics import association_score, diverse_subset, iss_cross, sc_weat, weat
+from equipoise.metrics.associations import members, resampling
+from equipoise.metrics.associations.members import exact_mean, similarities
+from equipoise.metrics.associations.resampling import mean_vectors, replicate_blocks
+from equipoise.metrics.associations.space import embed, shared_members
+from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.stats.resampling import Bootstrap
+from equipoise.stats.streams import stream
+
+
+def cloud(seed: int, n: int, d: int = 6, kind: str = "float64") -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, d)).astype(kind)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-300, 1e300, 5e-324])
+def test_exact_means_are_exact_at_any_size_and_in_any_order(size: float) -> None:
+    rows, tiny = cloud(0, 50, 7) * size, Fraction(5e-324)
+    found = exact_mean(rows)
+    for column, mean in zip(rows.T, found, strict=True):
+        exact = sum(map(Fraction, column.tolist()), Fraction(0)) / 50
+        assert abs(Fraction(float(mean)) - exact) <= Fraction(np.abs(rows).max()) / 2**48 + tiny
+    assert (exact_mean(rows[::-1]) == found).all()
+    assert (exact_mean(np.zeros((3, 2))) == 0).all()
+
+
+def test_a_vector_is_the_same_whatever_stands_beside_it() -> None:
+    rows, others = cloud(2, 6, 70), {"a": cloud(3, 2, 70)}
+    plain = embed({"x": rows}, others)["x"].vectors
+    mixed = np.insert(rows, [0, 3, 3, 6], 0.0, axis=0)
+    mixed[4] = np.inf
+    found = embed({"x": mixed}, others)["x"]
+    assert (found.vectors == plain).all()
+    assert found.rows.tolist() == [1, 2, 3, 6, 7, 8]
+    assert dict(found.dropped) == {"not a number or infinite": 1, "zero vector": 3}
+    scaled = rows * np.ldexp(1.0, [0, 900, -900, 1, -1060, 0])[:, None]
+    assert embed({"x": scaled}, others)["x"].vectors == pytest.approx(plain, abs=1e-3)
+    assert (embed({"x": scaled[:4]}, others)["x"].vectors == plain[:4]).all()
+    assert plain == pytest.approx(rows / np.linalg.norm(rows, axis=1)[:, None], abs=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_numbers_of_pieces_are_those_of_the_whole(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, others = cloud(1, 40, 9, kind), cloud(2, 5, 9)
+    rows[3], rows[17, 2], rows[30] = 0, np.nan, np.inf
+    whole = embed({"x": rows}, {"a": others})["x"]
+    vectors = whole.vectors
+    monkeypatch.setattr(members, "_KEPT", 0)
+    monkeypatch.setattr(members, "_AT_ONCE", 100)
+    found = embed({"x": rows}, {"a": others})["x"]
+    assert len([*found.blocks()]) == 4
+    assert found.dropped == whole.dropped
+    weights = np.random.default_rng(3).integers(0, 4, (6, len(found))).astype(float)
+    for one, other in (
+        (found.vectors, vectors),
+        (found.take(np.array([7, 0, 7])), vectors[[7, 0, 7]]),
+        (found.mean, exact_mean(vectors)),
+        (found.dots(others[0]), whole.dots(others[0])),
+        (found.similarities(others), similarities(vectors, others)),
+        (mean_vectors(weights, found), mean_vectors(weights, vectors)),
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert similarities(vectors, others) == pytest.approx(vectors @ others.T, abs=1e-13)
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_members_of_both_sets_are_counted_as_vectors(
+    pieces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if pieces:
+        monkeypatch.setattr(members, "_KEPT", 0)
+        monkeypatch.setattr(members, "_AT_ONCE", 15)
+    rows = cloud(4, 8, 5)
+    x, y = rows[:5], np.concatenate([3.0 * rows[3:], rows[3:4], -rows[:1]])
+    sets = embed({"x": x, "y": y}, {"a": [[1, 1, 1, 0, 0]], "b": [[1, 1, 0, 1, 0]]})
+    assert shared_members(sets["x"], sets["y"]) == 2
+    assert shared_members(sets["y"], sets["x"]) == 3
+    # The same first number is not the same vector.
+    assert shared_members(sets["a"], sets["b"]) == 0
+
+
+def test_a_large_set_of_halves_is_not_held_as_float64() -> None:
+    rows = cloud(5, 40_000, 128, "float16")
+    embed({"x": rows[:100]}, {"a": rows[:100]})  # Kernels are compiled.
+    tracemalloc.start()
+    try:
+        found = embed({"x": rows}, {"a": rows[:100]})["x"]
+        assert found.dots(found.mean).shape == (40_000,)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e7  # As float64 the set has 41 MB.
+
+
+@pytest.mark.parametrize("kind", ["float16", "float64", ">f4"])
+def test_chosen_rows_of_a_table_stand_for_the_array_of_them(kind: str) -> None:
+    table, places = cloud(6, 60, 7, kind), np.random.default_rng(7).permutation(60)[:40]
+    targets, some = cloud(8, 3, 7), Bootstrap(50, 50)
+    found = []
+    for a, b in (
+        (table[places[:20]], table[places[20:]]),
+        (ChosenRows(table, places[:20]), ChosenRows(table, places[20:])),
+    ):
+        score = association_score(targets, a, b, resampling=some)
+        apart = [iss_cross([a, b], components=c, resampling=some) for c in (None, 2)]
+        numbers = [(one.value, one.p_value) for one in (score, *apart)]
+        found.append((numbers, score.interval(), diverse_subset(a, 5).tolist()))
+    assert found[0] == found[1]
+
+
+def test_weights_are_those_of_blocks_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 80)
+    monkeypatch.setattr(resampling, "_TOGETHER", 9)
+    monkeypatch.setattr(resampling, "_DRAWN", 7)
+    sizes = {"a": 20, "b": 9, "c": 1}
+    sets = embed({name: cloud(n, n) for name, n in sizes.items()}, {})
+    blocks = [*replicate_blocks(sets, ("c",), 26, 5)]
+    # 80 cells for 20 members: 4 replicates to a stream.
+    for name in "ab":
+        n, lines = sizes[name], []
+        for start in range(0, 26, 4):
+            shape = (min(4, 26 - start), n)
+            drawn = stream(5, "bootstrap", name, start).integers(n, size=shape)
+            lines += [np.bincount(line, minlength=n) for line in drawn]
+        assert (np.concatenate([one[name] for one in blocks]) == np.array(lines)).all()
+    assert all((one["c"] == 1).all() for one in blocks)
+
+
+def test_replicates_are_the_effect_sizes_of_sets_drawn_anew() -> None:
+    given = {name: cloud(seed, 5 + seed) for seed, name in enumerate("xyab")}
+    found = weat(**given, resampling=Bootstrap(replicates=300, permutations=10), rng=5)
+    sets = embed({n: given[n] for n in "xy"}, {n: given[n] for n in "ab"})
+    weights = next(iter(replicate_blocks(sets, (), 300, 5)))
+    effects = [
+        weat(
+            *(np.repeat(rows, weights[n][one].astype(int), axis=0) for n, rows in given.items()),
+            resampling=None,
+        ).value
+        for one in range(20)
+    ]
+    assert found.ends.replicates[:20] == pytest.approx(effects, abs=1e-12)  # type: ignore[attr-defined]
+
+
+def numbers(estimate: Any) -> list[float]:
+    rows = estimate.by.to_pylist()
+    own = [estimate.value, estimate.interval().low, estimate.interval().high, estimate.p_value]
+    return [*own, *(row[name] for row in rows for name in ("value", "low", "high"))]
+
+
+def test_numbers_do_not_depend_on_what_shares_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawing = Bootstrap(40, permutations=50)
+    sets = cloud(1, 12), cloud(2, 7), cloud(3, 19), cloud(4, 15)
+    people = {name: [f"{i // 2}" for i in range(n)] for name, n in (("a", 19), ("b", 15))}
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 80)
+    found = []
+    for together, cells in ((32, 1 << 18), (1, 7), (64, 30)):
+        monkeypatch.setattr(resampling, "_TOGETHER", together)
+        monkeypatch.setattr(resampling, "_AT_ONCE", cells)
+        monkeypatch.setattr(resampling, "_DRAWN", cells)
+        every = (
+            association_score(sets[0][:4], *sets[2:], resampling=drawing),
+            association_score(*sets[:3], resampling=drawing),
+            association_score(sets[0], *sets[2:], units=people, resampling=drawing),
+            weat(*sets, resampling=drawing),
+            sc_weat(sets[0][0], *sets[2:], resampling=drawing),
+        )
+        found.append([numbers(one) for one in every])
+    np.testing.assert_equal(found[1:], [found[0]] * 2)
