@@ -31,15 +31,6 @@ def test_texts_find_their_image_as_a_plain_count_says(k: int) -> None:
     assert (interval.low, interval.high) == pytest.approx((float(low), float(high)))
 
 
-def test_images_find_any_of_their_texts() -> None:
-    scores, _ = random(1)
-    owner = np.arange(40) % 30
-    plain = [any(owner[t] == i for t in np.argsort(-scores[i])[:3]) for i in range(30)]
-    assert recall_at_k(scores, owner, k=3, to="texts").value == np.mean(plain)
-    table = np.arange(30)[:, None] == owner
-    assert recall_at_k(scores, table, k=3, to="texts").value == np.mean(plain)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6),
     st.integers(1, 6),
@@ -51,19 +42,6 @@ def test_a_tie_counts_with_its_probability(items: list[tuple[int, bool]], k: int
     orders = [sorted(order, key=lambda one: -one[0])[:k] for order in permutations(items)]
     expected = np.mean([any(right for _, right in best) for best in orders])
     assert recall_hits(scores, relevant, k=k)[0] == pytest.approx(expected)
-
-
-def test_order_does_not_matter_and_k_only_adds() -> None:
-    scores, owner = random(2)
-    order = np.random.default_rng(3).permutation(40)
-    values = [recall_at_k(scores, owner, k=k, resampling=None).value for k in range(1, 31)]
-    moved = [
-        recall_at_k(scores[:, order], owner[order], k=k, resampling=None).value
-        for k in range(1, 31)
-    ]
-    assert values == moved
-    assert values == sorted(values)
-    assert values[-1] == 1.0
 
 
 def test_texts_of_one_image_are_resampled_together() -> None:
@@ -80,22 +58,21 @@ def test_texts_of_one_image_are_resampled_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "argument"),
     [
-        ({"k": 0}, "k=0: expected 1 to 30, the number of images"),
-        ({"k": 41, "to": "texts"}, "k=41: expected 1 to 40, the number of texts"),
-        ({"to": "sounds"}, "to is 'sounds'; expected 'images' or 'texts'"),
-        ({"scores": np.full((30, 40), np.nan)}, "scores: expected finite numbers; look at the"),
-        ({"scores": np.ones(3)}, r"scores: shape \(3,\); expected \(images, texts\), at least"),
-        ({"relevant": np.zeros(40)}, r"relevant: float64 of shape \(40,\); expected bool of sha"),
-        ({"relevant": np.full(40, 30)}, "relevant: places of images from 30 to 30; expected 0 to"),
-        ({"relevant": np.zeros((30, 40), bool)}, "40 queries have nothing relevant, the first is"),
-        ({"units": ["a"]}, r"units: shape \(1,\); expected 40, one for each query"),
-        ({"resampling": Exact()}, "resampling=Exact: recall compares no groups; use Bootstrap"),
+        ({"k": 0}, "k=0"),
+        ({"k": 41, "to": "texts"}, "k=41"),
+        ({"to": "sounds"}, "to is 'sounds'"),
+        ({"scores": np.full((30, 40), np.nan)}, "scores"),
+        ({"scores": np.ones(3)}, "scores"),
+        ({"relevant": np.zeros(40)}, "relevant"),
+        ({"relevant": np.full(40, 30)}, "relevant"),
+        ({"relevant": np.zeros((30, 40), bool)}, "40 queries"),
+        ({"units": ["a"]}, "units"),
+        ({"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_input_of_another_form(change: dict[str, Any], message: str) -> None:
+def test_bad_input(change: dict[str, Any], argument: str) -> None:
     scores, owner = random(5)
-    given = {"scores": scores, "relevant": owner, "k": 1} | change
-    with pytest.raises(InputError, match=f"^{message}"):
-        recall_at_k(**given)
+    with pytest.raises(InputError, match=f"^{argument}"):
+        recall_at_k(**({"scores": scores, "relevant": owner, "k": 1} | change))

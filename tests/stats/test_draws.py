@@ -1,18 +1,21 @@
-"""Draws of count tables: margins, expectations, whole distributions, and what they depend on."""
+"""Draws: tables, units, subsets and streams, against whole distributions and published numbers."""
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy.stats import chisquare, kstest
 
+from equipoise.core.errors import InputError
 from equipoise.stats import draws, margins
-from equipoise.stats.draws import ItemSampler, Sampler, TableSampler, block_sizes
+from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.exact import exact_tables
 from equipoise.stats.exchange import Exchange
-from equipoise.stats.margins import FixedMargins
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.poisson import unit_counts, unit_times
+from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys, shuffle
+from equipoise.stats.streams import philox, stream, unit_keys, unit_uniforms
 
 Array = np.ndarray
 
@@ -71,19 +74,6 @@ def test_permutations_keep_the_margins_of_each_stratum(sampler: Sampler, strata:
         assert (found[:, strata == name].sum(axis=1) == TABLE[strata == name].sum(axis=0)).all()
 
 
-@pytest.mark.parametrize("strata", [ONE, TWO])
-def test_permutations_have_hypergeometric_moments(sampler: Sampler, strata: Array) -> None:
-    found = whole(sampler.permute(strata, 8000, 2))
-    for name in set(strata.tolist()):
-        part = TABLE[strata == name]
-        n, rows, columns = part.sum(), part.sum(axis=1)[:, None], part.sum(axis=0)
-        mean = rows * columns / n
-        variance = mean * (n - rows) * (n - columns) / (n * (n - 1))
-        drawn = found[:, strata == name]
-        assert (np.abs(drawn.mean(axis=0) - mean) <= 4 * np.sqrt(variance / 8000) + 1e-9).all()
-        assert drawn.var(axis=0) == pytest.approx(variance, rel=0.12)
-
-
 SMALL = np.array([[3.0, 1.0], [1.0, 2.0], [0.0, 3.0]])
 
 
@@ -101,7 +91,7 @@ def assert_distribution(found: Array, tables: Array, weights: Array) -> None:
     common = expected >= 5
     both = [np.append(x[common], x[~common].sum()) for x in (counts, expected)]
     kept = both[1] > 0
-    assert stats.chisquare(both[0][kept], both[1][kept]).pvalue > 0.001
+    assert chisquare(both[0][kept], both[1][kept]).pvalue > 0.001
 
 
 @pytest.mark.parametrize("strata", [np.zeros(3, int), np.array([0, 1, 0])])
@@ -113,29 +103,6 @@ def test_permutations_have_the_exact_distribution(
     sampler = items(SMALL) if way == "items" else TableSampler(SMALL)
     found = whole(sampler.permute(strata, 20_000, 3))
     assert_distribution(found, *exact_tables(SMALL, strata, limit=1000))
-
-
-def test_permutations_have_the_distribution_of_scipys_random_tables() -> None:
-    found = whole(TableSampler(SMALL).permute(np.zeros(3, int), 20_000, 4))
-    tables = np.unique(found, axis=0)
-    random = stats.random_table(SMALL.sum(axis=1), SMALL.sum(axis=0))
-    weights = random.pmf(tables)
-    assert weights.sum() == pytest.approx(1.0, abs=1e-9)
-    assert_distribution(found, tables, weights)
-
-
-def test_permutations_have_the_distribution_of_shuffled_rows() -> None:
-    rng = np.random.default_rng(5)
-    outcome = np.repeat(np.arange(3), SMALL.sum(axis=1).astype(int))
-    group = np.repeat([0, 1, 0, 1, 1], [3, 1, 1, 2, 3])
-    shuffled = np.zeros((20_000, 3, 2))
-    for table in shuffled:
-        np.add.at(table, (outcome, rng.permutation(group)), 1)
-    found = frequencies(whole(TableSampler(SMALL).permute(np.zeros(3, int), 20_000, 6)))
-    brute = frequencies(shuffled)
-    names = [name for name in brute if brute[name] + found[name] >= 10]
-    table = [[counts[name] for name in names] for counts in (found, brute)]
-    assert stats.chi2_contingency(table).pvalue > 0.001
 
 
 # Cells are drawn as such, or where a row costs less than 12 of those, row by row.
@@ -167,47 +134,6 @@ def test_bootstrap_of_units_has_poisson_moments(unit_size: int) -> None:
     assert found.var(axis=0) == pytest.approx(variance, rel=0.12)
 
 
-def test_a_unit_counts_a_poisson_number_of_times_in_all_its_rows() -> None:
-    outcome, group = np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1])
-    unit, keys = np.array([0, 0, 0, 1]), unit_keys(["a", "b"])
-    sampler = ItemSampler(outcome, np.arange(4), np.ones(4), group, unit, keys, (3, 2))
-    found = whole(sampler.bootstrap(4000, 9))
-    assert (found[:, 0, 0] == found[:, 1, 0]).all()
-    assert (found[:, 0, 0] == found[:, 2, 0]).all()
-    times = np.bincount(found[:, 2, 1].astype(int), minlength=5)
-    expected = stats.poisson.pmf(np.arange(4), 1.0)
-    assert (
-        stats.chisquare(
-            [*times[:4], times[4:].sum()], 4000 * np.append(expected, 1 - expected.sum())
-        ).pvalue
-        > 0.001
-    )
-
-
-def test_the_times_a_unit_counts_do_not_depend_on_other_units() -> None:
-    outcome, group = np.array([0, 1, 1]), np.array([0, 0, 1])
-    both = ItemSampler(
-        outcome, np.arange(3), np.ones(3), group, np.array([0, 1, 2]),
-        unit_keys(["a", "b", "c"]), (2, 2),
-    )  # fmt: skip
-    alone = ItemSampler(
-        outcome[1:], np.arange(2), np.ones(2), group[1:], np.array([0, 1]),
-        unit_keys(["b", "c"]), (2, 2),
-    )  # fmt: skip
-    found, expected = (whole(one.bootstrap(50, 3)) for one in (both, alone))
-    assert (found[:, 1] == expected[:, 1]).all()
-
-
-def test_split_weights_move_together() -> None:
-    sampler = ItemSampler(
-        np.array([0, 1, 0, 2]), np.array([0, 0, 1, 1]), np.array([0.7, 0.3, 0.5, 0.5]),
-        np.array([0, 1]), np.array([0, 1]), unit_keys(["a", "b"]), (3, 2),
-    )  # fmt: skip
-    assert sampler.table.tolist() == [[0.7, 0.5], [0.3, 0.0], [0.0, 0.5]]
-    permuted = {table.tobytes() for table in whole(sampler.permute(np.zeros(3, int), 40, 1))}
-    assert permuted == {sampler.table.tobytes(), sampler.table[:, ::-1].tobytes()}
-
-
 def test_split_weights_belong_to_the_stratum_of_the_largest() -> None:
     # Rows 0 and 1 are mostly of stratum 1, rows 2 and 3 of stratum 0, of equal weights the first.
     sampler = ItemSampler(
@@ -236,25 +162,6 @@ def test_renamed_groups_give_the_same_draws(
     assert (renamed == found[:, :, order]).all()
 
 
-def test_seeds_give_other_draws() -> None:
-    for sampler in (TableSampler(TABLE), items(TABLE)):
-        for draw in (sampler.bootstrap, lambda n, seed, s=sampler: s.permute(ONE, n, seed)):
-            first, again, other = (whole(draw(20, seed)) for seed in (1, 1, 2))
-            assert (first == again).all()
-            assert (first != other).any()
-
-
-def test_blocks_cover_the_replicates_and_bound_the_memory() -> None:
-    for replicates, cells in ((1, 1), (1000, 10), (1000, 50_000), (7, 10**9)):
-        blocks = [*block_sizes(replicates, cells)]
-        assert [start for start, _ in blocks] == np.cumsum([0, *(n for _, n in blocks)])[
-            :-1
-        ].tolist()
-        assert sum(size for _, size in blocks) == replicates
-        assert all(size == 1 or size * cells <= 1_000_000 for _, size in blocks)
-    assert [*block_sizes(0, 10)] == []
-
-
 def test_blocks_of_units_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = items(TABLE, unit_size=2)
     expected = [whole(sampler.bootstrap(60, 1)), whole(sampler.permute(TWO, 60, 1))]
@@ -266,64 +173,7 @@ def test_blocks_of_units_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert (fewer == expected[0][:20]).all()
 
 
-def test_whole_blocks_of_a_table_stay_when_replicates_are_added() -> None:
-    sampler = TableSampler(TABLE)
-    for draw in (sampler.bootstrap, lambda n, seed: sampler.permute(ONE, n, seed)):
-        few, many = whole(draw(draws._MAX_BLOCK, 1)), whole(draw(draws._MAX_BLOCK + 300, 1))
-        assert (many[: draws._MAX_BLOCK] == few).all()
-
-
-def test_outcomes_with_few_rows_are_pooled_where_that_costs_less() -> None:
-    table = np.full((3000, 20), 2, dtype=np.int64)
-    table[::3] = 50
-    of_class = np.repeat(np.arange(500), 6)
-    of_pair = np.repeat(np.arange(1500), 2)
-    for strata in (np.zeros(3000, int), of_class):
-        assert (FixedMargins(table, strata)._pooled == (table[:, 0] == 2)).all()
-    alone = FixedMargins(table, of_pair)._pooled.reshape(-1, 2)
-    assert (alone.any(axis=1) == alone.all(axis=1)).all()
-    assert not FixedMargins(table * 100, of_class)._pooled.any()
-    assert not FixedMargins(table[:6], of_class[:6])._pooled.any()
-
-
 # Exchange: which rows may exchange groups.
-
-
-def exchanges(group: list[int], unit: list[int], stratum: list[int]) -> set[tuple[int, ...]]:
-    """All groups of the rows that 300 shuffles reach."""
-    groups = np.array(group)
-    exchange = Exchange.of(groups, np.array(unit), np.array(stratum))
-    rng = np.random.default_rng(0)
-    return {tuple(exchange.shuffle(groups, rng).tolist()) for _ in range(300)}
-
-
-def test_units_of_one_group_exchange_as_a_whole() -> None:
-    found = exchanges([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], [0] * 5)
-    assert found == {(0, 0, 1, 1, 1), (1, 1, 0, 0, 0)}
-
-
-def test_units_of_several_groups_exchange_within() -> None:
-    assert exchanges([0, 1, 1, 0], [0, 0, 1, 1], [0] * 4) == {
-        (0, 1, 0, 1), (0, 1, 1, 0), (1, 0, 0, 1), (1, 0, 1, 0)
-    }  # fmt: skip
-
-
-def test_units_of_one_and_of_several_groups_do_not_mix() -> None:
-    found = exchanges([0, 0, 1, 0, 1], [0, 0, 1, 2, 2], [0] * 5)
-    assert found == {
-        (0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0)
-    }  # fmt: skip
-
-
-def test_strata_do_not_mix() -> None:
-    found = exchanges([0, 1, 2, 3], [0, 1, 2, 3], [0, 0, 1, 1])
-    assert found == {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}
-
-
-def test_a_unit_that_spans_strata_moves_as_a_whole_with_those_of_its_largest_part() -> None:
-    # Units 0 (strata 0, 0, 1) and 1 (stratum 0) exchange; unit 2 is alone in stratum 1.
-    found = exchanges([0, 0, 0, 1, 2], [0, 0, 0, 1, 2], [0, 0, 1, 0, 1])
-    assert found == {(0, 0, 0, 1, 2), (1, 1, 1, 0, 2)}
 
 
 def test_units_alike_in_their_strata_exchange_among_themselves() -> None:
@@ -339,17 +189,241 @@ def test_units_alike_in_their_strata_exchange_among_themselves() -> None:
     assert (found != group).any()
 
 
-def test_a_unit_with_another_group_in_each_stratum_exchanges_part_by_part() -> None:
-    found = exchanges([0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 0, 1])
-    assert found == {(0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)}
+@pytest.mark.parametrize(
+    ("group", "unit", "stratum", "reached"),
+    [
+        # Units of one group move as a whole, those of several exchange within.
+        ([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], [0] * 5, {(0, 0, 1, 1, 1), (1, 1, 0, 0, 0)}),
+        ([0, 0, 1, 0, 1], [0, 0, 1, 2, 2], [0] * 5,
+         {(0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0)}),
+        # Strata do not mix.
+        ([0, 1, 2, 3], [0, 1, 2, 3], [0, 0, 1, 1],
+         {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}),
+        # Unit 0 spans strata and exchanges with those of its largest part; unit 2 is alone.
+        ([0, 0, 0, 1, 2], [0, 0, 0, 1, 2], [0, 0, 1, 0, 1], {(0, 0, 0, 1, 2), (1, 1, 1, 0, 2)}),
+        # Another group in each stratum: part by part.
+        ([0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 0, 1],
+         {(0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)}),
+    ],
+)  # fmt: skip
+def test_units_exchange_groups(
+    group: list[int], unit: list[int], stratum: list[int], reached: set[tuple[int, ...]]
+) -> None:
+    groups = np.array(group)
+    exchange = Exchange.of(groups, np.array(unit), np.array(stratum))
+    rng = np.random.default_rng(0)
+    assert {tuple(exchange.shuffle(groups, rng).tolist()) for _ in range(300)} == reached
 
 
-def test_numbers_of_units_and_strata_are_names_only() -> None:
-    group, unit, stratum = (
-        np.array(x) for x in ([0, 0, 1, 1, 0], [4, 4, 9, 9, 2], [3, 8, 3, 8, 3])
+Table = np.ndarray
+
+
+def by_rows(table: Table, strata: Table) -> Counter[tuple[int, ...]]:
+    """Every permutation of the rows' groups that keeps strata, as tables with their counts."""
+    outcomes = np.repeat(np.arange(len(table)), table.sum(axis=1))
+    groups = np.concatenate([np.repeat(np.arange(table.shape[1]), row) for row in table])
+    found: Counter[tuple[int, ...]] = Counter()
+    for order in permutations(range(len(groups))):
+        if (strata[outcomes[[*order]]] == strata[outcomes]).all():
+            drawn = np.zeros_like(table)
+            np.add.at(drawn, (outcomes, groups[[*order]]), 1)
+            found[tuple(drawn.ravel().tolist())] += 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "strata"),
+    [
+        ([[2, 1], [1, 2]], [0, 0]),
+        ([[2, 0, 1], [1, 2, 1]], [0, 0]),
+        ([[1, 1], [0, 2], [2, 1]], [0, 0, 0]),
+        ([[1, 1], [2, 0], [1, 0], [0, 2]], [0, 1, 0, 1]),
+        ([[1, 1], [2, 0], [0, 3]], [5, 2, 5]),
+        ([[0, 0], [2, 1]], [0, 0]),
+        ([[3]], [0]),
+    ],
+)
+def test_tables_and_weights_are_those_of_all_permutations(
+    table: list[list[int]], strata: list[int]
+) -> None:
+    tables, weights = exact_tables(np.array(table, float), np.array(strata), limit=1000)
+    expected = by_rows(np.array(table), np.array(strata))
+    found = dict(
+        zip(map(tuple, tables.reshape(len(tables), -1).astype(int).tolist()), weights, strict=True)
     )
-    first, second = (
-        Exchange.of(group, u, s).shuffle(group, np.random.default_rng(7))
-        for u, s in ((unit, stratum), (np.array([1, 1, 2, 2, 0]), np.array([0, 1, 0, 1, 0])))
-    )
-    assert first.tolist() == second.tolist()
+    assert found.keys() == expected.keys()
+    assert len(tables) == len(expected)
+    total = sum(expected.values())
+    for cells, count in expected.items():
+        assert found[cells] == pytest.approx(count / total, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("table", "strata", "limit"),
+    [
+        (np.full((2, 2), 4.0), np.zeros(2, int), 9),
+        (np.full((4, 2), 4.0), np.array([0, 0, 1, 1]), 81),
+        (np.ones((2000, 1)), np.zeros(2000, int), 1),
+    ],
+)
+def test_the_limit_is_the_number_of_tables_of_all_strata(
+    table: Table, strata: Table, limit: int
+) -> None:
+    assert len(exact_tables(table, strata, limit=limit)[0]) == limit
+    with pytest.raises(InputError, match="^resampling=Exact"):
+        exact_tables(table, strata, limit=limit - 1)
+
+
+@pytest.mark.parametrize("shape", [(3000, 2), (2, 3000)])
+def test_large_tables_are_refused_and_not_walked_through(shape: tuple[int, int]) -> None:
+    for strata in (np.zeros(shape[0], int), np.repeat(np.arange(shape[0] // 2), 2)):
+        with pytest.raises(InputError, match="^resampling=Exact"):
+            exact_tables(np.ones(shape) * 3, strata, limit=1000)
+
+
+UNITS = unit_keys([f"unit {index}" for index in range(5000)])
+
+
+def test_compiled_and_plain_counts_are_the_same() -> None:
+    times = unit_times(UNITS, 12, 7)
+    assert (times[:, 0] == 1).all()
+    assert (unit_counts(7, UNITS, range(12)) == times[:, 1:].T).all()
+
+
+def test_replicates_from_any_on_are_those_of_all_of_them() -> None:
+    every = unit_times(UNITS, 12, 7)
+    some = unit_times(UNITS, 5, 7, first=4)
+    assert (some[:, 0] == 1).all()
+    assert (some[:, 1:] == every[:, 5:10]).all()
+
+
+KEYS = unit_keys([f"unit {index}" for index in range(500)])
+
+# Known answers of philox4x32-10 from Random123 1.14, tests/kat_vectors: counter, key, output.
+KNOWN = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000",
+     "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff",
+     "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0",
+     "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]  # fmt: skip
+
+STREAM = [3344948120, 3141028135, 2711724048]
+UNIFORMS = [0.23654836639048604, 0.9205164422290398, 0.5464870439674526, 0.3195558858266634]
+
+
+def words(text: str) -> list[int]:
+    return [int(word, 16) for word in text.split()]
+
+
+@pytest.mark.parametrize(("counter", "key", "output"), KNOWN)
+def test_philox_gives_the_published_answers(counter: str, key: str, output: str) -> None:
+    cells = [np.array([word, word], dtype=np.uint64) for word in words(counter)]
+    found = philox(cells, (words(key)[0], words(key)[1]))
+    assert [word.tolist() for word in found] == [[word, word] for word in words(output)]
+
+
+def test_a_seed_means_the_same_numbers_in_every_version() -> None:
+    assert stream(7, "bootstrap", 0).integers(1 << 32, size=3).tolist() == STREAM
+    found = unit_uniforms(7, "bootstrap", unit_keys(["a", "b"]), range(2))
+    assert found.ravel().tolist() == UNIFORMS
+
+
+def test_streams_differ_by_seed_name_and_index() -> None:
+    names = [(7, "a", 0), (8, "a", 0), (7, "b", 0), (7, "a", 1), (7, "a"), (-7, "a", 0)]
+    assert len({stream(*name).random() for name in names}) == len(names)
+
+
+def test_the_number_of_a_unit_depends_on_nothing_else() -> None:
+    every = unit_uniforms(1, "x", KEYS, range(40))
+    some = unit_uniforms(1, "x", KEYS[[7, 3]], range(20, 25))
+    assert some.tolist() == every[20:25][:, [7, 3]].tolist()
+    assert unit_uniforms(1, "x", KEYS, range(2**33, 2**33 + 1)).tolist() != every[:1].tolist()
+
+
+def test_uniform_over_units_and_over_replicates() -> None:
+    found = unit_uniforms(3, "x", KEYS, range(200))
+    assert found.min() >= 0.0
+    assert found.max() < 1.0
+    for numbers in (found.ravel(), found[:, 0], found[0]):
+        assert kstest(numbers, "uniform").pvalue > 0.001
+    # Neighbours in either direction are uncorrelated: 100 000 pairs, standard error 0.003.
+    assert abs(np.corrcoef(found[1:].ravel(), found[:-1].ravel())[0, 1]) < 0.015
+    assert abs(np.corrcoef(found[:, 1:].ravel(), found[:, :-1].ravel())[0, 1]) < 0.015
+
+
+def orders(seed: int, lines: int, n: int) -> np.ndarray:
+    labels = np.tile(np.arange(n, dtype=np.uint32), (lines, 1))
+    shuffle(keys(seed, "test", many=lines), labels)
+    return labels
+
+
+def members(words: np.ndarray, n: int) -> np.ndarray:
+    """Return which members are in each subset, shape (draws, n)."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+    assert not bits[:, n:].any()
+    return bits[:, :n]
+
+
+def subsets(key: int, n: int, size: int, draws: int) -> np.ndarray:
+    words = np.empty((draws, -(-n // 64)), dtype=np.uint64)
+    draw_subsets(np.uint64(key), n, size, words)
+    return members(words, n)
+
+
+def test_all_orders_are_alike() -> None:
+    found, counts = np.unique(orders(1, 48_000, 4), axis=0, return_counts=True)
+    assert sorted(map(tuple, found.tolist())) == sorted(permutations(range(4)))
+    assert chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("n", "size"), [(6, 3), (7, 2), (9, 1), (9, 8)])
+def test_all_subsets_are_alike(n: int, size: int) -> None:
+    found, counts = np.unique(subsets(3, n, size, 60_000), axis=0, return_counts=True)
+    expected = {tuple(int(i in some) for i in range(n)) for some in combinations(range(n), size)}
+    assert {*map(tuple, found.tolist())} == expected
+    assert chisquare(counts).pvalue > 1e-3
+
+
+def test_sums_of_subsets_have_the_law_of_numpys_own() -> None:
+    values = np.random.default_rng(0).exponential(size=200)
+    ours = np.sort(subsets(5, 200, 60, 20_000) @ values)
+    rng = np.random.default_rng(1)
+    theirs = [rng.choice(values, 60, replace=False).sum() for _ in range(5_000)]
+    assert kstest(ours, theirs).pvalue > 1e-3
+
+
+def test_words_are_those_of_splitmix64() -> None:
+    # Half of 64 members is one word of the generator, mended by one bit at a time; the published
+    # first outputs from 1234567 are 6457827717110365317, 3203168211198807973, ...
+    words = np.empty((1, 1), dtype=np.uint64)
+    first = 6457827717110365317
+    draw_subsets(np.uint64(1234567), 64, 32, words)
+    apart = (int(words[0, 0]) ^ first).bit_count()
+    assert apart == abs(first.bit_count() - 32)
+
+
+def exchanged(sizes: list[int], wanted: list[int], values: np.ndarray, lines: int) -> np.ndarray:
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    found = np.empty((lines, values.shape[1]), dtype=np.int64)
+    order = np.random.default_rng(5).permutation(len(values)).astype(np.int64)
+    place = np.argsort(np.repeat(np.arange(len(sizes)), sizes)[order], kind="stable")
+    add_exchanged(keys(3, "e", many=lines), order[place], starts, np.array(wanted), values, found)
+    return found
+
+
+def test_exchanged_members_are_any_of_their_pool_alike() -> None:
+    """Pools that give none, some, most and all of their members."""
+    sizes, wanted = [3, 4, 4, 2], [0, 1, 3, 2]
+    bits = (1 << np.arange(13))[:, None]
+    found = exchanged(sizes, wanted, np.column_stack([np.ones_like(bits), bits]), 12_000)
+    assert {*found[:, 0]} == {6}
+    subsets = [
+        sum(1 << member for member in (3 + one, *(7 + m for m in range(4) if m != left), 11, 12))
+        for one in range(4)
+        for left in range(4)
+    ]
+    counts = [int((found[:, 1] == subset).sum()) for subset in subsets]
+    assert sum(counts) == 12_000
+    assert chisquare(counts).pvalue > 0.01

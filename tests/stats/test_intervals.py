@@ -1,27 +1,35 @@
+"""Closed-form intervals and power, against published numbers, definitions and simulation."""
+
 import math
-import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
+from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from equipoise.core.errors import InputError
 from equipoise.stats import (
-    ClosedForm,
-    effect_size_interval,
+    Association,
+    association_interval,
     fisher_z,
     mean_t,
+    minimum_difference,
+    minimum_effect_size,
     newcombe,
-    noncentral_chi2,
     percentile,
-    proportions,
+    power_of_association,
+    power_of_difference,
+    sample_size_for_difference,
+    sample_size_for_effect_size,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
     wilson,
 )
+from equipoise.stats.exact import exact_tables
 
 counts = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 several = st.lists(counts, min_size=2, max_size=6)
@@ -74,14 +82,6 @@ def test_wilson_solves_the_score_equation(case: tuple[int, int], level: float) -
     np.testing.assert_allclose((1 - mirrored[1], 1 - mirrored[0]), (low, high), atol=1e-12)
 
 
-@given(counts, counts)
-def test_newcombe_changes_sign_with_the_order(a: tuple[int, int], b: tuple[int, int]) -> None:
-    low, high = newcombe(*a, *b)
-    other_low, other_high = newcombe(*b, *a)
-    assert -1 <= low <= a[0] / a[1] - b[0] / b[1] <= high <= 1
-    assert (low, high) == (-other_high, -other_low)
-
-
 def _pairwise_gap(s: list[int], n: list[int]) -> tuple[float, float]:
     """Write the definition out, pair by pair, from `wilson` alone."""
     k = len(s)
@@ -103,16 +103,6 @@ def test_gap_is_made_of_pairs(cases: list[tuple[int, int]]) -> None:
     np.testing.assert_allclose(simultaneous_gap(s, n), _pairwise_gap(s, n), atol=1e-9)
 
 
-def test_pairs_of_groups_are_compared_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    n = rng.integers(0, 40, (3, 5, 7))
-    s = rng.binomial(n, 0.4)
-    at_once = simultaneous_gap(s, n)
-    monkeypatch.setattr(proportions, "_PAIRS", 2 * n.size)
-    for some, every in zip(simultaneous_gap(s, n), at_once, strict=True):
-        np.testing.assert_array_equal(some, every)
-
-
 @given(several)
 def test_extremes_hold_what_was_observed(cases: list[tuple[int, int]]) -> None:
     s, n = np.array(cases, dtype=float).T
@@ -131,13 +121,6 @@ def test_extremes_hold_what_was_observed(cases: list[tuple[int, int]]) -> None:
         order = np.argsort(p, kind="stable")
         np.testing.assert_allclose(function(s[order], n[order]), (low, high), atol=1e-12)
         np.testing.assert_array_equal(function([*s, 0.0], [*n, 0.0]), (low, high))
-
-
-def test_two_groups_have_the_interval_of_their_difference() -> None:
-    low, high = newcombe(56, 70, 48, 80)
-    assert simultaneous_gap([56, 48], [70, 80]) == pytest.approx((low, high))
-    share = 70 / 150
-    assert simultaneous_shortfall([56, 48], [70, 80])[1] == pytest.approx(share * high)
 
 
 def test_one_group_alone() -> None:
@@ -163,59 +146,6 @@ def test_nothing_counted_is_nan_and_shapes_broadcast() -> None:
     assert np.isnan(newcombe([1, 0], [2, 0], 1, 2)[0]).tolist() == [False, True]
     many = simultaneous_gap(np.ones((4, 3, 5)), np.full((4, 3, 5), 9))
     assert many[0].shape == (4, 3)
-
-
-# statpsych 1.6, ci.cramer(.05, 19.21, 2, 3, 200); real-statistics.com, χ² = 30 of a 3 × 3 table;
-# Deducer, chi.noncentral.conf(6, 1, .95), to its precision.
-@pytest.mark.parametrize(
-    ("chi2", "df", "low", "high", "within"),
-    [
-        (19.21, 2, 200 * 0.1601**2, 200 * 0.4417**2, 0.02),
-        (30, 4, 9.98, 51.81, 0.005),
-        (6, 1, 0.2089385, 19.4443359, 2e-3),
-    ],
-)
-def test_noncentrality_is_the_published_one(
-    chi2: float, df: int, low: float, high: float, within: float
-) -> None:
-    assert noncentral_chi2(chi2, df) == pytest.approx((low, high), abs=within)
-
-
-@given(st.floats(0, 1e4), st.integers(1, 500), st.sampled_from([0.8, 0.95, 0.99]))
-def test_noncentrality_solves_its_equations(chi2: float, df: int, level: float) -> None:
-    low, high = noncentral_chi2(chi2, df, level)
-    for end, tail in ((low, (1 + level) / 2), (high, (1 - level) / 2)):
-        below = stats.ncx2.cdf(chi2, df, end)
-        assert below == pytest.approx(tail, rel=1e-6) if end > 1e-9 else below <= tail + 1e-9
-    assert 0 <= low <= high
-
-
-@pytest.mark.parametrize("df", [1, 7, 500])
-def test_noncentrality_of_huge_statistics_is_nearly_normal(df: int) -> None:
-    low, high = noncentral_chi2(1e7, df)
-    half = 1.959964 * math.sqrt(4 * 1e7)
-    np.testing.assert_allclose((low, high), (1e7 - df - half, 1e7 - df + half), rtol=2e-6)
-
-
-def test_noncentrality_agrees_with_another_solver() -> None:
-    root = optimize.brentq(lambda nc: stats.ncx2.sf(41.3, 9, nc) - 0.05, 0, 200, xtol=1e-12)
-    assert noncentral_chi2(41.3, 9, 0.9)[0] == pytest.approx(root, rel=1e-10)
-
-
-def test_noncentrality_where_nothing_is_known() -> None:
-    low, high = noncentral_chi2([np.nan, 3.0, 0.0], [2, 0, 2])
-    assert np.isnan([low[:2], high[:2]]).all()
-    assert (low[2], high[2]) == (0, 0)
-
-
-def test_plain_effect_size() -> None:
-    low, high = effect_size_interval(19.21, 200, 2, 1)
-    assert (round(float(low), 4), round(float(high), 4)) == (0.1601, 0.4417)
-    halved = effect_size_interval(19.21, 200, 2, 1, design_effect=2.0)
-    assert halved == effect_size_interval(19.21 / 2, 100, 2, 1)
-    assert halved[0] < low < high < halved[1]
-    assert effect_size_interval(390.0, 200, 2, 1)[1] == 1.0
-    assert np.isnan(effect_size_interval(0.0, 0, 0, 0)).all()
 
 
 def test_percentile_is_numpys_without_nan() -> None:
@@ -258,50 +188,243 @@ def test_fisher_z() -> None:
     assert np.isnan(fisher_z([1.0, 0.5, np.nan], [20, 3, 20])).all()
 
 
-def test_ends_of_an_estimate_are_floats_and_can_be_pickled() -> None:
-    ends = pickle.loads(pickle.dumps(ClosedForm(wilson, (12, 40))))
-    assert ends(0.9) == tuple(map(float, wilson(12, 40, 0.9)))
-    assert [type(end) for end in ends(0.9)] == [float, float]
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        (lambda: wilson(1, 2, 1.0), r"level=1\.0"),
+        (lambda: newcombe(1, 2, 1, 2, 1.0), r"level=1\.0"),
+        (lambda: simultaneous_gap([1, 1], [2, 2], 1.0), r"level=1\.0"),
+        (lambda: simultaneous_shortfall([1, 1], [2, 2], 1.0), r"level=1\.0"),
+        (lambda: simultaneous_minimum([1, 1], [2, 2], 1.0), r"level=1\.0"),
+        (lambda: percentile([1.0], 1.0), r"level=1\.0"),
+        (lambda: mean_t([1.0], 1.0), r"level=1\.0"),
+        (lambda: fisher_z(0.1, 9, 1.0), r"level=1\.0"),
+        (lambda: wilson(3, 2), "successes"),
+        (lambda: wilson(-1, 2), "successes"),
+        (lambda: simultaneous_gap([3, 1], [2, 2]), "successes"),
+        (lambda: percentile([]), "replicates"),
+        (lambda: fisher_z(1.5, 9), "r:"),
+        (lambda: association_interval([1, 2]), "tables"),
+        (lambda: association_interval([[1, -2], [1, 1]]), "tables"),
+        (lambda: association_interval([[1, 2], [1, 1]], design_effect=-1.0), "design_effect=-1"),
+        (lambda: association_interval([[1, 2], [1, 1]], level=0.0), r"level=0\.0"),
+    ],
+)
+def test_bad_input(call: Callable[[], object], argument: str) -> None:
+    with pytest.raises(InputError, match=f"^{argument}"):
+        call()
 
 
-LEVEL = "level=1.0: expected a confidence level between 0 and 1"
+tables = st.tuples(st.integers(2, 5), st.integers(2, 5)).flatmap(
+    lambda shape: arrays(np.int64, shape, elements=st.integers(0, 60))
+)
+
+
+def _moments(p: np.ndarray, n: int, samples: int = 40_000) -> tuple[float, float]:
+    drawn = np.random.default_rng(1).multinomial(n, p.ravel(), size=samples)
+    chi2 = Association.of(drawn.reshape(-1, *p.shape)).chi2
+    return float(chi2.mean()), float(chi2.var())
+
+
+# One weak and skewed, one strong and even.
+@pytest.mark.parametrize(
+    "p",
+    [
+        np.array([[0.5, 0.08, 0.02], [0.3, 0.02, 0.08]]),
+        np.array([[0.3, 0.02, 0.02], [0.01, 0.3, 0.02], [0.01, 0.02, 0.3]]),
+    ],
+    ids=["skewed", "strong"],
+)
+def test_mean_and_variance_are_those_of_samples(p: np.ndarray) -> None:
+    n = 2000
+    summary = Association.of(n * p)
+    bias, spread = summary.bias.sum(), summary.spread.sum()
+    mean, variance = _moments(p, n)
+    assert mean == pytest.approx(float(summary.chi2 + bias), rel=0.01)
+    assert variance == pytest.approx(float(4 * spread * summary.chi2), rel=0.06)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.3, 0.8])
+def test_the_noncentrality_is_estimated_without_bias_in_sparse_tables(strength: float) -> None:
+    rows, columns = 1.0 / np.arange(1, 5), np.array([0.4, 0.3, 0.1, 0.1, 0.1])
+    p = np.outer(rows / rows.sum(), (1 - strength) * columns)
+    p[np.arange(4), np.arange(4)] += strength * rows / rows.sum()
+    n, samples = 100, 20_000
+    drawn = np.random.default_rng(5).multinomial(n, p.ravel(), size=samples)
+    summary = Association.of(drawn.reshape(-1, 4, 5))
+    truth = max(n * (p**2 / np.outer(p.sum(axis=1), p.sum(axis=0))).sum() - n, 0.0)
+    error = summary.unbiased.std() / np.sqrt(samples)
+    # A hundredth for what is left beyond terms of order 1/n.
+    assert summary.unbiased.mean() == pytest.approx(truth, abs=4 * error + 0.01 * truth)
+    model = float(summary.unbiased_variance(np.full(samples, truth)).mean())
+    assert 0.9 < model / summary.unbiased.var() < 1.7
+
+
+def test_null_moments_are_those_of_all_tables_with_the_same_margins() -> None:
+    observed = np.array([[5.0, 3.0, 1.0], [2.0, 6.0, 4.0]])
+    all_tables, weights = exact_tables(observed, np.zeros(2, dtype=np.int64), limit=10_000)
+    chi2 = Association.of(all_tables).chi2
+    mean = (weights * chi2).sum()
+    assert pytest.approx(mean, rel=1e-12) == 21 / 20 * 2
+    variance = (weights * (chi2 - mean) ** 2).sum()
+    assert Association.of(observed).null_variance == pytest.approx(variance, rel=1e-9)
+
+
+@given(tables, st.sampled_from([0.8, 0.95]))
+def test_order_orientation_and_empty_lines_do_not_matter(table: np.ndarray, level: float) -> None:
+    low, high = association_interval(table, level=level)
+    padded = np.pad(table, ((0, 1), (1, 0)))[::-1].T
+    np.testing.assert_allclose(association_interval(padded, level=level), (low, high), atol=1e-6)
+    if min((table.sum(axis=0) > 0).sum(), (table.sum(axis=1) > 0).sum()) < 2:
+        assert np.isnan([low, high]).all()
+    else:
+        assert 0 <= low <= high <= 1
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("table", "v"),
     [
-        lambda level: wilson(1, 2, level),
-        lambda level: newcombe(1, 2, 1, 2, level),
-        lambda level: simultaneous_gap([1, 1], [2, 2], level),
-        lambda level: simultaneous_shortfall([1, 1], [2, 2], level),
-        lambda level: simultaneous_minimum([1, 1], [2, 2], level),
-        lambda level: noncentral_chi2(1, 2, level),
-        lambda level: percentile([1.0], level),
-        lambda level: mean_t([1.0], level),
-        lambda level: fisher_z(0.1, 9, level),
+        ([[2, 6], [0, 4]], 0.31622776601683794),
+        ([[129, 28], [15, 28]], 0.43261698782450453),
+        ([[2, 26, 6, 2, 2], [0, 1, 10, 7, 24]], 0.7702269182067109),
+        ([[0, 20, 5], [11, 68, 22], [90, 34, 50]], 0.38435285825085264),
     ],
 )
-def test_a_level_must_lie_between_0_and_1(function) -> None:  # noqa: ANN001
-    with pytest.raises(InputError, match=f"^{LEVEL}$"):
-        function(1.0)
+def test_known_tables_lie_in_their_intervals(table: list[list[int]], v: float) -> None:
+    summary = Association.of(table)
+    assert np.sqrt(summary.chi2 / summary.n / summary.smaller) == pytest.approx(v, rel=1e-12)
+    low, high = summary.interval()
+    assert low < v < high
+
+
+def test_the_other_statistics_rescale() -> None:
+    table = [[30, 5, 10], [8, 30, 2], [4, 6, 25]]
+    v = np.array(association_interval(table))
+    np.testing.assert_allclose(association_interval(table, "phi"), v * np.sqrt(2))
+    np.testing.assert_allclose(association_interval(table, "tschuprows_t"), v, rtol=1e-12)
+    wide = [[30, 5, 10, 8], [8, 30, 2, 30]]
+    v = np.array(association_interval(wide))
+    np.testing.assert_allclose(association_interval(wide, "tschuprows_t"), v / 3**0.25)
+
+
+def test_limits() -> None:
+    low, high = association_interval([[50, 50], [50, 50]])
+    # An even table is what chance gives at best: it does not prove that V is 0.
+    assert low == 0
+    assert 0.15 < high < 0.3
+    low, high = association_interval([[50, 0], [0, 50]])
+    assert 0.85 < low < 0.95
+    assert high == pytest.approx(1.0)
+
+
+def test_clusters_count_as_fewer_rows() -> None:
+    table = np.array([[40, 10], [15, 35]])
+    np.testing.assert_array_equal(
+        association_interval(table, design_effect=2.0), association_interval(table / 2)
+    )
+
+
+def test_summaries_are_joined_and_taken_in_order() -> None:
+    first, second = ([[9, 4], [3, 8]], [[20, 1], [3, 30]]), ([[5, 0, 7], [2, 9, 1]],)
+    joined = Association.concatenate([Association.of(first), Association.of(second)])
+    low, high = joined.take(np.array([2, 0])).interval()
+    for place, table in enumerate([second[0], first[0]]):
+        assert (low[place], high[place]) == association_interval(table)
+
+
+rates = st.floats(0.05, 0.95)
+powers = st.sampled_from([0.5, 0.8, 0.95])
+tests = st.sampled_from([1, 10, 91])
+
+
+def test_published_sample_sizes() -> None:
+    # Fleiss, Levin & Paik 2003, formula 4.14: the size without continuity correction.
+    z_alpha, z_beta = stats.norm.isf([0.025, 0.2])
+    for p1, p2 in ((0.5, 0.6), (0.8, 0.7), (0.9, 0.95)):
+        mean = (p1 + p2) / 2
+        null, actual = math.sqrt(2 * mean * (1 - mean)), math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))
+        n = math.ceil((z_alpha * null + z_beta * actual) ** 2 / (p2 - p1) ** 2)
+        assert sample_size_for_difference(p1, p2 - p1) == n
+    # Cohen 1988, table 7.4, as G*Power 3.1 rounds it: w = 0.3 with df 1, w = 0.5 with df 4.
+    assert sample_size_for_effect_size(0.3, 1, 1) == 88
+    assert sample_size_for_effect_size(0.5, 4, 1) == 48
+
+
+@given(rates, st.integers(20, 5000), st.integers(20, 5000), powers, tests)
+@settings(max_examples=60)
+def test_the_minimum_difference_has_the_wanted_power(
+    baseline: float, n1: int, n2: int, power: float, many: int
+) -> None:
+    found = minimum_difference(n1, n2, baseline, power=power, tests=many)
+    reached = [
+        power_of_difference(n1, n2, baseline, sign * found, tests=many)
+        for sign in (-1, 1)
+        if 0 <= baseline + sign * found <= 1
+    ]
+    assert np.isnan(found) or max(reached) >= power - 1e-9
+    if found > 1e-6 and found < min(baseline, 1 - baseline):
+        assert power_of_difference(n1, n2, baseline, -0.999 * found, tests=many) < power
+
+
+@given(rates, st.floats(0.02, 0.4), powers, tests, st.sampled_from([0.25, 1.0, 3.0]))
+@settings(max_examples=60)
+def test_sample_size_and_minimum_difference_are_inverse(
+    baseline: float, difference: float, power: float, many: int, ratio: float
+) -> None:
+    if difference >= baseline:
+        return
+    options = {"power": power, "tests": many}
+    n = sample_size_for_difference(baseline, -difference, ratio=ratio, **options)
+    assert minimum_difference(n, ratio * n, baseline, **options) <= difference + 1e-9
+    if n > 1:
+        fewer = minimum_difference(n - 1, ratio * (n - 1), baseline, **options)
+        assert np.isnan(fewer) or fewer > difference or baseline - fewer < 0
+
+
+@given(st.floats(0.03, 1.0), st.integers(1, 60), st.integers(1, 9), powers, tests)
+@settings(max_examples=60)
+def test_sample_size_and_minimum_effect_size_are_inverse(
+    effect: float, df: int, divisor: int, power: float, many: int
+) -> None:
+    options = {"power": power, "tests": many}
+    n = sample_size_for_effect_size(effect, df, divisor, **options)
+    assert minimum_effect_size(n, df, divisor, **options) <= effect + 1e-9
+    if n > 1:
+        fewer = minimum_effect_size(n - 1, df, divisor, **options)
+        assert np.isnan(fewer) or fewer > effect
+
+
+def test_power_is_what_simulated_tests_find() -> None:
+    rng = np.random.default_rng(4)
+    a, b = rng.binomial(300, 0.8, 20_000) / 300, rng.binomial(150, 0.68, 20_000) / 150
+    pooled = (300 * a + 150 * b) / 450
+    z = (a - b) / np.sqrt(pooled * (1 - pooled) * (1 / 300 + 1 / 150))
+    expected = (np.abs(z) > stats.norm.isf(0.025)).mean()
+    assert power_of_difference(300, 150, 0.8, -0.12) == pytest.approx(expected, abs=0.015)
+
+
+def test_sizes_that_cannot_show_anything() -> None:
+    assert np.isnan(minimum_difference(2, 2, 0.5))
+    assert np.isnan(minimum_effect_size(3, 10, 1))
+    # Even a rate of 0 is not far enough below 0.01: the difference found is upwards.
+    assert minimum_difference(30, 30, 0.01) == pytest.approx(0.2376, abs=1e-4)
+    # Both rates fixed at 0 and 1: found for certain.
+    assert power_of_difference(10, 10, 1.0, -1.0) == 1.0
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "argument"),
     [
-        (lambda: wilson(3, 2), "successes: expected counts between 0 and n"),
-        (lambda: wilson(-1, 2), "successes: expected counts between 0 and n"),
-        (lambda: simultaneous_gap([3, 1], [2, 2]), "successes: expected counts between 0 and n"),
-        (lambda: noncentral_chi2(-1, 2), "chi2: expected finite statistics of at least 0"),
-        (lambda: noncentral_chi2(np.inf, 2), "chi2: expected finite statistics of at least 0"),
-        (
-            lambda: effect_size_interval(1, 9, 1, 1, design_effect=0),
-            "design_effect: expected positive numbers; 1 for independent rows",
-        ),
-        (lambda: percentile([]), r"replicates: none given; expected shape \(replicates, ...\)"),
-        (lambda: fisher_z(1.5, 9), "r: expected correlations between -1 and 1"),
+        (lambda: power_of_difference(0, 5, 0.5, 0.1), "n1=0"),
+        (lambda: power_of_difference(5, 5, 0.5, 0.6), "the rate of the second group=1.1"),
+        (lambda: minimum_difference(5, 5, 0.5, power=1.0), "power=1"),
+        (lambda: minimum_effect_size(5, 1, 1, alpha=0.0), "alpha=0"),
+        (lambda: sample_size_for_difference(0.5, 0.0), "difference=0.0"),
+        (lambda: sample_size_for_effect_size(0.0, 1, 1), "effect_size=0.0"),
+        (lambda: power_of_association(50, 0.3, 0, 1), "df=0"),
+        (lambda: power_of_association(50, 1.3, 1, 1), "effect_size=1.3"),
     ],
 )
-def test_bad_input(call, message: str) -> None:  # noqa: ANN001
-    with pytest.raises(InputError, match=f"^{message}$"):
+def test_bad_power(call: Callable[[], object], argument: str) -> None:
+    with pytest.raises(InputError, match=f"^{argument}"):
         call()

@@ -1,15 +1,90 @@
-"""Threads that stay: order, nesting, failures, forks."""
+"""Compiled kernels and threads: caches, order, nesting, failures, forks."""
 
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from equipoise.stats.threads import _libraries, each
+from equipoise.core.errors import InputError
+from equipoise.stats.compiled import compiled
+from equipoise.stats.threads import _libraries, each, threads
+
+
+@compiled("float64(float64[::1])")
+def largest(values: np.ndarray) -> float:
+    found = -np.inf
+    for value in values:
+        found = max(found, value)
+    return found
+
+
+@compiled()
+def _half(value: float) -> float:
+    return value / 2.0
+
+
+@compiled("float64(float64[::1])")
+def halves(values: np.ndarray) -> float:
+    found = 0.0
+    for value in values:
+        found += _half(value)
+    return found
+
+
+def test_a_kernel_calls_others_of_its_file() -> None:
+    assert halves(np.array([1.0, 2.5])) == 1.75
+
+
+def test_kernels_are_kept_in_the_folder_that_the_user_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert largest(np.array([1.0, 3.0, 2.0])) == 3.0
+    assert [path.suffix for path in sorted(tmp_path.rglob("*largest*"))] == [".nbc", ".nbi"]
+
+
+def test_a_folder_that_cannot_be_written_compiles_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(blocked / "below"))
+
+    @compiled("int64(int64)")
+    def twice(value: int) -> int:
+        return 2 * value
+
+    assert twice(21) == 42
+
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_results_come_in_the_order_of_the_items(
+    count: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EQUIPOISE_THREADS", count)
+
+    def slow_for_small(item: int) -> int:
+        time.sleep((5 - item) / 200)
+        return item * item
+
+    assert each(slow_for_small, range(5)) == [0, 1, 4, 9, 16]
+    assert threads() == int(count)
+
+
+@pytest.mark.parametrize("given", ["0", "two", "-1", "1.5"])
+def test_a_count_of_threads_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EQUIPOISE_THREADS", given)
+    with pytest.raises(
+        InputError,
+        match=f"^EQUIPOISE_THREADS is {given!r}; expected a whole number of at least 1$",
+    ):
+        threads()
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,153 @@
+"""Files: mapped into memory, Parquet with checksums, regular files only."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from equipoise.core import mapped
+from equipoise.core.parquet import read_table, table_bytes, write_table
+from equipoise.core.regular import IrregularFileError, read_regular
+from equipoise.metrics.chosen_rows import ChosenRows
+
+ROWS, NUMBERS = 20_000, 256
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.npy"
+    np.save(path, np.arange(ROWS * NUMBERS, dtype=np.float32).reshape(ROWS, NUMBERS))
+    return path
+
+
+def resident(path: Path) -> int:
+    """Return the bytes of a file that are memory of this process, as Linux tells."""
+    smaps = Path("/proc/self/smaps")
+    lines = smaps.read_text().splitlines() if smaps.exists() else []
+    found, inside = 0, False
+    for line in lines:
+        first = line.split(maxsplit=1)[0]
+        inside = line.endswith(str(path)) if "-" in first else inside
+        found += int(line.split()[1]) * 1024 if inside and first == "Rss:" else 0
+    return found
+
+
+@pytest.mark.parametrize("scattered", [False, True])
+def test_chosen_rows_of_a_mapped_file_stay_small(
+    file: Path, scattered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "_KEPT", 1 << 21)
+    array = np.load(file, mmap_mode="r")
+    rows = np.random.default_rng(0).permutation(ROWS) if scattered else np.arange(ROWS)
+    chosen, most = ChosenRows(array, rows), 0
+    for start in range(0, ROWS, 500):
+        part = np.array(chosen[start : start + 500])
+        assert (part[:, 0] == rows[start : start + 500] * NUMBERS).all()
+        most = max(most, resident(file))
+    # The file has 20 MB.
+    assert most < 8e6
+
+
+def test_numbers_that_were_changed_in_memory_stay(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped, "_KEPT", 0)
+    array = np.load(file, mmap_mode="c")
+    array[5] = -1.0
+    chosen = ChosenRows(array, np.arange(ROWS))
+    for _ in range(3):
+        assert (chosen[5:6] == -1.0).all()
+
+
+def table(rows: int = 6) -> pa.Table:
+    values = np.random.default_rng(0).normal(size=4 * rows).astype(np.float32)
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(values), 4)
+    names = pa.array([f"{row:05d}.png" for row in range(rows)])
+    facts = {b"equipoise.failures": json.dumps([{"image_id": "x", "stage": "read"}]).encode()}
+    return pa.table({"image_id": names, "embedding": cells}).replace_schema_metadata(facts)
+
+
+@pytest.mark.parametrize("how", [{"use_dictionary": False, "compression": "none"}, {}])
+def test_no_flipped_bit_changes_what_is_read(how: dict[str, object], tmp_path: Path) -> None:
+    whole, path = table_bytes(table(), **how), tmp_path / "a.parquet"
+    path.write_bytes(whole)
+    expected, noticed = read_table(path), 0
+    for place in range(0, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            found = read_table(path)
+        except (OSError, pa.ArrowException):
+            noticed += 1
+        else:
+            assert found.equals(expected, check_metadata=True), place
+    assert noticed > len(whole) // 4
+
+
+def test_a_file_without_checksums_is_read(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").equals(table())
+    assert read_table(tmp_path / "a.parquet", ["image_id"]).column_names == ["image_id"]
+
+
+def test_equal_tables_are_equal_bytes(tmp_path: Path) -> None:
+    write_table(table(300), tmp_path / "a.parquet", row_group_size=7)
+    written = (tmp_path / "a.parquet").read_bytes()
+    assert written == table_bytes(table(300), row_group_size=7)
+    parts = pa.concat_tables([table(300).slice(0, 11), table(300).slice(11)])
+    assert written == table_bytes(parts, row_group_size=7)
+
+
+@pytest.mark.parametrize("size", [0, 3, 9, 100])
+def test_a_file_that_is_cut_off_is_refused(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(table_bytes(table())[:size])
+    with pytest.raises((OSError, pa.ArrowException)):
+        read_table(path)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the path of a socket may not be long
+    os.mkfifo("pipe")
+    Path("link").symlink_to("pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+        for name, kind in {
+            "pipe": "a named pipe",
+            "link": "a named pipe",
+            "socket": "a socket",
+            os.devnull: "a device",
+            "/dev/zero": "a device",
+        }.items():
+            with pytest.raises(IrregularFileError) as raised:
+                read_regular(name)
+            assert raised.value.strerror == f"it is no regular file: {kind}"
+            assert raised.value.filename == name
+
+
+def test_a_pipe_that_somebody_writes_is_none_either(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDWR)
+    os.write(end, b"bytes")
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(IrregularFileError):
+        read_regular(pipe)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    os.close(end)
+
+
+def test_other_errors_are_as_they_were(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        read_regular(tmp_path)
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="symbolic links"):
+        read_regular(tmp_path / "round")

@@ -1,0 +1,737 @@
+"""Rankings: goldens, plain loops, chance levels, nulls, intervals, vectors, bad input."""
+
+import math
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import retrieval_plain as plain
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.groups import Groups
+from equipoise.metrics import (
+    bias_at_k,
+    cosine_scores,
+    expected_max_skew,
+    max_skew,
+    min_skew,
+    ndkl,
+    normalized_similarity_mad,
+    query_distribution,
+    retrieval_curves,
+    retrieval_mad,
+    retrieval_measures,
+    skew_at_k,
+)
+from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.metrics.retrieval.chance import max_skew_distribution
+from equipoise.metrics.retrieval.null import LabelExchange
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import Golden, cases
+
+TABLE_1 = Golden("chen_dou_table_1.json")
+FEW = Bootstrap(replicates=50, permutations=50, resolution=0.05)
+ALL = {one.__name__: one for one in (max_skew, min_skew, skew_at_k, ndkl, bias_at_k, retrieval_mad)}
+
+
+def parts(estimate: Estimate, metric: str | None = None) -> list[dict[str, Any]]:
+    assert estimate.by is not None
+    rows = estimate.by.to_pylist()
+    return [row for row in rows if row["metric"] == (metric or estimate.metric)]
+
+
+def shown(part: dict[str, Any]) -> list[float]:
+    return [group["value"] for group in part["by_group"]]
+
+
+@pytest.mark.parametrize("golden", cases("retrieval.json"))
+@pytest.mark.parametrize("desired", ["pool", "uniform"])
+def test_goldens(golden: dict[str, Any], desired: Any) -> None:
+    data = golden["scores"], golden["groups"]
+    k, n = golden["k"], len(golden["scores"])
+    found = max_skew(*data, k=k, desired=desired, resampling=None)
+    assert found.value == pytest.approx(golden[f"max_skew_{desired}"], abs=1e-12)
+    assert shown(parts(found)[0]) == pytest.approx(golden["share"], abs=1e-12)
+    if f"ndkl_{desired}" in golden:
+        whole = ndkl(*data, k=n, desired=desired, resampling=None)
+        assert whole.value == pytest.approx(golden[f"ndkl_{desired}"], abs=1e-12)
+
+
+@pytest.mark.parametrize("golden", cases("retrieval.json"))
+def test_goldens_of_the_pool(golden: dict[str, Any]) -> None:
+    data, k = (golden["scores"], golden["groups"]), golden["k"]
+    skews = [-math.inf if s is None else s for s in golden["skew_pool"]]
+    found = skew_at_k(*data, k=k, resampling=None)
+    assert shown(parts(found)[0]) == pytest.approx(skews, abs=1e-12)
+    assert [p["value"] for p in parts(found, "group_skew")] == pytest.approx(skews, abs=1e-12)
+    assert min_skew(*data, k=k, resampling=None).value == pytest.approx(min(skews), abs=1e-12)
+    mad = retrieval_mad(*data, k, resampling=None)
+    assert mad.value == pytest.approx(golden["retrieval_mad"], abs=1e-12)
+    if "ndkl_pool_prefix_k" in golden:
+        prefix = ndkl(*data, k=k, resampling=None)
+        assert prefix.value == pytest.approx(golden["ndkl_pool_prefix_k"], abs=1e-12)
+    if "bias_at_k" in golden:
+        bias = bias_at_k(*data, k=k, resampling=None)
+        assert bias.value == pytest.approx(golden["bias_at_k"], abs=1e-12)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_retrieval_mad_of_chen_and_dou(index: int) -> None:
+    _, _, _, male, female, _, mad = TABLE_1["rows"][index]
+    groups = ["male"] * round(100 * male) + ["female"] * round(100 * female) + ["male", "female"]
+    scores = [1.0 - i / 1000 for i in range(100)] + [0.0, 0.0]
+    assert retrieval_mad(scores, groups, resampling=None).value == pytest.approx(mad, abs=1e-12)
+    bias = bias_at_k(scores, groups, k=100, resampling=None)
+    assert bias.value == pytest.approx(male - female, abs=1e-12)
+    assert (bias.params["first"], bias.params["second"]) == ("male", "female")
+
+
+@given(
+    st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 19), st.booleans(),
+    st.sampled_from(["pool", "uniform"]),
+)  # fmt: skip
+def test_agrees_with_plain_loops(seed: int, many: int, k: int, ties: bool, target: Any) -> None:
+    scores, groups = plain.world(seed, 20, many, ties=ties)
+    arguments = {"k": k, "desired": target, "resampling": None}
+    skews = plain.skews(scores, groups, k, many, target)
+    assert max_skew(scores, groups, **arguments).value == pytest.approx(
+        max(skews.values()), abs=1e-12
+    )
+    assert min_skew(scores, groups, **arguments).value == pytest.approx(
+        min(skews.values()), abs=1e-12
+    )
+    assert ndkl(scores, groups, **arguments).value == pytest.approx(
+        plain.ndkl(scores, groups, k, many, target), abs=1e-12
+    )
+    counts = plain.expected_counts(scores, groups, k, many)
+    assert retrieval_mad(scores, groups, k, resampling=None).value == pytest.approx(
+        plain.mad([c / k for c in counts]), abs=1e-12
+    )
+    a, b = counts[:2]
+    bias = bias_at_k(scores, groups, k=k, first="0", second="1", resampling=None)
+    assert bias.value == pytest.approx((a - b) / (a + b) if a + b else 0.0, abs=1e-12)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_many_queries_are_each_as_alone_and_their_mean(seed: int, ties: bool) -> None:
+    rng = np.random.default_rng(seed)
+    worlds = [plain.world(seed + i, 30, 3, ties=ties and i % 2 == 0) for i in range(4)]
+    groups = worlds[0][1]
+    scores = np.stack([one for one, _ in worlds])
+    for metric in ALL.values():
+        extra = {"first": "0", "second": "1"} if metric is bias_at_k else {}
+        whole = metric(scores, groups, k=7, resampling=None, **extra)
+        alone = [metric(one, groups, k=7, resampling=None, **extra).value for one in scores]
+        assert [p["value"] for p in parts(whole)] == pytest.approx(alone, abs=1e-13)
+        assert [p["subject"] for p in parts(whole)] == ["0", "1", "2", "3"]
+        if metric is not skew_at_k:
+            assert whole.value == pytest.approx(np.mean(alone), abs=1e-13)
+    # The long form: each item in the pool of its own query.
+    owner = np.repeat(["a", "b", "c", "d"], 30)
+    order = rng.permutation(120)
+    long = ndkl(
+        scores.ravel()[order], np.tile(groups, 4)[order], k=9, queries=owner[order],
+        resampling=None,
+    )  # fmt: skip
+    short = ndkl(scores, groups, k=9, queries=["a", "b", "c", "d"], resampling=None)
+    assert str(parts(long)) == str(parts(short))
+
+
+def test_ties_share_the_places_left_and_are_counted() -> None:
+    scores = [3, 2, 2, 2, 2, 1, 1]
+    groups = ["a", "a", "b", "b", "b", "a", "a"]
+    found = retrieval_mad(scores, groups, 3, resampling=None)
+    # One place for the first, two for the four that tie: half each.
+    assert shown(parts(found)[0]) == pytest.approx([1.5 / 3, 1.5 / 3])
+    assert (found.params["tied_items"], found.params["queries_with_ties"]) == (4, 1)
+    assert parts(found)[0]["shows"] == "share of the first 3; 4 items tie for its last places"
+    fits = retrieval_mad(scores, groups, 5, resampling=None)
+    assert fits.params["tied_items"] == 0
+    assert parts(fits)[0]["shows"] == "share of the first 5"
+
+
+def test_a_group_absent_from_a_pool_is_listed_and_not_desired() -> None:
+    groups = {"gender": ["f", "m"] * 10, "race": ["x"] * 10 + ["y"] * 5 + ["x"] + ["y"] * 4}
+    labels = Groups.of(groups)
+    keep = labels.codes != labels.names.index("m, y")
+    scores = np.arange(20.0)[keep]
+    inside = {name: np.array(values)[keep] for name, values in groups.items()}
+    found = max_skew(scores, inside, k=5, desired="uniform", resampling=FEW)
+    assert found.n["m, y"] == 0
+    assert found.excluded == {"empty groups": 1}
+    absent = parts(found)[0]["by_group"][labels.names.index("m, y")]
+    assert (absent["n"], absent["note"]) == (0, "not in the pool")
+    # The desired share of the three that are there is a third each.
+    shares = shown(parts(found)[0])
+    assert found.value == pytest.approx(math.log(3 * max(shares)))
+
+
+def test_both_targets_stand_beside_each_other_where_they_differ() -> None:
+    scores, groups = plain.world(1, 60, 3, ties=False)
+    for metric in (max_skew, min_skew, ndkl):
+        name = metric.__name__
+        found = metric([scores, -scores], groups, k=9, resampling=FEW)
+        other = metric([scores, -scores], groups, k=9, desired="uniform", resampling=FEW)
+        beside = parts(found, f"{name}_uniform")
+        assert beside[0]["value"] == pytest.approx(other.value, abs=1e-12)
+        assert [p["value"] for p in beside[1:]] == pytest.approx(
+            [p["value"] for p in parts(other)], abs=1e-12
+        )
+        assert not math.isnan(beside[0]["chance_high"])
+    even = max_skew(np.arange(20), ["a", "b"] * 10, k=5, resampling=None)
+    assert not parts(even, "max_skew_uniform")
+
+
+def test_a_pool_of_k_items_is_not_estimable_but_its_order_is() -> None:
+    scores, groups = plain.world(2, 12, 3, ties=False)
+    for k in (12, 13):
+        found = max_skew(scores, groups, k=k, resampling=FEW)
+        assert math.isnan(found.value)
+        assert found.reason == (
+            f"no query can be estimated: k={k}, and the pool has 12 items: "
+            "nothing is left to choose"
+        )
+        assert (found.chance, found.p_value, found.no_chance) == (None, None, "not estimable")
+        assert found.excluded == {"queries with too small a pool for k": 1}
+    assert ndkl(scores, groups, k=12, resampling=None).value > 0
+    assert math.isnan(ndkl(scores, groups, k=13, resampling=None).value)
+
+
+def test_small_pools_and_pools_of_one_group_are_counted() -> None:
+    owner = np.repeat(["large", "small", "one"], [20, 5, 20])
+    groups = ["a", "b"] * 12 + ["a"] * 21
+    found = max_skew(np.arange(45), groups, k=5, queries=owner, resampling=FEW)
+    assert found.excluded == {
+        "queries with one group in the pool": 1,
+        "queries with too small a pool for k": 1,
+    }
+    values = {p["subject"]: p for p in parts(found)}
+    assert found.value == values["large"]["value"]
+    assert values["small"]["reason"].startswith("k=5, and the pool has 5 items")
+    assert values["one"]["reason"] == "fewer than two groups in the pool"
+    assert math.isnan(values["one"]["value"])
+
+
+def test_groups_too_small_are_reported_and_not_compared() -> None:
+    codes = np.array(["a"] * 20 + ["b"] * 20 + ["c"] * 2)
+    scores = np.concatenate([np.arange(40) % 7, [100, 101]])
+    found = max_skew(scores, Groups.of(codes, min_size=5), k=6, resampling=FEW)
+    shares = parts(found)[0]["by_group"]
+    assert shares[2]["note"] == "fewer than 5 rows"
+    assert found.value == pytest.approx(
+        max(math.log(share["value"] / (20 / 42)) for share in shares[:2])
+    )
+
+
+def test_items_without_a_group_or_query_leave_the_pool_and_are_counted() -> None:
+    scores, groups = plain.world(3, 40, 3, ties=False)
+    labels = [None if i < 4 else str(g) for i, g in enumerate(groups)]
+    found = max_skew(scores, labels, k=6, resampling=None)
+    rest = max_skew(scores[4:], groups[4:], k=6, resampling=None)
+    assert found.value == rest.value
+    assert found.excluded == {"items without a group": 4}
+    owner = ["" if i > 35 else "q" for i in range(40)]
+    long = max_skew(scores, labels, k=6, queries=owner, resampling=None)
+    assert long.excluded == {"items without a group": 4, "items without a query": 4}
+    assert long.value == max_skew(scores[4:36], groups[4:36], k=6, resampling=None).value
+
+
+def test_marginals_restrict_the_pool_to_one_value() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((2, 80))
+    race, gender = rng.integers(0, 4, 80), np.tile(["f", "m"], 40)
+    found = max_skew(scores, race, k=6, within=gender, queries=["x", "y"], resampling=FEW)
+    assert [p["subject"] for p in parts(found)] == ["x | f", "x | m", "y | f", "y | m"]
+    for part, (row, level) in zip(parts(found), [(0, "f"), (0, "m"), (1, "f"), (1, "m")],
+                                  strict=True):  # fmt: skip
+        held = gender == level
+        alone = max_skew(scores[row][held], race[held], k=6, resampling=None)
+        assert part["value"] == pytest.approx(alone.value, abs=1e-13)
+        assert part["n"] == 40
+    two = max_skew(
+        scores[0], race, k=3, within={"gender": gender, "half": [0] * 40 + [1] * 40},
+        resampling=None,
+    )  # fmt: skip
+    assert [p["subject"] for p in parts(two)] == ["f, 0", "f, 1", "m, 0", "m, 1"]
+
+
+def test_bias_needs_two_groups_and_says_which() -> None:
+    scores, groups = [4, 3, 2, 1, 0, -1], ["man", "man", "woman", "neutral", "neutral", "woman"]
+    found = bias_at_k(scores, groups, k=3, first="woman", second="man", resampling=None)
+    assert found.value == pytest.approx((1 - 2) / 3)
+    none = bias_at_k(scores, groups[::-1], k=1, first="man", second="neutral", resampling=None)
+    assert none.value == 0.0
+    assert found.params["at_desired_shares"] == 0.0
+    swapped = bias_at_k(scores, ["b", "b", "b", "a", "a", "a"], k=2, resampling=None)
+    assert (swapped.value, swapped.params["first"]) == (-1.0, "a")
+
+
+SIX = {"scores": [1, 2, 3, 4, 5, 6], "groups": ["a", "b"] * 3, "k": 2}
+MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False] * 5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "argument"),
+    [
+        (max_skew, {"scores": [[1.0, 2.0], [3.0]]}, "scores"),
+        (max_skew, {"scores": list("abcdef")}, "scores"),
+        (max_skew, {"scores": np.zeros((1, 2, 3))}, "scores"),
+        (max_skew, {"scores": []}, "scores"),
+        (max_skew, {"scores": [0, 1, math.nan, 2, math.inf, 3]}, "scores, item 3"),
+        (max_skew, {"scores": [[0.0] * 6, [1, 2, 3, 4, -math.inf, 5]]}, "scores, query 2, item 5"),
+        (max_skew, {"scores": MASKED}, "scores"),
+        (max_skew, {"groups": MASKED}, r"groups\['group'\]"),
+        (max_skew, {"groups": ["a", "b"]}, "groups"),
+        (max_skew, {"groups": [None] * 6}, "no item has a group"),
+        (max_skew, {"sets": [1, 2]}, "sets"),
+        (max_skew, {"within": [1, 2]}, "within"),
+        (max_skew, {"queries": ["a"]}, "queries"),
+        (max_skew, {"scores": np.zeros((2, 6)), "queries": ["a", "a"]}, "queries"),
+        (max_skew, {"units": ["u", "v"]}, "units"),
+        (max_skew, {"queries": ["q"] * 6, "units": ["u"] * 5 + ["v"]}, "units: query 'q'"),
+        (max_skew, {"k": 0}, "k=0"),
+        (max_skew, {"k": 2.5}, r"k=2\.5"),
+        (max_skew, {"desired": "equal"}, "desired='equal'"),
+        (max_skew, {"desired": {"a": 1.0, "z": 0}}, "desired: 'z'"),
+        (max_skew, {"desired": {"a": 1.0}}, "desired: no share for 'b'"),
+        (max_skew, {"desired": {"a": 0.5, "b": 0.6}}, r"desired: shares sum to 1\.1"),
+        (max_skew, {"resampling": Exact(), "sets": [0, 0, 0, 1, 1, 1]}, "resampling=Exact"),
+        (ndkl, {"resampling": Exact()}, "resampling=Exact"),
+        (skew_at_k, {"group": "c"}, "group='c'"),
+        (bias_at_k, {"groups": ["a", "b", "c"] * 2}, "first=None"),
+        (bias_at_k, {"first": "a", "second": "z"}, "second='z'"),
+        (bias_at_k, {"first": "a", "second": "a"}, "first and second"),
+        (retrieval_curves, {"k": 6}, "k=6"),
+        (retrieval_curves, {"resampling": Exact()}, "resampling=Exact"),
+        (retrieval_measures, {"measures": ["skew"]}, "measures: 'skew'"),
+        (retrieval_measures, {"measures": []}, "measures"),
+        (retrieval_measures, {"prefixes": 0}, "k=0"),
+    ],
+)
+def test_bad_input(metric: Any, change: dict[str, Any], argument: str) -> None:
+    with pytest.raises(InputError, match=f"^{argument}"):
+        metric(**(SIX | change))
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.booleans(), st.booleans(), st.sampled_from([None, FEW]))
+def test_each_is_what_its_function_returns(
+    seed: int, ties: bool, sets: bool, resampling: Any
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = np.stack([plain.world(seed + i, 60, 3, ties=ties)[0] for i in range(3)])
+    common = {
+        "groups": rng.integers(0, 3, 60),
+        "sets": np.arange(60) // 4 if sets else None,
+        "within": np.repeat([0, 1], [10, 50]),
+        "resampling": resampling,
+        "rng": seed % 5,
+    }
+    found = retrieval_measures(
+        scores, **common, k=6, prefixes=12, measures=[*ALL], first="0", second="2", group="1"
+    )
+    assert [*found] == [*ALL]
+    for name, one in found.items():
+        extra = {"bias_at_k": {"first": "0", "second": "2"}, "skew_at_k": {"group": "1"}}
+        k = 12 if name == "ndkl" else 6
+        alone = ALL[name](scores, **common, k=k, **extra.get(name, {}))
+        assert str(one) == str(alone)
+        assert str(one.by) == str(alone.by)
+
+
+def counterfactual(
+    seed: int, subjects: int, sets: int, within: float, groups: int = 12
+) -> dict[str, Any]:
+    """Subjects with counterfactual sets: one member per group, correlated within the set."""
+    rng = np.random.default_rng(seed)
+    many = subjects * sets
+    shared = np.repeat(rng.standard_normal(many), groups)
+    own = rng.standard_normal(many * groups)
+    return {
+        "scores": np.sqrt(within) * shared + np.sqrt(1 - within) * own,
+        "groups": np.tile(np.arange(groups), many),
+        "queries": np.repeat([f"s{i}" for i in range(subjects)], sets * groups),
+        "sets": np.repeat(np.arange(many), groups),
+    }
+
+
+@pytest.mark.parametrize("golden", cases("chance.json"))
+def test_exact_chance_levels(golden: dict[str, Any]) -> None:
+    found = expected_max_skew([golden["per_group"]] * golden["groups"], golden["k"])
+    assert found == pytest.approx(golden["expected_max_skew"], abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=4), st.integers(1, 5), st.booleans())
+def test_exact_chance_is_the_mean_over_all_selections(
+    sizes: list[int], k: int, uniform: bool
+) -> None:
+    codes = [g for g, size in enumerate(sizes) for _ in range(size)]
+    if not k < len(codes):
+        return
+    target = "uniform" if uniform else "pool"
+    wanted = plain.desired_of(codes, len(sizes), target)
+    every = [
+        max(math.log(chosen.count(g) / k / wanted[g]) for g in range(len(sizes)) if chosen.count(g))
+        for chosen in combinations(codes, k)
+    ]
+    found = expected_max_skew(sizes, k, desired=target)  # type: ignore[arg-type]
+    assert found == pytest.approx(np.mean(every), abs=1e-12)
+    values, mass = max_skew_distribution(tuple(sizes), k, tuple(wanted)) or ((), ())
+    for value, probability in zip(values, mass, strict=True):
+        share = np.mean([abs(one - value) < 1e-9 for one in every])
+        assert probability == pytest.approx(share, abs=1e-12)
+
+
+def test_one_query_gets_the_exact_band_and_p() -> None:
+    scores, groups = plain.world(0, 12, 3, ties=False)
+    found = max_skew(scores, groups, k=4)
+    wanted = plain.desired_of(groups, 3, "pool")
+    every = [
+        max(
+            math.log(list(groups[list(rows)]).count(g) / 4 / wanted[g])
+            for g in set(groups[list(rows)])
+        )
+        for rows in combinations(range(12), 4)
+    ]
+    assert found.chance is not None
+    assert found.chance.mean == pytest.approx(np.mean(every), abs=1e-12)
+    assert found.p_value == pytest.approx(
+        np.mean([one >= found.value - 1e-12 for one in every]), abs=1e-12
+    )
+    assert found.null == "the order within each pool is random; all selections; exact"
+    assert found.p_value == max_skew(scores, groups, k=4, resampling=Exact()).p_value
+    assert found.method == "none: the queries are one unit; chance band and p-value only"
+    assert math.isnan(found.interval().low)
+    with pytest.raises(InputError, match=r"^resampling=Exact: only for max_skew of one query"):
+        ndkl(scores, groups, k=4, resampling=Exact())
+
+
+@pytest.mark.parametrize("metric", [max_skew, min_skew, ndkl, retrieval_mad])
+def test_permutations_agree_with_all_orders(metric: Any) -> None:
+    scores, groups = np.array([6.0, 5, 4, 3, 2, 1]), np.array([0, 0, 0, 1, 1, 2])
+    drawn = metric(scores, groups, k=3, resampling=Permutation(replicates=20_000))
+    every = [
+        metric(scores, groups[list(order)], k=3, resampling=None).value
+        for order in permutations(range(6))
+    ]
+    assert drawn.p_value == pytest.approx(
+        np.mean([one <= drawn.value + 1e-12 for one in every])
+        if metric is min_skew
+        else np.mean([one >= drawn.value - 1e-12 for one in every]),
+        abs=0.012,
+    )
+    if np.isfinite(every).all():
+        assert drawn.chance.mean == pytest.approx(np.mean(every), abs=0.01)
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_labels_are_exchanged_within_strata_only(seed: int, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-1, 4, 60).astype(np.int32)
+    stratum = rng.integers(0, 5, 60)
+    seen = np.flatnonzero(codes >= 0)
+    items = seen if whole else rng.permutation(seen)[:20]
+    drawn = LabelExchange.of(codes, stratum, items).draw(rng, 40)
+    for name in np.unique(stratum[items]):
+        held = stratum[items] == name
+        there = np.bincount(codes[(stratum == name) & (codes >= 0)], minlength=4)
+        for labels in drawn:
+            counts = np.bincount(labels[held], minlength=4)
+            assert (counts == there).all() if whole else (counts <= there).all()
+
+
+def test_every_label_is_equally_likely_at_every_place() -> None:
+    codes = np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
+    for items in (np.array([4, 1]), np.arange(6)):
+        drawn = LabelExchange.of(codes, np.zeros(6, dtype=np.int64), items).draw(
+            np.random.default_rng(0), 60_000
+        )
+        for column in drawn.T:
+            shares = np.bincount(column, minlength=3) / 60_000
+            assert shares == pytest.approx([2 / 6, 1 / 6, 3 / 6], abs=0.01)
+        both = np.mean((drawn[:, 0] == 0) & (drawn[:, 1] == 0))
+        assert both == pytest.approx(2 / 6 * 1 / 5, abs=0.01)
+
+
+def test_sets_lower_the_chance_level_that_pool_order_overstates() -> None:
+    data = counterfactual(0, subjects=100, sets=40, within=0.9)
+    found = max_skew(**data, k=12, resampling=Permutation(replicates=200))
+    pool_order = expected_max_skew([40] * 12, 12)
+    assert found.chance is not None
+    assert found.p_value is not None
+    # 6000 simulated subjects: 0.738 (standard error 0.003) for 40 sets, 0.756 for 50.
+    assert found.chance.mean == pytest.approx(0.74, abs=0.03)
+    assert 0.01 < found.p_value < 0.99
+    assert found.params["null"] == "order within sets"
+    assert found.null.startswith("the order within each counterfactual set is random; 200 perm")
+    assert found.by is not None
+    secondary = found.by.to_pylist()[-1]
+    assert secondary["metric"] == "max_skew_pool_order"
+    assert secondary["shows"] == "secondary null: the order within each pool is random"
+    assert secondary["value"] == found.value
+    assert secondary["chance"] == pytest.approx(pool_order, abs=0.02)
+    assert secondary["p_value"] == 1.0
+    alone = max_skew(**{**data, "sets": None}, k=12, resampling=Permutation(replicates=50))
+    assert alone.chance is not None
+    assert alone.chance.mean == pytest.approx(pool_order, abs=1e-12)
+
+
+def p_values(metric: Any, worlds: int, k: int, **change: Any) -> np.ndarray:
+    found = []
+    for seed in range(worlds):
+        data = {**counterfactual(seed, 4, 8, 0.8, groups=4), **change}
+        estimate = metric(
+            **data, k=k, resampling=Permutation(replicates=99, resolution=0.1), rng=seed
+        )
+        found.append(estimate.p_value)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("metric", [max_skew, ndkl, retrieval_mad])
+def test_p_values_are_valid_within_sets(metric: Any) -> None:
+    found = p_values(metric, 200, 8)
+    for level in (0.05, 0.2, 0.5):
+        # Three standard errors of a share of 200.
+        assert np.mean(found <= level) <= level + 3 * math.sqrt(level * (1 - level) / 200)
+    assert np.mean(found <= 0.6) > 0.3
+
+
+def test_the_interval_resamples_queries_and_their_units() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((40, 100))
+    groups = rng.integers(0, 3, 100)
+    found = max_skew(values, groups, k=10, resampling=Bootstrap(2000, 50))
+    each = query_distribution(found)
+    half = 1.96 * each.sd / math.sqrt(40)
+    low, high = found.interval().low, found.interval().high
+    assert (high - low) / 2 == pytest.approx(half, rel=0.15)
+    assert found.method == "percentile bootstrap over queries, 2000 replicates"
+    twice = max_skew(
+        np.repeat(values, 2, axis=0), groups, k=10, units=np.repeat(np.arange(40), 2),
+        resampling=Bootstrap(2000, 50),
+    )  # fmt: skip
+    wide = twice.interval()
+    assert (wide.high - wide.low) / 2 == pytest.approx(half, rel=0.15)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("sets", [False, True])
+def test_curves_are_the_metric_at_every_k(ties: bool, sets: bool) -> None:
+    scores = np.stack([plain.world(seed, 30, 3, ties=ties)[0] for seed in range(3)])
+    groups = plain.world(0, 30, 3, ties=False)[1]
+    members = np.repeat(np.arange(10), 3) if sets else None
+    table = retrieval_curves(scores, groups, k=12, sets=members, resampling=FEW).to_pylist()
+    for metric in (max_skew, min_skew, ndkl):
+        rows = [row for row in table if row["metric"] == metric.__name__ and not row["query"]]
+        assert [row["k"] for row in rows] == list(range(1, 13))
+        for row in rows:
+            found = metric(scores, groups, k=row["k"], resampling=None)
+            assert row["value"] == pytest.approx(found.value, abs=1e-12)
+            assert row["chance_low"] <= row["chance_high"]
+            assert row["low"] <= row["value"] <= row["high"]
+        first = [row for row in table if row["metric"] == metric.__name__ and row["query"] == "1"]
+        alone = metric(scores[1], groups, k=9, resampling=None).value
+        assert first[8]["value"] == pytest.approx(alone, abs=1e-12)
+    bare = retrieval_curves(scores, groups, k=12, resampling=None).to_pylist()
+    assert [row["value"] for row in bare] == [row["value"] for row in table]
+    assert all(math.isnan(row["chance"]) for row in bare)
+
+
+def test_distribution_over_queries() -> None:
+    scores = np.stack([np.arange(12.0), -np.arange(12.0), np.tile([1.0, 0.0, 3.0], 4)])
+    groups = ["a"] * 4 + ["b"] * 8
+    found = max_skew(scores, groups, k=4, queries=["up", "down", "mixed"], resampling=None)
+    held = query_distribution(found)
+    codes = [int(g == "b") for g in groups]
+    expected = sorted(max(plain.skews(list(s), codes, 4, 2, "pool").values()) for s in scores)
+    assert (held.queries, held.not_estimable) == (3, 0)
+    assert (held.lowest_queries, held.highest_queries) == (("mixed",), ("down",))
+    assert [held.lowest, held.median, held.highest] == pytest.approx(expected, abs=1e-12)
+    assert held.first_quartile == pytest.approx(np.quantile(expected, 0.25), abs=1e-12)
+    assert held.sd == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
+    lows = query_distribution(min_skew(scores, groups, k=4, resampling=None))
+    assert (lows.lowest, lows.first_quartile) == (-math.inf, -math.inf)
+    assert math.isnan(lows.sd)
+    with pytest.raises(InputError, match=r"^max_skew: no query has a value$"):
+        query_distribution(max_skew([1, 2], ["a", "b"], k=2, resampling=None))
+
+
+def test_of_many_labels_those_looked_at_are_drawn_and_all_where_most_are() -> None:
+    codes = (np.arange(1 << 16) % 3).astype(np.int32)
+    stratum = np.zeros(len(codes), dtype=np.int64)
+    few = LabelExchange.of(codes, stratum, np.arange(50))
+    assert not few._costs_less_whole(1)
+    assert LabelExchange.of(codes, stratum, np.arange(40_000))._costs_less_whole(1)
+    drawn = np.concatenate(few.evaluate(lambda labels: labels, 2_000, 0, "test"))
+    shares = np.bincount(drawn.ravel(), minlength=3) / drawn.size
+    np.testing.assert_allclose(shares, 1 / 3, atol=5 * np.sqrt(2 / 9 / drawn.size))
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    double = rows.astype(np.float64)
+    return double / np.linalg.norm(double, axis=1, keepdims=True)
+
+
+def vectors(seed: int, n: int, d: int = 24, queries: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    images = rng.standard_normal((n, d)) * rng.uniform(0.1, 10.0, (n, 1))
+    return images.astype(np.float32), rng.standard_normal((queries, d)).astype(np.float32)
+
+
+def expected(scores: np.ndarray, k: int) -> np.ndarray:
+    """Items among the k best, all that tie with the k-th included."""
+    return np.flatnonzero(scores >= np.sort(scores)[-k])
+
+
+def is_best(
+    images: np.ndarray, queries: np.ndarray, k: int, rows: np.ndarray | None = None
+) -> None:
+    held = np.arange(len(images)) if rows is None else rows
+    found = cosine_scores(images, queries).best(range(len(queries)), held, k)
+    for query, (items, scores) in enumerate(found):
+        plain = unit(images)[held] @ unit(queries)[query]
+        best = held[expected(plain, k)]
+        assert np.sort(items).tolist() == best.tolist()
+        order = np.argsort(items)
+        assert scores[order] == pytest.approx(plain[expected(plain, k)], abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 7, 500, 4_999, 5_000])
+def test_the_best_are_those_of_float64(k: int) -> None:
+    is_best(*vectors(k, 5_000), k)
+
+
+def test_sorted_images_set_a_low_bar_first_and_none_is_lost() -> None:
+    images, queries = vectors(2, 40_000, queries=1)
+    order = np.argsort(unit(images) @ unit(queries)[0])
+    is_best(images[order], queries, 50)
+    is_best(images[order[::-1]], queries, 50)
+
+
+def test_more_queries_than_are_compared_at_once() -> None:
+    images, queries = vectors(3, 2_500, d=8, queries=1_100)
+    is_best(images, queries, 4)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])
+def test_vectors_of_any_type_and_length(kind: Any) -> None:
+    images, queries = vectors(4, 3_000, d=37)
+    scaled = np.clip(np.round(3 * images), -100, 100) if kind is np.int8 else images
+    kept = np.flatnonzero(np.abs(scaled).sum(axis=1) > 0)
+    is_best(scaled[kept].astype(kind), queries, 11)
+    is_best((images.astype(np.float64) * 1e120)[:200], queries, 5)
+    is_best(images * np.float32(1e-22), queries, 5)
+    is_best(images * np.float32(1e20), queries, 5)
+
+
+def test_scores_closer_than_float32_can_tell_are_told_apart() -> None:
+    rng = np.random.default_rng(5)
+    query = rng.standard_normal(64)
+    images = query + 1e-4 * rng.standard_normal((6_000, 64))
+    is_best(images, query[None], 10)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.booleans(), st.booleans())
+def test_metrics_are_those_of_the_table_of_scores(seed: int, own: bool, gaps: bool) -> None:
+    images, queries = vectors(seed, 90, d=5)
+    rng = np.random.default_rng(seed)
+    groups = np.array(["x", "y", None if gaps else "z"], dtype=object)[rng.integers(0, 3, 90)]
+    owner = np.array(["q", "r", "" if gaps else "s"], dtype=object)[rng.integers(0, 3, 90)]
+    table = unit(queries) @ unit(images).T
+    scores = cosine_scores(images, queries, names=["q", "r", "s"])
+    if own:
+        place = {"q": 0, "r": 1, "s": 2, "": 0}
+        short = table[[place[name] for name in owner], np.arange(90)]
+        embedded = {"scores": scores, "queries": owner}
+        table_of = {"scores": short, "queries": owner}
+        if gaps:  # A query of the scores that no image belongs to has no pool.
+            embedded["scores"] = cosine_scores(images, queries[:2], names=["q", "r"])
+    else:
+        embedded, table_of = {"scores": scores}, {"scores": table, "queries": ["q", "r", "s"]}
+    for metric in (max_skew, ndkl):
+        for extra in ({}, {"within": np.arange(90) % 2}, {"sets": np.arange(90) // 5}):
+            one = metric(**embedded, groups=groups, k=6, resampling=FEW, **extra)
+            other = metric(**table_of, groups=groups, k=6, resampling=FEW, **extra)
+            assert str(one) == str(other)
+            assert str(one.by) == str(other.by)
+    curves = [
+        retrieval_curves(**one, groups=groups, k=5, resampling=FEW) for one in (embedded, table_of)
+    ]
+    assert str(curves[0]) == str(curves[1])
+    values = [
+        normalized_similarity_mad(**one, groups=groups, resampling=None).value
+        for one in (embedded, table_of)
+    ]
+    assert values[0] == pytest.approx(values[1], abs=1e-12)
+
+
+def test_the_same_bytes_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, queries = vectors(7, 30_000, d=16, queries=5)
+    groups = np.arange(30_000) % 4
+    found = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
+        scores = cosine_scores(images, queries)
+        every = ndkl(scores, groups, k=30, resampling=FEW)
+        own = ndkl(scores, groups, k=30, queries=np.arange(30_000) % 5, resampling=FEW)
+        spread = normalized_similarity_mad(scores, groups, resampling=FEW)
+        found.append(str([(one, one.by) for one in (every, own, spread)]))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rows_of_a_mapped_table_rank_as_a_copy_of_them(dtype: Any, tmp_path: Path) -> None:
+    images, queries = vectors(3, 90)
+    np.save(tmp_path / "images.npy", images.astype(dtype))
+    table = np.load(tmp_path / "images.npy", mmap_mode="r")
+    for rows in (np.arange(90), np.arange(5, 80), np.arange(0, 90, 2), np.arange(89, -1, -1)):
+        chosen = ChosenRows(table, rows)
+        groups = {"g": np.arange(len(rows)) % 3}
+        one, other = (
+            max_skew(cosine_scores(given, queries), groups, k=7, resampling=FEW)
+            for given in (chosen, np.array(table[rows]))
+        )
+        assert one.value == other.value
+        assert [part.value for part in one.parts] == [part.value for part in other.parts]
+        np.testing.assert_array_equal(chosen[2:9], table[rows][2:9])
+
+
+@pytest.mark.parametrize(
+    ("items", "queries", "names", "argument"),
+    [
+        ([[1, 2], [3]], [[1, 2]], None, "items"),
+        ([["a", "b"]], [[1, 2]], None, "items"),
+        ([1, 2], [[1, 2]], None, "items"),
+        ([[1, 2]], np.zeros((0, 2)), None, "queries"),
+        ([[1, 2]], [[1, 2, 3]], None, "queries"),
+        ([[1, 2]], [[1, 2], [0, 0]], None, "queries: vector 2"),
+        ([[1, 2]], [[np.nan, 2]], None, "queries: vector 1"),
+        ([[1, 2]], [[1, 2], [2, 1]], ["a", "a"], "names"),
+    ],
+)
+def test_bad_vectors(items: Any, queries: Any, names: Any, argument: str) -> None:
+    with pytest.raises(InputError, match=f"^{argument}"):
+        cosine_scores(items, queries, names=names)
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_ranked_vectors_without_a_cosine_are_named(own: bool, value: float) -> None:
+    images, queries = vectors(9, 40)
+    images[7] = value
+    groups = np.array(["a", "b"] * 20, dtype=object)
+    scores = cosine_scores(images, queries)
+    owner = np.arange(40) % 3 if own else None
+    with pytest.raises(InputError, match="^items: vector 8 "):
+        max_skew(scores, groups, k=3, queries=owner, resampling=None)
+    # An item that is in no pool is not ranked.
+    groups[7] = None
+    assert max_skew(scores, groups, k=3, queries=owner, resampling=None).value > 0
+    with pytest.raises(InputError, match="^queries: 'z' is no query"):
+        max_skew(scores, groups, k=3, queries=["z"] * 40, resampling=None)

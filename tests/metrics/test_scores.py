@@ -1,0 +1,788 @@
+"""Multi-label scores: goldens, scikit-learn, draws, who takes part, worlds, design choices."""
+
+import math
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics as sk
+
+from concept_worlds import world
+from equipoise.core.errors import InputError
+from equipoise.core.groups import Groups
+from equipoise.metrics.concepts.cells import (
+    Metric,
+    best_f1_threshold,
+    fixed_prevalence,
+    metric_of,
+    metric_of_sums,
+    packed_rows,
+    ranked_cells,
+    threshold_cells,
+    weighted_sums,
+)
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import (
+    concept_disparity,
+    concept_hit_rate,
+    concept_metrics,
+    concept_results,
+)
+from equipoise.metrics.concepts.inputs import Choices, Prevalence
+from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.stats.resampling import Bootstrap, Exact, Permutation
+from goldens import cases
+
+GOLDEN = cases("concepts.json")
+METRICS: tuple[Metric, ...] = get_args(Metric)
+QUICK = Bootstrap(permutations=99, resolution=1.0)
+
+
+def ranked(scores: Any, labels: Any, metric: Metric, ratio: float | None = None) -> float:
+    cells = ranked_cells(np.asarray(scores, float), np.asarray(labels, bool))
+    table = np.bincount(cells.cell, minlength=cells.size).astype(float)
+    return float(metric_of(metric, table[None], ratio)[0])
+
+
+def parts(found: Any, metric: str) -> list[dict[str, Any]]:
+    return [one for one in found.by.to_pylist() if one["metric"] == metric]
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_goldens(case: dict[str, Any]) -> None:
+    scores, labels = case["scores"], case["labels"]
+    assert ranked(scores, labels, "average_precision") == pytest.approx(
+        case["average_precision"], abs=1e-12
+    )
+    assert ranked(scores, labels, "auroc") == pytest.approx(case["auroc"], abs=1e-12)
+    threshold, f1 = best_f1_threshold(scores, labels)
+    assert threshold == case["best_f1_threshold"]
+    assert f1 == pytest.approx(case["best_f1"], abs=1e-12)
+
+
+rows = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=40).filter(
+    lambda found: len({label for _, label in found}) == 2
+)
+
+
+@given(rows, st.integers(1, 4))
+def test_agrees_with_scikit_learn_under_ties(found: list[tuple[int, bool]], ratio: int) -> None:
+    scores, labels = (np.array(one) for one in zip(*found, strict=True))
+    assert ranked(scores, labels, "average_precision") == pytest.approx(
+        sk.average_precision_score(labels, scores), abs=1e-12
+    )
+    assert ranked(scores, labels, "auroc") == pytest.approx(
+        sk.roc_auc_score(labels, scores), abs=1e-12
+    )
+    weights = np.where(labels, 1.0, ratio * labels.sum() / (~labels).sum())
+    assert ranked(scores, labels, "average_precision", ratio) == pytest.approx(
+        sk.average_precision_score(labels, scores, sample_weight=weights), abs=1e-12
+    )
+    threshold, f1 = best_f1_threshold(scores, labels)
+    every = {t: sk.f1_score(labels, scores >= t) for t in np.unique(scores)}
+    assert f1 == pytest.approx(max(every.values()), abs=1e-12)
+    assert threshold == max(t for t, one in every.items() if one > f1 - 1e-12)
+    at_threshold(scores, labels, threshold, weights, ratio)
+
+
+def at_threshold(scores: Any, labels: Any, threshold: float, weights: Any, ratio: int) -> None:
+    cells = threshold_cells(scores, labels, threshold, np.ones(len(labels), bool))
+    table = np.bincount(cells.cell, minlength=4).astype(float)[None]
+    predicted = scores >= threshold
+    expected = {
+        "true_positive_rate": sk.recall_score(labels, predicted),
+        "false_positive_rate": 1 - sk.recall_score(labels, predicted, pos_label=False),
+        "precision": sk.precision_score(labels, predicted, sample_weight=weights),
+        "f1": sk.f1_score(labels, predicted, sample_weight=weights),
+    }
+    for metric, value in expected.items():
+        assert metric_of(metric, table, ratio)[0] == pytest.approx(value, abs=1e-12)  # type: ignore[arg-type]
+
+
+def test_value_and_parts() -> None:
+    scores, labels, group = world(1, concepts=3)
+    found = concept_disparity(scores, labels, group, resampling=QUICK, concepts=["x", "y", "z"])
+    values = np.array(
+        [
+            [
+                ranked(scores[group == g, c], labels[group == g, c], "average_precision", 5)
+                for g in ("a", "b")
+            ]
+            for c in range(3)
+        ]
+    )
+    assert found.value == pytest.approx(abs(values[:, 0].mean() - values[:, 1].mean()), abs=1e-12)
+    for index, one in enumerate(parts(found, "average_precision")):
+        assert one["subject"] == "xyz"[index]
+        assert [g["value"] for g in one["by_group"]] == pytest.approx(values[index], abs=1e-12)
+        assert one["value"] == pytest.approx(abs(np.diff(values[index])[0]), abs=1e-12)
+        assert one["low"] <= one["value"] <= one["high"]
+        assert one["chance"] > 0
+    # Prevalence stands beside it.
+    prevalence = parts(found, "prevalence")
+    assert [g["value"] for g in prevalence[1]["by_group"]] == pytest.approx(
+        [labels[group == g, 1].mean() for g in ("a", "b")]
+    )
+    names = [one["subject"] for one in parts(found, "concept_difference")]
+    assert names == ["a − b", "x: a − b", "y: a − b", "z: a − b"]
+    assert found.n == {"a": int((group == "a").sum()), "b": int((group == "b").sum())}
+    assert found.chance is not None
+    assert found.null.startswith("bootstrap replicates centred at no difference (asymptotic)")
+
+
+def test_threshold_is_tuned_on_the_validation_split_alone() -> None:
+    scores, labels, group = world(3, concepts=2)
+    results = concept_results(scores, labels, group, Choices("f1"), resampling=None)
+    again = concept_results(scores, labels, group, Choices("f1"), resampling=None, rng=5)
+    assert set(results.thresholds) <= set(scores.ravel())
+    assert (results.thresholds != again.thresholds).any()
+    assert concept_results(scores, labels, group, resampling=None).thresholds.tolist() != []
+    assert np.isnan(concept_results(scores, labels, group, resampling=None).thresholds).all()
+    # One sure positive in each stratum's 20 % decides nothing: TPR + FNR use 80 % of positives.
+    perfect = concept_disparity(
+        labels.astype(float), labels, group, metric="true_positive_rate", resampling=None
+    )
+    assert perfect.value == 0.0
+    assert perfect.params["thresholds"] == {"0": 1.0, "1": 1.0}
+
+
+def test_groups_with_too_few_positives_leave_the_concept_and_are_counted() -> None:
+    scores, labels, group = world(4, concepts=3)
+    labels[group == "b", 1] = False
+    labels[np.flatnonzero((group == "b") & ~labels[:, 1])[:7], 1] = True
+    for prevalence in ("weighted", "hall", "observed"):
+        found = concept_disparity(
+            scores,
+            labels,
+            group,
+            prevalence=prevalence,
+            resampling=QUICK,  # type: ignore[arg-type]
+        )
+        one = parts(found, "average_precision")[1]
+        assert np.isnan(one["value"])
+        assert one["reason"] == "fewer than two groups take part"
+        assert {"reason": "7 positives, fewer than 50", "count": 1} in one["excluded"]
+        assert one["by_group"][1]["note"] == "7 positives, fewer than 50"
+        assert found.excluded == {"concepts without two groups": 1}
+        assert found.value > 0
+        notes = [g["note"] for g in parts(found, "concept_difference")[0]["by_group"]]
+        assert notes == ["mean over 2 concepts"] * 2
+
+
+def test_a_third_group_leaves_alone_or_with_its_concept() -> None:
+    scores, labels, _ = world(5, n=1500, concepts=2)
+    group = np.array(["p", "q", "r"])[np.arange(1500) % 3]
+    labels[group == "r", 0] = False
+    alone = concept_results(scores, labels, group, Choices(min_positives=20), resampling=None)
+    assert alone.reasons[0] == ("", "", "0 positives, fewer than 20")
+    assert not np.isnan(alone.observed[0, :2]).any()
+    whole = concept_results(
+        scores, labels, group, Choices(min_positives=20, incomplete="concept"), resampling=None
+    )
+    assert np.isnan(whole.observed[0]).all()
+    assert whole.reasons[0][0] == "another group has too few positives or negatives"
+
+
+def test_seeds_permuted_columns_and_shared_draws() -> None:
+    scores, labels, group = world(6, concepts=4)
+    names = list("wxyz")
+    first = concept_results(scores, labels, group, concepts=names, resampling=QUICK, rng=3)
+    order = [2, 0, 3, 1]
+    again = concept_results(
+        scores[:, order],
+        labels[:, order],
+        group,
+        concepts=[names[i] for i in order],
+        resampling=QUICK,
+        rng=3,
+    )
+    assert first.boot is not None
+    assert again.boot is not None
+    assert (first.boot[:, order] == again.boot).all()
+    for index, place in enumerate(order):
+        assert (again.null[index] == first.null[place]).all()  # type: ignore[union-attr]
+    # Monotone scores are the same ranking.
+    squashed = concept_results(
+        np.exp(scores), labels, group, concepts=names, resampling=QUICK, rng=3
+    )
+    assert (squashed.boot == first.boot).all()
+    other = concept_results(scores, labels, group, concepts=names, resampling=QUICK, rng=4)
+    assert (other.boot != first.boot).any()
+
+
+def test_doubled_images_widen_the_interval_only_with_units() -> None:
+    scores, labels, group = world(7, n=500, concepts=3)
+    twice = [np.concatenate([one, one]) for one in (scores, labels, group)]
+    units = np.tile(np.arange(500), 2)
+    choices = {"min_positives": 10, "resampling": Bootstrap(permutations=49, resolution=1.0)}
+    once = concept_disparity(scores, labels, group, **choices)  # type: ignore[arg-type]
+    clustered = concept_disparity(*twice, units=units, **choices)  # type: ignore[arg-type]
+    ignored = concept_disparity(*twice, **choices)  # type: ignore[arg-type]
+    assert clustered.value == pytest.approx(once.value, abs=1e-12)
+
+    def width(found: Any) -> float:
+        one = parts(found, "concept_difference")[1]
+        return float(one["high"] - one["low"])
+
+    assert clustered.unit == "unit"
+    assert width(clustered) == pytest.approx(width(once), rel=0.25)
+    assert width(ignored) < 0.85 * width(clustered)
+    nulls = [parts(one, "average_precision")[0]["chance"] for one in (once, clustered, ignored)]
+    assert nulls[1] == pytest.approx(nulls[0], rel=0.35)
+    assert nulls[2] < 0.85 * nulls[1]
+
+
+def test_only_prevalence_differs() -> None:
+    """Plain AP finds a disparity in every concept; under fixed prevalence at most α do."""
+    shares: dict[str, list[bool]] = {"observed": [], "weighted": [], "hall": []}
+    aggregate = []
+    for seed in range(25):
+        data = world(100 + seed, n=1000, concepts=8, prevalence=(0.35, 0.12))
+        for prevalence, found in shares.items():
+            one = concept_disparity(
+                *data,
+                prevalence=prevalence,
+                min_positives=30,
+                resampling=QUICK,
+                rng=seed,  # type: ignore[arg-type]
+            )
+            if prevalence == "hall":
+                pairs = parts(one, "concept_difference")[1:]
+                found += [row["low"] > 0 or row["high"] < 0 for row in pairs]
+            else:
+                found += [row["p_value"] <= 0.05 for row in parts(one, "average_precision")]
+            if prevalence == "weighted":
+                assert one.p_value is not None
+                aggregate.append(one.p_value <= 0.05)
+    assert np.mean(shares["observed"]) > 0.9
+    # 200 concepts each: 0.05 plus two standard errors.
+    assert np.mean(shares["weighted"]) <= 0.08
+    assert np.mean(shares["hall"]) <= 0.08
+    assert np.mean(aggregate) <= 0.16
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_planted_disparity_stays_under_every_metric(metric: Metric) -> None:
+    # Positives of group b score lower, or for false positives its negatives score higher.
+    shift = {} if metric == "false_positive_rate" else {0: 1.5}
+    scores, labels, group = world(8, n=4000, shift=shift, prevalence=(0.25, 0.25))
+    if metric == "false_positive_rate":
+        scores[:, 0] += 1.0 * ((group == "b") & ~labels[:, 0])
+    found = concept_disparity(scores, labels, group, metric=metric, resampling=QUICK)
+    first, *others = parts(found, metric)
+    assert first["p_value"] == 0.01
+    assert first["value"] > first["chance_high"]
+    assert first["value"] > max(one["value"] for one in others)
+    assert max(one["p_value"] for one in others) > 0.05
+
+
+@pytest.mark.parametrize("metric", ["auroc", "true_positive_rate"])
+def test_scores_that_are_all_equal_give_no_negative_zero(metric: Metric) -> None:
+    _, labels, group = world(3, n=200)
+    found = concept_disparity(
+        np.full(labels.shape, 0.5), labels, {"g": group}, metric=metric, min_positives=5,
+        replicates=20, resampling=QUICK,
+    )  # fmt: skip
+    numbers = [one for row in found.by.to_pylist() for one in row.values() if one == 0.0]
+    ends = found.interval()
+    numbers += [found.value, ends.low, ends.high]
+    assert [found.value, ends.low, ends.high] == [0.0, 0.0, 0.0]
+    assert not np.signbit(numbers).any()
+
+
+def test_replicates_without_a_value_do_not_spoil_halls_mean() -> None:
+    # Only two rows are predicted positive: many samples have none, and no precision.
+    cells = np.array([[0, 1.0, 0, 5], [2, 0, 1, 5]])
+    assert np.isnan(metric_of("precision", cells, None)).tolist() == [True, False]
+    scores, labels, group = world(13, n=400, concepts=1, prevalence=(0.6, 0.2))
+    scores[:, 0] = 0.0
+    scores[np.flatnonzero(labels[:, 0] & (group == "a")), 0] = 1.0
+    scores[np.flatnonzero(labels[:, 0] & (group == "b"))[:2], 0] = 1.0
+    results = concept_results(
+        scores, labels, group, Choices("precision", "hall", 1, min_positives=30, replicates=200)
+    )
+    assert results.boot is not None
+    assert results.thresholds.tolist() == [1.0]
+    assert 0 < np.isnan(results.boot[:, 0, 1]).sum() < 200
+    assert not np.isnan(results.observed).any()
+
+
+def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equipoise.metrics.concepts.measure.MAX_SHUFFLED_ROWS", 1000)
+    scores, labels, group = world(10, shift={0: 1.5})
+    found = concept_results(scores, labels, group)
+    assert (
+        found.null_differences(0)[1] == "bootstrap replicates centred at no difference (asymptotic)"
+    )
+    summary = concept_disparity(scores, labels, group)
+    ps = [one["p_value"] for one in parts(summary, "average_precision")]
+    assert ps[0] == 1 / 251
+    assert min(ps[1:]) > 0.01
+
+
+def test_without_resampling_and_with_permutation_alone() -> None:
+    data = world(11)
+    bare = concept_disparity(*data, resampling=None)
+    assert bare.p_value is None
+    assert np.isnan(bare.interval().low)
+    assert bare.method == "none: resampling=None gives the value alone"
+    drawn = concept_disparity(*data, resampling=Permutation(99))
+    assert drawn.value == bare.value
+    assert drawn.method == "none: use Bootstrap()"
+    assert parts(drawn, "average_precision")[0]["p_value"] >= 0.01
+
+
+def test_unusual_input_is_counted() -> None:
+    scores, labels, group = world(12)
+    some = group.astype(object)
+    some[:5] = None
+    assert concept_disparity(scores, labels, some, resampling=None).excluded == {"missing group": 5}
+    labels[10:14] = False
+    found = concept_disparity(scores, labels, some, unlabelled="leave out", resampling=None)
+    bare = (~labels.any(axis=1))[5:].sum()
+    assert found.excluded == {"missing group": 5, "no label": bare}
+    small = Groups.of(np.where(np.arange(len(group)) < 3, "tiny", group), min_size=30)
+    with_tiny = concept_disparity(scores, labels, small, resampling=None)
+    assert with_tiny.excluded["groups under 30 rows"] == 1
+    assert parts(with_tiny, "average_precision")[0]["by_group"][2]["note"] == "fewer than 30 rows"
+    equal = concept_disparity(np.zeros_like(scores), labels, group, resampling=QUICK)
+    # All scores equal: precision is the fixed prevalence in every group.
+    assert equal.value == pytest.approx(0.0, abs=1e-15)
+    assert equal.p_value == 1.0
+    alone = concept_disparity(scores, labels, np.full(len(group), "a"), resampling=QUICK)
+    assert (alone.estimable, alone.reason) == (False, "no concept with two groups")
+    half = concept_disparity(scores.astype(np.float16), labels.astype(int), group, resampling=None)
+    assert half.value == pytest.approx(
+        concept_disparity(scores, labels, group, resampling=None).value, abs=0.01
+    )
+
+
+def test_hit_rate_of_scores() -> None:
+    scores = np.array([[3.0, 2, 1], [1, 2, 3], [1, 2, 3], [0, 0, 0]])
+    labels = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1, 0, 0]])
+    found = concept_hit_rate(scores, labels, ["a", "a", "b", "b"], k=2, resampling=None)
+    assert found.value == pytest.approx(2 / 3)
+    assert sum(found.excluded.values()) == 1
+
+
+DATA = world(0, n=40, concepts=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        ({"scores": np.where(np.arange(40)[:, None] == 3, np.nan, DATA[0])}, "scores: .* row 3;"),
+        ({"labels": DATA[1] * 2}, r"labels: 2 for concept '\d' in row \d+"),
+        ({"labels": DATA[1][:, :1]}, "labels"),
+        ({"scores": [[1.0], [1.0, 2.0]]}, "scores"),
+        ({"scores": np.empty((0, 2))}, "scores"),
+        ({"scores": DATA[0].astype(str)}, "scores"),
+        ({"groups": ["a"] * 39}, "groups"),
+        ({"groups": [None] * 40}, "groups"),
+        ({"units": ["a"] * 39}, "units"),
+        ({"concepts": ["x"]}, "concepts"),
+        ({"concepts": ["x", "x"]}, "concepts"),
+        ({"metric": "map"}, "metric='map'"),
+        ({"prevalence": "fixed"}, "prevalence='fixed'"),
+        ({"incomplete": "row"}, "incomplete='row'"),
+        ({"unlabelled": "drop"}, "unlabelled='drop'"),
+        ({"prevalence_ratio": 0}, "prevalence_ratio=0"),
+        ({"prevalence_ratio": None}, "prevalence_ratio=None"),
+        ({"prevalence_ratio": math.inf, "prevalence": "hall"}, "prevalence_ratio=inf"),
+        ({"prevalence_ratio": math.nan}, "prevalence_ratio=nan"),
+        ({"prevalence_ratio": 2.5, "prevalence": "hall"}, "prevalence_ratio=2.5"),
+        ({"min_positives": 0}, "min_positives=0"),
+        ({"replicates": None}, "replicates=None"),
+        ({"validation": "0.2"}, "validation='0.2'"),
+        ({"validation": 1.0}, "validation=1.0"),
+        ({"resampling": Exact()}, "resampling=Exact"),
+    ],
+)
+def test_bad_input(change: dict[str, Any], argument: str) -> None:
+    given = dict(zip(("scores", "labels", "groups"), DATA, strict=True)) | change
+    with pytest.raises(InputError, match=f"^{argument}"):
+        concept_disparity(**given)
+
+
+def packed(scores: Any, labels: Any, measured: Any = None) -> Any:
+    bits = np.zeros(len(scores), np.uint8) if measured is None else measured
+    every = np.arange(len(scores), dtype=np.int32)
+    return packed_rows(np.asarray(scores, float), np.asarray(labels, bool), bits, every)
+
+
+def weighted(scores: Any, labels: Any, times: Any, ratio: float | None, measured: Any) -> Any:
+    every = np.arange(len(scores), dtype=np.int32)
+    totals = times.sum(axis=0, dtype=np.int32)
+    found = packed(scores, labels, measured)
+    return weighted_sums(found, every, measured, (times, totals), ratio)
+
+
+@given(rows, st.sampled_from([None, 1.0, 2.5]), st.integers(0, 10**6))
+def test_weighted_replicates_are_what_scikit_learn_gives_for_repeated_rows(
+    found: list[tuple[int, bool]], ratio: float | None, seed: int
+) -> None:
+    scores, labels = (np.array(one) for one in zip(*found, strict=True))
+    times = np.random.default_rng(seed).poisson(1.0, (len(labels), 4)).astype(np.uint8)
+    times[:, 0] = 1
+    measured = (2 + (scores >= 0)).astype(np.uint8)
+    sums = weighted(scores, labels, times, ratio, measured)
+    values = {metric: metric_of_sums(metric, sums, ratio) for metric in METRICS}
+    for index, count in enumerate(times.T.astype(float)):
+        positives, negatives = count[labels].sum(), count[~labels].sum()
+        if positives == 0 or negatives == 0:
+            assert np.isnan(values["auroc"][index])
+            continue
+        weight = (
+            count if ratio is None else count * np.where(labels, 1, ratio * positives / negatives)
+        )
+        expected = {
+            "average_precision": sk.average_precision_score(labels, scores, sample_weight=weight),
+            "auroc": sk.roc_auc_score(labels, scores, sample_weight=weight),
+            "true_positive_rate": sk.recall_score(labels, scores >= 0, sample_weight=weight),
+            "false_positive_rate": 1
+            - sk.recall_score(labels, scores >= 0, pos_label=0, sample_weight=weight),
+            "f1": sk.f1_score(labels, scores >= 0, sample_weight=weight, zero_division=0),
+        }
+        if weight[scores >= 0].sum():
+            expected["precision"] = sk.precision_score(labels, scores >= 0, sample_weight=weight)
+        else:
+            assert np.isnan(values["precision"][index])
+        for metric, value in expected.items():
+            assert values[metric][index] == pytest.approx(value, abs=1e-12)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
+    """With ties and without: the distribution of every metric, and the prevalence."""
+    rng = np.random.default_rng(3)
+    labels = rng.random(700) < 0.2
+    scores = np.round(rng.standard_normal(700) + labels, decimals)
+    test = rng.random(700) < 0.8
+    measured = (2 * test + (test & (scores >= 0.5))).astype(np.uint8)
+    positives, negatives = 100, 300
+    many = (positives, negatives, 80, 240)
+    sums = fixed_prevalence(packed(scores, labels, measured), labels, many, (0, "c", "g"), 600)
+    assert (sums[2] == positives).all()
+    assert (sums[3] == negatives).all()
+    assert (sums[4] + sums[5] == 80).all()
+    assert (sums[6] + sums[7] == 240).all()
+    plain: dict[str, list[float]] = {metric: [] for metric in METRICS}
+    for _ in range(600):
+        drawn = np.concatenate(
+            [rng.choice(np.flatnonzero(labels), 100), rng.choice(np.flatnonzero(~labels), 300)]
+        )
+        plain["average_precision"].append(sk.average_precision_score(labels[drawn], scores[drawn]))
+        plain["auroc"].append(sk.roc_auc_score(labels[drawn], scores[drawn]))
+        hit, mistake = (
+            rng.choice(scores[test & which], size) >= 0.5
+            for which, size in ((labels, 80), (~labels, 240))
+        )
+        plain["true_positive_rate"].append(hit.mean())
+        plain["false_positive_rate"].append(mistake.mean())
+        plain["precision"].append(hit.sum() / (hit.sum() + mistake.sum()))
+        plain["f1"].append(2 * hit.sum() / (80 + hit.sum() + mistake.sum()))
+    for metric in METRICS:
+        ours = metric_of_sums(metric, sums, None)
+        assert stats.ks_2samp(ours, plain[metric]).pvalue > 1e-3
+        assert ours.std() == pytest.approx(np.std(plain[metric]), rel=0.15)
+
+
+@pytest.mark.parametrize("spread", ["normal", "probabilities", "one value", "huge"])
+def test_cells_of_any_scores(spread: str) -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.random(500) < 0.3
+    scores = {
+        "normal": rng.standard_normal(500),
+        "probabilities": np.exp(-40 * rng.random(500)),
+        "one value": np.full(500, 0.25),
+        "huge": rng.choice([-1.5e308, -1.0, 1e-300, 1.0, 1.5e308], 500),
+    }[spread]
+    found, many = packed(scores, labels)
+    rising = np.unique(scores[labels])
+    assert many == len(rising)
+    below = np.searchsorted(rising, scores)
+    equal = np.isin(scores, rising)
+    expected = np.where(
+        labels, 3 * (many - 1 - below) + 1, 3 * (many - below) - np.where(equal, 1, 0)
+    )
+    assert (found >> 2 == expected).all()
+
+
+@pytest.mark.parametrize("prevalence", ["hall", "weighted", "observed"])
+def test_all_metrics_in_one_pass_are_those_of_several(prevalence: Prevalence) -> None:
+    scores, labels, group = world(20, n=900, concepts=3)
+    scores = scores.round(1)
+    choices = Choices(prevalence=prevalence, min_positives=20, replicates=60)
+    together = concept_metrics(scores, labels, group, METRICS, choices, resampling=QUICK)
+    assert [*together] == [*METRICS]
+    for metric in METRICS:
+        alone = concept_results(
+            scores,
+            labels,
+            group,
+            Choices(metric, prevalence, min_positives=20, replicates=60),
+            resampling=QUICK,
+        )
+        found = together[metric]
+        assert found.choices == alone.choices
+        assert found.observed.tobytes() == alone.observed.tobytes()
+        assert found.boot is not None
+        assert alone.boot is not None
+        assert found.boot.tobytes() == alone.boot.tobytes()
+        assert found.thresholds.tobytes() == alone.thresholds.tobytes()
+        assert found.null_text == alone.null_text
+        for one, other in zip(found.null, alone.null, strict=True):
+            assert (one is None) == (other is None) == (prevalence == "hall")
+            assert one is None or other is None or one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("prevalence", ["hall", "weighted"])
+def test_threads_do_not_change_a_byte(
+    prevalence: Prevalence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = world(21, n=1500, concepts=20)
+    found = []
+    for count in ("1", "2"):
+        monkeypatch.setenv("EQUIPOISE_THREADS", count)
+        results = concept_metrics(
+            *data, METRICS, Choices(prevalence=prevalence, replicates=40), resampling=QUICK
+        )
+        found.append([(one.observed.tobytes(), one.boot.tobytes()) for one in results.values()])  # type: ignore[union-attr]
+    assert found[0] == found[1]
+
+
+class Columns:
+    """Columns that are read one at a time, and remember how often."""
+
+    def __init__(self, names: list[str], values: np.ndarray) -> None:
+        self.names, self.values, self.read = names, values, 0
+
+    def column(self, name: str) -> np.ndarray:
+        self.read += 1
+        return self.values[:, self.names.index(name)]
+
+
+def test_columns_one_at_a_time_memory_maps_and_half_precision(tmp_path: Any) -> None:
+    scores, labels, group = world(22, n=800, concepts=11)
+    scores = scores.astype(np.float16)
+    some = group.astype(object)
+    some[7] = None
+    names = [f"c{index}" for index in range(11)]
+    choices = Choices(min_positives=10, replicates=20)
+    whole = concept_results(scores, labels, some, choices, concepts=names, resampling=QUICK)
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    by_column = Columns(names, scores), Columns(names, labels.astype(np.uint8))
+    for one in (
+        concept_results(mapped, labels, some, choices, concepts=names, resampling=QUICK),
+        concept_results(
+            np.asfortranarray(scores), labels, some, choices, concepts=names, resampling=QUICK
+        ),
+        concept_results(*by_column, some, choices, resampling=QUICK),
+    ):
+        assert one.names == whole.names
+        assert one.boot is not None
+        assert whole.boot is not None
+        assert one.boot.tobytes() == whole.boot.tobytes()
+    # Once for the number of rows, once to measure.
+    assert by_column[0].read == 12
+
+
+def test_bad_columns() -> None:
+    scores, labels, group = world(23, n=40, concepts=2)
+    ragged = Columns(["a", "b"], scores)
+    ragged.column = lambda name: scores[: 40 if name == "a" else 39, 0]  # type: ignore[method-assign]
+    for values, where in (
+        (Columns(["c", "b"], scores), "labels: column 'a'"),
+        (ragged, "scores, column 'b'"),
+    ):
+        with pytest.raises(InputError, match=f"^{where}"):
+            concept_results(values, Columns(["a", "b"], labels), group)
+    for metrics in ((), ("auroc", "map")):
+        with pytest.raises(InputError, match="^metric"):
+            concept_metrics(scores, labels, group, metrics)  # type: ignore[arg-type]
+
+
+NAMES = ["explained", "planted", "equal"]
+
+
+def measured(prevalence: Any, *, noise: float = 0.0, seed: int = 1) -> ConceptResults:
+    """Prevalence differs in the first concept only; the second has a real disparity."""
+    scores, labels, group = world(seed, n=3000, concepts=3, prevalence=(0.25, 0.25), shift={1: 0.9})
+    rare = np.random.default_rng(5).random(3000) < 0.65
+    keep = ~((group == "b") & labels[:, 0] & rare)
+    more = np.random.default_rng(6).standard_normal(scores.shape) * noise
+    return concept_results(
+        (scores + more)[keep],
+        labels[keep],
+        group[keep],
+        Choices(prevalence=prevalence),
+        concepts=NAMES,
+        resampling=QUICK,
+    )
+
+
+def by(table: Any, **wanted: str) -> dict[str, Any]:
+    (found,) = [
+        row for row in table.to_pylist() if all(row[key] == one for key, one in wanted.items())
+    ]
+    return found  # type: ignore[no-any-return]
+
+
+VERSIONS = {name: measured(name) for name in ("observed", "weighted", "hall")}
+
+
+def test_prevalence_is_explained_and_a_real_disparity_stays() -> None:
+    table = design_choices(VERSIONS, "observed")
+    assert table.num_rows == 8
+    for version in ("weighted", "hall"):
+        effects = {name: by(table, version=version, concept=name)["effect"] for name in NAMES}
+        assert effects == {"explained": "explains", "planted": "stays", "equal": "absent"}
+        row = by(table, version=version, concept="explained")
+        assert row["change_high"] < 0 < row["baseline_value"]
+    assert by(table, version="hall", concept="")["rule"] == "[Hall]: 95% interval against 0"
+    assert by(table, version="weighted", concept="")["rule"] == (
+        "q <= 0.05 (Benjamini-Hochberg over concepts and pairs)"
+    )
+    # Read the other way round it surfaces.
+    back = design_choices(VERSIONS, "weighted")
+    assert by(back, version="observed", concept="explained")["effect"] == "surfaces"
+
+
+def shifted(
+    seed: int, shift: float, group_names: tuple[str, str] = ("a", "b"), n: int = 2000
+) -> Any:
+    scores, labels, group = world(seed, n=n, concepts=1, prevalence=(0.3, 0.3), shift={0: shift})
+    names = np.where(group == "a", *group_names)
+    return concept_results(scores, labels, names, resampling=QUICK, concepts=["c"])
+
+
+@pytest.mark.parametrize(
+    ("shift", "effect"),
+    [(-0.9, "switches"), (1.6, "magnifies"), (0.4, "shrinks"), (0.9, "stays"), (0.0, "explains")],
+)
+def test_effects(shift: float, effect: str) -> None:
+    versions = {"base": shifted(3, 0.9), "other": shifted(3, shift)}
+    assert by(design_choices(versions, "base"), concept="c")["effect"] == effect
+
+
+def test_a_mere_loss_of_significance_is_lost_power() -> None:
+    scores, labels, group = world(3, concepts=1, n=2000, prevalence=(0.3, 0.3), shift={0: 0.35})
+    choices = Choices(min_positives=5)
+    few = np.arange(2000) < 160
+    base = concept_results(scores, labels, group, choices, concepts=["c"], resampling=QUICK)
+    small = concept_results(
+        scores[few], labels[few], group[few], choices, concepts=["c"], resampling=QUICK
+    )
+    table = design_choices({"all": base, "few": small}, "all")
+    assert by(table, concept="c")["effect"] == "lost power"
+
+
+def test_groups_are_matched_in_either_order_and_missing_ones_said() -> None:
+    versions = {"base": shifted(3, 0.9), "renamed": shifted(3, 0.9, ("b", "a"))}
+    row = by(design_choices(versions, "base"), concept="c")
+    # What was group a is now b: the difference of a and b has the other sign.
+    assert row["effect"] == "switches"
+    assert row["value"] == pytest.approx(-row["baseline_value"], abs=1e-12)
+    others = {"base": shifted(3, 0.9), "other": shifted(3, 0.9, ("x", "y"))}
+    assert by(design_choices(others, "base"), concept="c")["effect"] == "not estimable"
+
+
+def test_robust_conclusions() -> None:
+    table = robust_conclusions(VERSIONS, "observed")
+    explained, planted = (by(table, concept=name) for name in NAMES[:2])
+    assert (explained["conclusion"], explained["agreeing"], explained["robust"]) == ("a", 1, False)
+    assert (planted["conclusion"], planted["share"], planted["robust"]) == ("a", 1.0, True)
+    assert by(table, concept="equal")["conclusion"] == ""
+
+
+def planted(
+    min_positives: int = 5, *, rows: Any = slice(None), concept: bool = False
+) -> ConceptResults:
+    """The first two of three concepts have a real disparity; group b shows the second 28 times."""
+    scores, labels, group = world(8, n=2000, concepts=3, prevalence=(0.3, 0.3), shift={0: 1, 1: 1})
+    shown = np.flatnonzero((group == "b") & labels[:, 1])
+    labels[shown[28:], 1] = False
+    scores[shown[28:], 1] -= 1.2
+    choices = Choices(
+        prevalence="observed",
+        min_positives=min_positives,
+        incomplete="concept" if concept else "group",
+    )
+    return concept_results(
+        scores[rows], labels[rows], Groups.of(group[rows], min_size=30), choices,
+        concepts=["c", "rare", "same"], resampling=QUICK,
+    )  # fmt: skip
+
+
+def test_a_version_that_cannot_be_estimated_agrees_with_nothing() -> None:
+    versions = {"base": planted(), "same": planted(), "strict": planted(30)}
+    found = {row["concept"]: row for row in robust_conclusions(versions, "base").to_pylist()}
+    counts = ("versions", "not_estimable", "agreeing", "share", "robust")
+    assert [found["c"][name] for name in counts] == [3, 0, 3, 1.0, True]
+    assert found["rare"]["conclusion"] == "a"
+    assert [found["rare"][name] for name in counts] == [2, 1, 2, 1.0, False]
+    # The baseline alone is no agreement either.
+    alone = robust_conclusions({"base": planted(), "strict": planted(30)}, "base")
+    row = by(alone, concept="rare")
+    assert [row[name] for name in counts] == [1, 1, 1, 1.0, False]
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    versions = {"base": planted(), "strict": planted(30), "whole": planted(30, concept=True)}
+    table = design_choices(versions, "base")
+    for name in ("strict", "whole"):
+        row = by(table, version=name, concept="rare")
+        assert (row["effect"], row["significant"]) == ("not estimable", False)
+        assert (row["baseline_reason"], row["reason"]) == ("", "b: 28 positives, fewer than 30")
+        mean = by(table, version=name, concept="")
+        assert mean["reason"] == "over 2 concepts, not 3: without rare"
+    for row in table.to_pylist():
+        if row["concept"]:
+            assert (row["effect"] == "not estimable") == bool(row["reason"])
+
+
+def test_a_baseline_that_cannot_be_estimated_concludes_nothing() -> None:
+    versions = {"strict": planted(30), "loose": planted()}
+    row = by(design_choices(versions, "strict"), concept="rare")
+    # Significant where it can be estimated, but no effect of the choice: there is no old number.
+    assert (row["effect"], row["significant"]) == ("not estimable", True)
+    assert (row["baseline_reason"], row["reason"]) == ("b: 28 positives, fewer than 30", "")
+    assert by(design_choices(versions, "strict"), concept="")["reason"] == (
+        "over 3 concepts, not 2: with rare"
+    )
+    concluded = robust_conclusions(versions, "strict")["concept"].to_pylist()
+    assert concluded == ["", "c", "same"]
+
+
+def test_order_of_models_and_where_it_switches() -> None:
+    strong, weak = shifted(3, 1.4), shifted(3, 0.3)
+    models = {
+        "first": {"base": strong, "other": weak},
+        "second": {"base": weak, "other": strong},
+    }
+    table = model_order(models, "base")
+    base, other = (by(table, version=name, concept="c") for name in ("base", "other"))
+    assert (base["larger"], base["switches"]) == ("first", False)
+    assert (other["larger"], other["baseline_larger"], other["switches"]) == (
+        "second",
+        "first",
+        True,
+    )
+    assert base["low"] <= base["difference"] <= base["high"]
+    assert other["difference"] == -base["difference"]
+
+
+def test_bad_versions() -> None:
+    shift = shifted(3, 0.9)
+    bare = concept_results(*world(0), resampling=Permutation(9))
+    for call, where in (
+        (lambda: design_choices({"base": shift}, "x"), "baseline='x'"),
+        (lambda: design_choices({"base": bare}, "base"), "versions"),
+        (lambda: model_order({"a": {"base": shift}, "b": {"other": shift}}, "base"), "models"),
+    ):
+        with pytest.raises(InputError, match=f"^{where}"):
+            call()

@@ -1,0 +1,284 @@
+"""Tests and corrections: chance levels, p-values, tails, sign flips, multiplicity, verdicts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.stats import false_discovery_control, permutation_test
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Harm
+from equipoise.core.finding import Verdict
+from equipoise.stats import band, benjamini_hochberg, holm, judge, p_value, tail
+from equipoise.stats.chance import mirrored_band, mirrored_p_value
+from equipoise.stats.sign_flips import sign_flips
+
+draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
+
+
+def test_band_of_many_draws() -> None:
+    found = band(np.r_[np.arange(1.0, 1001.0), np.nan], method="1000 permutations")
+    assert (found.mean, found.low, found.high) == (500.5, 25.0, 975.0)
+    assert found.method == "1000 permutations"
+    assert np.isnan([band([np.nan]).mean, band([]).low, band([]).high]).all()
+
+
+def test_band_of_enumerated_draws() -> None:
+    found = band([3.0, 1.0, 2.0], weights=[0.02, 0.9, 0.08])
+    assert (found.mean, found.low, found.high) == (pytest.approx(1.12), 1.0, 2.0)
+    assert band([3.0, 1.0], weights=[0.03, 0.97]).high == 3.0
+    assert band([-np.inf, 1.0, 1.0, 1.0]).mean == -np.inf
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
+def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half: list[int]) -> None:
+    every = band([*half, *(-one for one in half)], method="all")
+    found = mirrored_band(half, method="all")
+    assert (found.low, found.high, found.method) == (every.low, every.high, "all")
+    assert found.mean == 0.0
+    assert every.mean == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=60), st.integers(-21, 21))
+def test_a_p_value_among_mirror_images_needs_half_of_the_draws(
+    harm: Harm, half: list[int], observed: int
+) -> None:
+    every = np.array([*half, *(-one for one in half)]) * 0.1
+    # A tie is one whatever its rounding, on either side.
+    near = observed * (0.1 + 1e-16)
+    expected = p_value(every, near, harm, weights=1.0, scale=2.0)
+    assert mirrored_p_value(np.array(half) * 0.1, near, harm, scale=2.0) == expected
+
+
+def test_p_counts_the_observed_value_once() -> None:
+    assert p_value([1.0, 2.0, 3.0], 3.0).value == 0.5
+    assert p_value([1.0, 2.0, 3.0], 9.0).value == 0.25
+    assert p_value([1.0, 2.0, 3.0, np.nan], 0.0).value == 1.0
+    assert p_value([1.0, 2.0, 3.0], 1.0, "lower").value == 0.5
+    assert p_value([1.0, 2.0, 3.0], 3.0, "either").value == 1.0
+    assert p_value(np.arange(99.0), 98.5, "either").value == pytest.approx(0.02)
+    assert p_value([1.0], 1.0).method == "permutation"
+
+
+def test_exact_p_is_a_probability() -> None:
+    found = p_value([1.0, 2.0, 3.0, 3.0], 3.0, weights=[0.25] * 4)
+    assert (found.value, found.method) == (0.5, "exact")
+    assert p_value([1.0, 2.0], 2.0, "lower", weights=[0.3, 0.7]).value == 1.0
+    assert p_value([1.0, 2.0], 2.0, "either", weights=[0.6, 0.4]).value == pytest.approx(0.8)
+
+
+def test_rounding_is_a_tie() -> None:
+    observed = 0.1 + 0.2
+    assert p_value([0.3, 0.3, 0.0], observed).value == 0.75
+    assert p_value([0.3, 0.3, 0.0], 0.3 + 1e-9).value == 0.25
+    # Sums of many terms round in proportion to the terms, not to the sum.
+    assert p_value([1e-9], 1e-9 + 1e-13).value == 0.5
+    assert p_value([1e-9], 1e-9 + 1e-13, scale=1.0).value == 1.0
+
+
+@given(draws, st.integers(-5, 5))
+def test_both_directions_hold_every_draw(values: list[int], observed: int) -> None:
+    numbers = np.array(values, dtype=float)
+    up, down = p_value(numbers, observed).value, p_value(numbers, observed, "lower").value
+    ties = (numbers == observed).sum()
+    assert up + down == pytest.approx((2 + len(values) + ties) / (1 + len(values)))
+    assert p_value(-numbers, -observed, "lower").value == up
+    assert p_value(numbers, observed, "either").value == min(1.0, 2 * min(up, down))
+
+
+def test_a_permutation_p_is_valid() -> None:
+    # Among m + 1 exchangeable numbers each rank is as likely: p is uniform on 1/(m+1), ..., 1.
+    rng = np.random.default_rng(5)
+    numbers = rng.normal(size=(4000, 20))
+    found = np.array([p_value(row[1:], row[0]).value for row in numbers])
+    for t in (0.05, 0.1, 0.5):
+        assert (found <= t + 1e-12).mean() <= t + 3 * np.sqrt(t * (1 - t) / 4000)
+
+
+def test_the_tail_is_used_only_where_draws_are_too_few() -> None:
+    null = np.random.default_rng(6).normal(size=999)
+    plain = p_value(null, 6.0)
+    assert (plain.value, plain.method) == (0.001, "permutation")
+    fine = p_value(null, 6.0, resolution=1e-5)
+    assert fine.method == "approximate tail (Pearson III, generalised Pareto)"
+    assert fine.value < 1e-6
+    assert p_value(null, 6.0, resolution=0.01) == plain
+    assert p_value(null, 1.0, resolution=1e-5) == p_value(null, 1.0)
+    assert p_value(null, 6.0, resolution=1e-5, weights=np.ones(999)).method == "exact"
+    lower = p_value(null, -6.0, "lower", resolution=1e-5)
+    assert lower == p_value(-null, 6.0, resolution=1e-5)
+    both = p_value(null, -6.0, "either", resolution=1e-5)
+    assert both.value == 2 * lower.value
+
+
+def test_the_tail_of_a_gamma_is_found() -> None:
+    null = np.random.default_rng(8).chisquare(13, 20_000)
+    for p in (1e-3, 1e-4, 1e-5):
+        found = tail(null, float(stats.chi2.isf(p, 13))).value
+        assert 0.5 < found / p < 2.5
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+def test_it_equals_scipy_where_all_signs_are_enumerated(harm: str) -> None:
+    array = np.random.default_rng(3).normal(0.4, 1.0, 10)
+    alternative = {"higher": "greater", "lower": "less", "either": "two-sided"}[harm]
+    found = permutation_test(
+        (array,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=np.inf, alternative=alternative,
+    )  # fmt: skip
+    assert sign_flips(array, harm=harm).value == pytest.approx(found.pvalue, abs=1e-12)  # type: ignore[arg-type]
+    assert sign_flips(array).method == "exact"
+
+
+def test_drawn_flips_agree_with_all_of_them_and_repeat() -> None:
+    array = np.random.default_rng(4).normal(0.3, 1.0, 17)
+    drawn = sign_flips(array, permutations=200_000, seed=1)
+    signs = 1.0 - 2.0 * ((np.arange(1 << 17)[:, None] >> np.arange(17)) & 1)
+    exact = min(
+        1.0, 2 * min((signs @ array >= array.sum()).mean(), (signs @ array <= array.sum()).mean())
+    )
+    assert drawn.value == pytest.approx(exact, abs=0.004)
+    assert drawn == sign_flips(array, permutations=200_000, seed=1)
+
+
+def test_pairs_that_are_alike_change_nothing() -> None:
+    array = np.random.default_rng(5).normal(0.5, 1.0, 9)
+    assert sign_flips(np.insert(array, [0, 4, 9], 0.0)) == sign_flips(array)
+    many = np.append(array, np.zeros(5000))
+    assert sign_flips(many) == sign_flips(array)
+    assert sign_flips(np.zeros(5000)).value == 1.0
+
+
+def test_what_cannot_be_tested() -> None:
+    assert np.isnan(sign_flips([]).value)
+    with pytest.raises(InputError, match="^differences must be finite numbers in one dimension"):
+        sign_flips([1.0, np.nan])
+
+
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+
+# Benjamini & Hochberg 1995, section 3.1: at 0.05 the first four are discoveries, Bonferroni's
+# and Holm's only the first three.
+PUBLISHED = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240,
+             0.4262, 0.5719, 0.6528, 0.7590, 1.0]  # fmt: skip
+
+
+def test_the_published_example() -> None:
+    assert (benjamini_hochberg(PUBLISHED) <= 0.05).sum() == 4
+    assert (holm(PUBLISHED) <= 0.05).sum() == 3
+
+
+@given(p_values)
+def test_benjamini_hochberg_is_scipys(p: list[float]) -> None:
+    np.testing.assert_allclose(benjamini_hochberg(p), false_discovery_control(p), atol=1e-15)
+
+
+@given(p_values)
+def test_holm_is_its_definition(p: list[float]) -> None:
+    order = np.argsort(p, kind="stable")
+    expected, highest = np.empty(len(p)), 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, (len(p) - rank) * p[index])
+        expected[index] = min(highest, 1.0)
+    np.testing.assert_allclose(holm(p), expected, atol=1e-15)
+
+
+@pytest.mark.parametrize("correct", [benjamini_hochberg, holm])
+def test_what_was_not_tested_is_not_counted(correct) -> None:  # noqa: ANN001
+    q = correct([0.01, np.nan, 0.02, np.nan])
+    assert np.isnan(q).tolist() == [False, True, False, True]
+    np.testing.assert_array_equal(q[[0, 2]], correct([0.01, 0.02]))
+    assert np.isnan(correct([np.nan])).all()
+    assert correct([]).shape == (0,)
+
+
+@pytest.mark.parametrize("correct", [benjamini_hochberg, holm])
+def test_bad_p_values(correct) -> None:  # noqa: ANN001
+    message = "p: expected p-values between 0 and 1, NaN where there was no test"
+    with pytest.raises(InputError, match=f"^{message}$"):
+        correct([0.1, 1.1])
+    message = r"p: shape \(1, 1\); expected one p-value per test, shape \(tests,\)"
+    with pytest.raises(InputError, match=f"^{message}$"):
+        correct([[0.1]])
+
+
+NAN = math.nan
+
+
+def test_a_reason_never_says_that_equal_numbers_differ() -> None:
+    _, why = judge(**(BASE | {"q": 0.0500001}))
+    assert why.startswith("chance may explain it (q 0.0500001 > 0.05)")
+
+
+numbers = st.floats(-1, 1)
+
+
+@given(numbers, st.floats(0, 0.5), st.floats(0, 0.5), numbers, st.floats(0, 1), st.floats(0, 0.5))
+def test_mirrored_numbers_have_the_mirrored_verdict(
+    value: float, below: float, above: float, chance: float, q: float, threshold: float
+) -> None:
+    shared = {"q": q, "threshold": threshold, "alpha": 0.05}
+    one = {"value": value, "low": value - below, "high": value + above, "chance_mean": chance}
+    two = {"value": -value, "low": -one["high"], "high": -one["low"], "chance_mean": -chance}
+    assert judge(**one, **shared, harm="either") == judge(**two, **shared, harm="either")
+    lower, _ = judge(**one, **shared, harm="lower")
+    if chance == 0.0:
+        assert lower is judge(**two, **shared, harm="higher")[0]
+    if lower is Verdict.DISPARITY:
+        assert q <= 0.05
+        assert chance - value >= threshold
+
+
+BASE = {
+    "value": 0.3, "low": 0.2, "high": 0.4, "chance_mean": 0.05, "q": 0.001, "threshold": 0.1,
+    "alpha": 0.05, "harm": "higher",
+}  # fmt: skip
+SMALL = {"value": 0.07, "low": 0.05, "high": 0.09}
+LOWER = {"harm": "lower", "value": 0.5, "low": 0.4, "high": 0.6, "chance_mean": 0.7}
+EITHER = {"harm": "either", "chance_mean": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.DISPARITY),
+        ({"value": NAN}, Verdict.NOT_ESTIMABLE),
+        ({"chance_mean": NAN}, Verdict.NONE),
+        ({"threshold": NAN}, Verdict.NONE),
+        # The interval lies above the threshold, but it never replaces q.
+        ({"q": 0.2}, Verdict.INCONCLUSIVE),
+        ({"q": NAN}, Verdict.INCONCLUSIVE),
+        # Real but small: whatever q.
+        (SMALL, Verdict.BELOW_THRESHOLD),
+        (SMALL | {"q": NAN}, Verdict.BELOW_THRESHOLD),
+        ({"value": 0.02, "low": 0.0, "high": 0.2}, Verdict.INCONCLUSIVE),
+        ({"value": 0.1, "low": 0.06, "high": 0.12}, Verdict.INCONCLUSIVE),
+        ({"low": NAN, "high": NAN}, Verdict.DISPARITY),
+        ({"low": NAN, "high": NAN, "q": 0.0501}, Verdict.INCONCLUSIVE),
+        ({"q": 0.05, "threshold": 0.25}, Verdict.DISPARITY),
+        # A threshold of 0 leaves the decision to q.
+        ({"threshold": 0.0, "value": 0.06, "low": 0.0}, Verdict.DISPARITY),
+        ({"threshold": 0.0, "value": 0.0, "low": 0.0, "high": 0.0}, Verdict.INCONCLUSIVE),
+        # Worst-group accuracy: lower is worse, the low end counts.
+        (LOWER, Verdict.DISPARITY),
+        (LOWER | {"value": 0.68, "low": 0.65, "high": 0.72}, Verdict.BELOW_THRESHOLD),
+        (LOWER | {"value": 0.8, "low": 0.55, "high": 0.9}, Verdict.INCONCLUSIVE),
+        # Signed numbers: either end counts.
+        (EITHER | {"value": -0.3, "low": -0.4, "high": -0.2}, Verdict.DISPARITY),
+        (EITHER | {"value": -0.02, "low": -0.09, "high": 0.05}, Verdict.BELOW_THRESHOLD),
+        (EITHER | {"value": 0.02, "low": -0.11, "high": 0.15}, Verdict.INCONCLUSIVE),
+        ({"value": math.inf, "low": 1.0, "high": math.inf}, Verdict.DISPARITY),
+    ],
+)
+def test_verdicts(changes: dict[str, object], verdict: Verdict) -> None:
+    assert judge(**(BASE | changes))[0] is verdict
+
+
+@pytest.mark.parametrize("name", ["threshold", "alpha"])
+def test_bad_input(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name}=-0.1"):
+        judge(**(BASE | {name: -0.1}))
