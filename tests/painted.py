@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from equipoise.models import ModelInfo
@@ -114,9 +113,3 @@ def asked(**changes: Any) -> dict[str, Any]:
         "resampling": {"replicates": 100, "seed": 3},
     }
     return values | changes
-
-
-def said(table: Sequence[tuple[str, str | None]]) -> pa.Table:
-    """What was said of images, as a table."""
-    ids, words = zip(*table, strict=True)
-    return pa.table({"image_id": [*ids], "said": [*words]})

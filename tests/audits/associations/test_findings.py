@@ -1,6 +1,5 @@
 """Findings of audits of associations are the numbers of the metrics on the sets named."""
 
-import json
 import math
 from typing import Any
 
@@ -9,223 +8,145 @@ import polars as pl
 import pytest
 
 from audits.associations.association_world import (
+    DATA,
+    IMAGES,
+    SETS,
     WORDS,
-    asked,
     image_vectors,
-    images,
+    measure,
     model,
+    model_of,
     pick,
     rows_of,
     run,
     values,
     word_vectors,
-    words,
 )
+from audits.associations.association_world import TEXTS as ALL_TEXTS
+from equipoise import audits
 from equipoise import metrics as m
 from equipoise.core import Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import ImageSimilarities
-from equipoise.report.words import figures, sentence
 from equipoise.stats.resampling import Bootstrap
 
-IMAGES, TEXTS = image_vectors(), word_vectors()
-MEN, WOMEN = (IMAGES[rows_of("gender", one)] for one in ("Male", "Female"))
-HE, SHE = (TEXTS[rows_of("list", one)] for one in ("men", "women"))
-DOCTORS, NURSES = (IMAGES[rows_of("job", one)] for one in ("doctor", "nurse"))
+PIXELS, TEXTS = image_vectors(), word_vectors()
+MEN, WOMEN = (PIXELS[rows_of("gender", name)] for name in ("Male", "Female"))
+HE, SHE = (TEXTS[rows_of("list", name)] for name in ("men", "women"))
+DOCTORS, NURSES = (PIXELS[rows_of("job", name)] for name in ("doctor", "nurse"))
 DOCTOR, NURSE = TEXTS[rows_of("list", "prompt")][:1], TEXTS[rows_of("list", "prompt")][1:]
-FEW = Bootstrap(60, 200, 0.95, 1 / 200)
-OUTSIDE = {"subject": "name", "value": "salary"}
+DRAWS = Bootstrap(60, 200, 0.95, 1 / 200)
+FIGURES = {"subject": "name", "value": "salary"}
+II = {"modalities": ["II"]}
+TT = {"modalities": ["TT"]}
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def test_association_scores_are_those_of_the_sets_in_every_modality() -> None:
-    result = run(asked("association_score", "doctor"))
+    result = run(measure("association_score", "doctor", "nurse"))
     sides = {
         "II": (DOCTORS, MEN, WOMEN),
         "ITP": (DOCTOR, MEN, WOMEN),
         "ITA": (DOCTORS, HE, SHE),
         "TT": (DOCTOR, HE, SHE),
     }
-    assert {f.version for f in result.findings} == {*sides}
     for modality, arrays in sides.items():
-        found = pick(result, "association_score", version=modality)
-        direct = m.association_score(*arrays, rng=3)
-        assert found.value == direct.value
-        assert (found.subject, found.groups) == ("doctor", "men against women")
-        assert [one.group for one in found.by_group] == ["men", "women"]
-        assert found.value == pytest.approx(found.by_group[0].value - found.by_group[1].value)
-
-
-def test_a_planted_lean_is_a_disparity_told_in_words() -> None:
-    result = run(asked("association_score", "doctor", "nurse", modalities=["II"]))
-    doctor = pick(result, "association_score", subject="doctor")
-    nurse = pick(result, "association_score", subject="nurse")
-    assert doctor.verdict == nurse.verdict == Verdict.DISPARITY
-    assert doctor.direction == "doctor is closer to men than to women (images with images)"
-    assert nurse.direction == "nurse is closer to women than to men (images with images)"
-    assert json.loads(nurse.parameters)["sets"] == {"targets": "nurse", "a": "men", "b": "women"}
-
-
-def test_a_lean_that_is_smaller_than_matters_is_below_the_threshold() -> None:
-    result = run(
-        asked("association_score", "doctor", "nurse", modalities=["II"]),
-        models={"m": model(0.0)},
-        testing={"thresholds": {"association_score": 0.2}},
+        found = pick(result, "association_score", subject="doctor", version=modality)
+        assert found.value == m.association_score(*arrays, rng=3).value
+        assert [each.group for each in found.by_group] == ["men", "women"]
+    doctor, nurse = (
+        pick(result, "association_score", subject=name, version="II")
+        for name in ("doctor", "nurse")
     )
-    assert {f.verdict for f in result.findings} == {Verdict.BELOW_THRESHOLD}
+    assert doctor.verdict == nurse.verdict == Verdict.DISPARITY
+    assert "closer to men" in doctor.direction
+    assert "closer to women" in nurse.direction
 
 
 def test_weat_enumerates_and_its_other_scale_is_not_tested() -> None:
-    result = run(asked("weat", "science", "arts", modalities=["TT"]))
-    found = pick(result, "weat")
-    x, y = (TEXTS[rows_of("list", one)] for one in ("science", "arts"))
+    questions = (
+        measure("weat", "science", "arts", **TT),
+        measure("weat", "science", "arts", **TT, version="v", alternative="two-sided"),
+    )
+    result = run(*questions)
+    found = pick(result, "weat", version="TT")
+    x, y = (TEXTS[rows_of("list", name)] for name in ("science", "arts"))
     direct = m.weat(x, y, HE, SHE, rng=3)
     assert (found.value, found.p_value) == (direct.value, direct.p_value)
     assert found.p_value == 1 / math.comb(6, 3)
-    assert (found.subject, found.family) == ("science against arts", Family.COMPOSITE)
-    assert found.direction == "science goes with men, arts with women (texts with texts)"
-    again = pick(result, "differential_association")
+    assert found.family is Family.COMPOSITE
+    assert pick(result, "weat", version="TT, v").p_value == 2 * found.p_value
+    again = pick(result, "differential_association", version="TT")
     assert again.family is Family.DESCRIPTIVE
     assert math.isnan(again.p_value)
-    assert again.reason == "the same test as weat, on another scale"
-
-
-def test_text_sets_are_compared_with_images_and_texts_of_the_groups() -> None:
-    result = run(asked("weat", "science", "arts", alternative="two-sided", ddof=0))
-    assert {f.version for f in result.findings} == {"ITP", "TT"}
-    assert json.loads(pick(result, "weat", version="TT").parameters)["ddof"] == 0
 
 
 def test_targets_that_lean_to_one_set_are_not_said_to_go_with_two() -> None:
     men = {"images": {"gender": "Male"}, "words": ["male", "him"]}
     both = {"arts": {"words": ["man", "he"]}, "men": men}
-    result = run(asked("weat", "science", "arts", modalities=["TT"], alternative="less"), sets=both)
-    found = pick(result, "weat")
-    assert found.value < 0
-    assert all(one.value > 0 for one in found.by_group)
-    assert found.direction == "science goes more with women than arts does (texts with texts)"
-    question = asked("differential_association", "arts", "science", modalities=["ITP"])
-    concepts = run(question, sets=both)
-    assert pick(concepts, "differential_association").direction == (
-        "arts goes more with men than science does (texts of the target with images of the groups)"
+    found = pick(
+        run(measure("weat", "science", "arts", **TT, alternative="less"), sets=both), "weat"
     )
+    assert found.value < 0 < min(each.value for each in found.by_group)
+    assert found.direction.startswith("science goes more with women than arts does")
 
 
-def test_sc_weat_measures_every_member() -> None:
-    result = run(asked("sc_weat", "science", modalities=["TT"]))
-    assert [f.subject for f in result.findings] == WORDS["science"]
+def test_sc_weat_and_differential_association() -> None:
+    result = run(
+        measure("sc_weat", "science", **TT),
+        measure("differential_association", "doctor", "nurse", modalities=["ITP"]),
+    )
+    members = [f for f in result.findings if f.metric == "sc_weat"]
+    assert [f.subject for f in members] == WORDS["science"]
     w = TEXTS[rows_of("list", "science")]
-    assert [f.value for f in result.findings] == [m.sc_weat(w[k], HE, SHE).value for k in range(3)]
-
-
-def test_differential_association_of_two_concepts() -> None:
-    result = run(asked("differential_association", "doctor", "nurse", modalities=["ITP"]))
+    assert [f.value for f in members] == [m.sc_weat(each, HE, SHE).value for each in w]
     found = pick(result, "differential_association")
     assert found.value == m.differential_association(DOCTOR, NURSE, MEN, WOMEN).value
-    assert "c1, c2 fixed" in found.method
 
 
-def test_mcas_is_the_sum_of_its_parts_which_are_not_tested_again() -> None:
-    result = run(asked("mcas", "doctor"))
+@pytest.mark.parametrize("more", [(), (measure("association_score", "doctor"),)])
+def test_mcas_is_the_sum_of_its_parts_which_are_tested_once_at_most(more: Any) -> None:
+    result = run(measure("mcas", "doctor"), *more)
     whole = pick(result, "mcas")
     parts = [f for f in result.findings if f.metric == "association_score"]
     assert sum(f.value for f in parts) == pytest.approx(whole.value, abs=1e-12)
     assert whole.family is Family.COMPOSITE
-    assert {f.family for f in parts} == {Family.DESCRIPTIVE}
-    assert whole.direction == "doctor is closer to men than to women"
-    assert result.tables["mcas_parts"].column("part").to_pylist() == ["II", "ITP", "ITA", "TT"]
+    assert [f.family for f in parts] == [Family.LEAF if more else Family.DESCRIPTIVE] * 4
 
 
-def test_parts_of_mcas_that_are_asked_for_are_told_once() -> None:
-    result = run(asked("mcas", "doctor"), asked("association_score", "doctor"))
-    parts = [f for f in result.findings if f.metric == "association_score"]
-    assert [f.family for f in parts] == [Family.LEAF] * 4
-
-
-def test_generated_images_have_diffusion_bias_and_amplification() -> None:
-    result = run(asked("mcas", "doctor", "nurse", generated=True))
-    direct = m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3)
-    size = pick(result, "diffusion_bias", subject="doctor")
+def test_diffusion_bias_and_amplification_are_not_tested() -> None:
+    result = run(measure("mcas", "doctor", "nurse", generated=True))
+    direct = m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3, resampling=DRAWS)
+    size, gain = (
+        pick(result, name, subject="doctor") for name in ("diffusion_bias", "bias_amplification")
+    )
     assert size.value == m.diffusion_bias(direct).value
-    assert size.direction == "the images of doctor lean less than its texts"
-    gain = pick(result, "bias_amplification", subject="doctor")
     assert gain.value == m.bias_amplification(direct).value
-    assert gain.family is Family.DESCRIPTIVE
+    assert size.family is gain.family is Family.DESCRIPTIVE
+    assert np.isnan([size.p_value, size.chance]).all()
+    interval = m.diffusion_bias(direct).interval()
+    assert (size.ci_low, size.ci_high) == (interval.low, interval.high)
     assert result.tables["amplification"].num_rows == 2
-
-
-def test_diffusion_bias_has_an_interval_and_no_test_of_another_hypothesis() -> None:
-    found = pick(run(asked("mcas", "doctor", generated=True)), "diffusion_bias")
-    direct = m.diffusion_bias(m.mcas(DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, rng=3, resampling=FEW))
-    assert (found.family, found.verdict, found.null) == (Family.DESCRIPTIVE, Verdict.NONE, "")
-    assert math.isnan(found.p_value)
-    assert math.isnan(found.chance)
-    interval = direct.interval()
-    assert (found.ci_low, found.ci_high) == (interval.low, interval.high)
-    signed = direct.parts[0]
-    assert found.reason == (
-        "not tested: its null, that groups are exchangeable, is not that both sizes are equal: "
-        f"read the interval of |II| - |TT|, {signed.low:.3g} to {signed.high:.3g}"
-    )
-
-
-def test_images_that_lean_to_the_other_side_than_their_texts_are_told() -> None:
-    crossed_over = {"doctor": {"images": {"job": "nurse"}, "words": ["a photo of a doctor"]}}
-    found = pick(run(asked("mcas", "doctor", generated=True), sets=crossed_over), "diffusion_bias")
-    assert found.direction.endswith("and to opposite sides: images to women, texts to men")
-
-
-def test_amplification_over_texts_that_lean_nowhere_is_not_estimable() -> None:
-    flat = word_vectors(0.0)
-    flat[:, 1] = 0.0
-    both = {"images": {"file": IMAGES}, "words": {"file": flat}}
-    many = {
-        "men": {"images": {"gender": "Male"}, "words": words()["word"].to_list()[:10]},
-        "women": {"images": {"gender": "Female"}, "words": words()["word"].to_list()[8:18]},
-    }
-    result = run(
-        asked("mcas", "doctor", generated=True, resample_texts=True),
-        models={"m": {"embeddings": both}},
-        sets=many,
-    )
-    found = pick(result, "bias_amplification")
-    assert found.verdict == Verdict.NOT_ESTIMABLE
-    assert found.reason.startswith("the 95 % interval of TT, ")
-    assert result.tables["amplification"].column("reason").to_pylist() == [found.reason]
-
-
-def test_categories_are_summarised_by_direction() -> None:
-    question = {
-        "metric": "mcas",
-        "targets": {"care": ["nurse"], "medicine": ["doctor"]},
-        "attributes": ["men", "women"],
-    }
-    result = run(question)
-    rows = result.tables["score_summaries"].to_pylist()
-    lean = {(r["category"], r["direction"]): r["targets"] for r in rows}
-    assert lean["care", "second"] == lean["medicine", "first"] == 1
-    assert lean["care", "first"] == 0
-    assert pick(result, "score_summary").family is Family.DESCRIPTIVE
 
 
 def test_xmcas_with_its_offset_from_neutral_targets() -> None:
     others = {"others": {"images": ["p00", "p01", "p02"], "words": ["honest", "gentle"]}}
-    result = run(asked("xmcas", "doctor", further="others", neutral=["nurse"]), sets=others)
-    neutral = m.mcas(NURSES, NURSE, MEN, HE, WOMEN, SHE, resampling=None).value
-    assert pick(result, "offset").value == abs(neutral)
+    result = run(measure("xmcas", "doctor", further="others", neutral=["nurse"]), sets=others)
+    neutral = abs(m.mcas(NURSES, NURSE, MEN, HE, WOMEN, SHE, resampling=None).value)
+    assert pick(result, "offset").value == neutral
     good = TEXTS[rows_of("list", "good")]
     direct = m.xmcas(
-        DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, IMAGES[:3], good, offset=abs(neutral), resampling=None
+        DOCTORS, DOCTOR, MEN, HE, WOMEN, SHE, PIXELS[:3], good, offset=neutral, resampling=None
     )
     assert pick(result, "xmcas").value == pytest.approx(direct.value, abs=1e-12)
-    assert {*result.tables["xmcas"].column("group").to_pylist()} == {"", "others"}
-    angle = pick(result, "xmcas")
-    assert angle.direction.endswith("than the neutral angle of 0.322\u00a0rad (18.4°) does")
-    assert f"for “doctor” is {math.degrees(angle.value):.1f}°" in sentence(angle)
 
 
 def test_encoders_are_compared_and_the_larger_one_is_named() -> None:
     result = run(
-        asked("total_absolute_association", "doctor", "nurse", modalities=["II"]),
+        measure("total_absolute_association", "doctor", "nurse", **II),
         models={"weak": model(0.1), "lean": model(1.5)},
     )
     found = pick(result, "encoder_difference")
@@ -233,80 +154,55 @@ def test_encoders_are_compared_and_the_larger_one_is_named() -> None:
     totals = {f.model: f.value for f in result.findings if f.metric != "encoder_difference"}
     assert found.value == pytest.approx(totals["lean"] - totals["weak"])
     assert found.ci_low <= found.value <= found.ci_high
-    assert found.direction == "the targets lean more with lean than with weak"
-    assert found.reason == "no practical threshold is set for this metric"
 
 
-def test_labels_are_the_texts_that_images_are_most_similar_to() -> None:
-    question = {"images": "images", "groups": "gender", "labels": "prompts"}
+def test_labels_are_the_nearest_texts_or_those_of_a_column() -> None:
+    nearest = (unit(PIXELS) @ unit(TEXTS[rows_of("list", "prompt")]).T).argmax(axis=1)
+    labels = np.array(WORDS["prompt"], dtype=object)[nearest]
+    question = {"images": "images", "groups": "gender", "k": 1, "metric": "label_concentration"}
+    table = IMAGES.with_columns(label=pl.Series(labels.tolist()))
+    data = DATA | {"images": DATA["images"] | {"table": table}}
     result = run(
-        {"metric": "predicted_label_weat", **question, "attributes": ["men", "women"]},
-        {"metric": "label_concentration", **question, "k": 1},
+        question | {"labels": "prompts"},
+        question | {"label_column": "label", "version": "column"},
+        data=data,
     )
-    unit = IMAGES / np.linalg.norm(IMAGES, axis=1, keepdims=True)
-    prompts = TEXTS[rows_of("list", "prompt")]
-    nearest = (unit @ (prompts / np.linalg.norm(prompts, axis=1, keepdims=True)).T).argmax(axis=1)
-    chosen = np.array(WORDS["prompt"], dtype=object)[nearest]
-    direct = m.label_concentration(chosen, images()["gender"].to_list(), k=1, resampling=None)
-    assert pick(result, "label_concentration").value == direct.value
-    assert (
-        pick(result, "label_concentration").method
-        == pick(result, "label_kurtosis").method
-        == (
-            "resampling spread: percentile bootstrap over images, 60 replicates; not a confidence "
-            "interval: resampling adds noise of its own to the counts, which moves their shape"
-        )
-    )
-    assert "resampling spread" in figures(pick(result, "predicted_label_weat"))
+    direct = m.label_concentration(labels, IMAGES["gender"].to_list(), k=1, resampling=None)
+    for version in ("default", "column"):
+        assert pick(result, "label_concentration", version=version).value == direct.value
     rows = result.tables["labels"].to_pylist()
-    counted = {(r["group"], r["label"]): r["count"] for r in rows}
-    males = images()["gender"].to_numpy() == "Male"
-    assert counted["Male", WORDS["prompt"][0]] == (chosen[males] == WORDS["prompt"][0]).sum()
+    counts = {(r["group"], r["label"]): r["count"] for r in rows if r["version"] == "default"}
+    men = IMAGES["gender"].to_numpy() == "Male"
+    assert counts["Male", WORDS["prompt"][0]] == (labels[men] == WORDS["prompt"][0]).sum()
 
 
-def test_labels_of_a_column_need_no_embeddings() -> None:
-    table = images().with_columns(label=pl.Series(["x", "y", "z", "z"] * 16))
-    data = values()["data"] | {"images": {"table": table, "id": "image", "kind": "image"}}
-    question = {"metric": "label_concentration", "images": "images", "groups": "gender"}
-    result = run({**question, "label_column": "label", "k": 1}, data=data)
-    direct = m.label_concentration(
-        table["label"].to_list(), table["gender"].to_list(), k=1, resampling=None
-    )
-    assert pick(result, "label_concentration").value == direct.value
-
-
-def similarities() -> ImageSimilarities:
-    unit = IMAGES / np.linalg.norm(IMAGES, axis=1, keepdims=True)
-    text = TEXTS / np.linalg.norm(TEXTS, axis=1, keepdims=True)
-    some = text[np.concatenate([rows_of("list", "good"), rows_of("list", "bad")])]
-    table = images()
-    listed = [*WORDS["good"], *WORDS["bad"]]
-    return ImageSimilarities(unit @ some.T, listed, table["gender"], table["region"])
-
-
-PLACES = pl.DataFrame({"name": ["north", "south", "east"], "salary": [1.0, 2.0, 4.0]})
 REGIONS = {
     "images": "images",
     "groups": "gender",
     "regions": "region",
     "positive": "good",
     "negative": "bad",
-    "outside": {"table": PLACES, **OUTSIDE},
+    "outside": {
+        "table": pl.DataFrame({"name": ["north", "south", "east"], "salary": [1.0, 2.0, 4.0]}),
+        **FIGURES,
+    },
 }
 
 
 def test_trend_and_gender_difference_by_region() -> None:
     result = run({"metric": "trend", **REGIONS}, {"metric": "gender_difference", **REGIONS})
-    given = similarities()
-    words_of = (WORDS["good"], WORDS["bad"])
-    direct = m.trend(given, *words_of, resampling=None)
+    words = (WORDS["good"], WORDS["bad"])
+    some = TEXTS[np.concatenate([rows_of("list", "good"), rows_of("list", "bad")])]
+    scores = ImageSimilarities(
+        unit(PIXELS) @ unit(some).T, [*words[0], *words[1]], IMAGES["gender"], IMAGES["region"]
+    )
+    direct = m.trend(scores, *words, resampling=None)
     assert pick(result, "trend", subject="").value == pytest.approx(direct.value, abs=1e-12)
-    apart = m.gender_difference(given, *words_of, resampling=None)
-    for part in apart.parts:
+    for part in m.gender_difference(scores, *words, resampling=None).parts:
         found = pick(result, "gender_difference", subject=part.subject)
         assert found.value == pytest.approx(part.value, abs=1e-12)
         assert found.family is Family.LEAF
-    women = [one.by_group[0].value for one in sorted(direct.parts, key=lambda p: p.subject)]
+    women = [part.by_group[0].value for part in sorted(direct.parts, key=lambda p: p.subject)]
     related = m.correlation(women, [4.0, 1.0, 2.0])
     found = pick(result, "correlation", subject="trend, Female and salary")
     assert found.value == pytest.approx(related.value, abs=1e-12)
@@ -314,134 +210,157 @@ def test_trend_and_gender_difference_by_region() -> None:
     assert result.tables["words"].num_rows == 3 * 2 * 4
 
 
-def test_alignment_and_correlation_with_outside_figures() -> None:
+def test_alignment_and_correlation_with_external_figures() -> None:
     jobs = pl.DataFrame({"name": ["doctor", "nurse"], "salary": [1, -1]})
     three = pl.DataFrame({"name": ["doctor", "nurse", "men at work"], "salary": [200, 80, 100]})
-    work = {"men at work": {"images": ["p01", "p03"]}}
     result = run(
-        asked("alignment", "doctor", "nurse", modalities=["II"],
-              hypothesis={"table": jobs, **OUTSIDE}),
-        asked("correlation", "doctor", "nurse", "men at work", modalities=["II"],
-              outside={"table": three, **OUTSIDE}),
-        sets=work,
+        measure("alignment", "doctor", "nurse", **II, hypothesis={"table": jobs, **FIGURES}),
+        measure("correlation", "doctor", "nurse", "men at work", **II,
+                outside={"table": three, **FIGURES}),
+        sets={"men at work": {"images": ["p01", "p03"]}},
     )  # fmt: skip
     scores = [
-        m.association_score(one, men, WOMEN, resampling=None).value
+        m.association_score(each, men, WOMEN, resampling=None).value
         # Men at work are not compared with themselves.
-        for one, men in ((DOCTORS, MEN), (NURSES, MEN), (IMAGES[[1, 3]], MEN[2:]))
+        for each, men in ((DOCTORS, MEN), (NURSES, MEN), (PIXELS[[1, 3]], MEN[2:]))
     ]
     assert pick(result, "alignment").value == pytest.approx((scores[0] - scores[1]) / 2)
-    assert pick(result, "alignment").direction == "preferences follow salary"
-    assert pick(result, "correlation").value == pytest.approx(
-        m.correlation(scores, [200, 80, 100]).value
-    )
-    assert pick(result, "correlation").subject == "association score and salary"
+    direct = m.correlation(scores, [200, 80, 100])
+    assert pick(result, "correlation").value == pytest.approx(direct.value)
 
 
 def test_scores_of_pairs_give_what_the_embeddings_behind_them_give() -> None:
-    def unit(rows: np.ndarray) -> np.ndarray:
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    blocks = [
-        {"between": ["words", "images"], "file": unit(TEXTS) @ unit(IMAGES).T},
-        {"between": ["images", "images"], "file": unit(IMAGES) @ unit(IMAGES).T},
-        {"between": ["words", "words"], "file": unit(TEXTS) @ unit(TEXTS).T},
+    rows = {"words": unit(TEXTS), "images": unit(PIXELS)}
+    names = {"words": ALL_TEXTS["word"].to_list(), "images": IMAGES["image"].to_list()}
+    pairs = [
+        {"between": [first, second], "file": rows[first] @ rows[second].T, "names": names[second]}
+        for first, second in (("words", "images"), ("images", "images"), ("words", "words"))
     ]
-    names = [images()["image"].to_list(), images()["image"].to_list(), words()["word"].to_list()]
-    pairs = [{**block, "names": one} for block, one in zip(blocks, names, strict=True)]
-    questions = (asked("mcas", "doctor"), asked("weat", "science", "arts"))
+    questions = (measure("mcas", "doctor"), measure("weat", "science", "arts"))
     scored = run(*questions, models={"m": {"pairs": pairs}})
-    embedded = run(*questions)
-    assert len(scored.findings) == len(embedded.findings)
-    for first, second in zip(scored.findings, embedded.findings, strict=True):
+    for first, second in zip(scored.findings, run(*questions).findings, strict=True):
         assert first.value == pytest.approx(second.value, abs=1e-12)
-    assert json.loads(pick(scored, "mcas").parameters)["similarity"] == "scores of pairs"
 
 
 def test_units_are_exchanged_as_a_whole() -> None:
-    data = values()["data"]
-    data["images"] = {**data["images"], "unit": "person"}
-    found = pick(
-        run(asked("association_score", "doctor", modalities=["II"]), data=data), "association_score"
-    )
+    data = DATA | {"images": DATA["images"] | {"unit": "person"}}
+    found = pick(run(measure("association_score", "doctor", **II), data=data), "association_score")
     assert found.unit == "unit"
-    assert "random exchanges of units" in found.null
-    direct = m.association_score(
-        DOCTORS, MEN, WOMEN, units={
-            "a": images()["person"].to_numpy()[rows_of("gender", "Male")],
-            "b": images()["person"].to_numpy()[rows_of("gender", "Female")],
-        }, resampling=FEW, rng=3,
-    )  # fmt: skip
+    people = IMAGES["person"].to_numpy()
+    units = {
+        part: people[rows_of("gender", name)] for part, name in (("a", "Male"), ("b", "Female"))
+    }
+    direct = m.association_score(DOCTORS, MEN, WOMEN, units=units, resampling=DRAWS, rng=3)
     assert found.p_value == direct.p_value
 
 
 def test_ids_in_another_order_give_the_same_findings() -> None:
-    order = np.random.default_rng(5).permutation(len(IMAGES))
-    shuffled = pl.DataFrame({"image": images()["image"].to_numpy()[order]}).with_columns(
-        v=pl.Series(IMAGES[order].tolist())
-    )
-    both = {"images": {"file": shuffled, "id": "image", "column": "v"}, "words": {"file": TEXTS}}
-    questions = (asked("mcas", "doctor", "nurse"), {"metric": "trend", **REGIONS})
-    again = run(*questions, models={"m": {"embeddings": both}})
-    for first, second in zip(run(*questions).findings, again.findings, strict=True):
-        assert repr(first) == repr(second)
+    order = np.random.default_rng(5).permutation(len(PIXELS))
+    shuffled = pl.DataFrame({"image": IMAGES["image"], "v": PIXELS.tolist()})[order.tolist()]
+    turned = model_of(shuffled)
+    turned["embeddings"]["images"] |= {"id": "image", "column": "v"}
+    questions = (measure("mcas", "doctor", "nurse"), {"metric": "trend", **REGIONS})
+    first, second = run(*questions), run(*questions, models={"m": turned})
+    assert [*map(repr, first.findings)] == [*map(repr, second.findings)]
 
 
-def test_two_versions_of_one_question_stand_side_by_side() -> None:
-    few = {"few men": {"words": ["man"]}, "few women": {"words": ["woman"]}}
-    questions: list[dict[str, Any]] = [
-        asked("weat", "science", "arts", modalities=["TT"]),
-        asked("weat", "science", "arts", modalities=["TT"], version="two-sided",
-              alternative="two-sided"),
-    ]  # fmt: skip
-    found = [f for f in run(*questions, sets=few).findings if f.metric == "weat"]
-    assert [f.version for f in found] == ["TT", "TT, two-sided"]
-    assert found[1].p_value == 2 * found[0].p_value
-
-
-def test_values_alone() -> None:
-    result = run(asked("mcas", "doctor", generated=True), resampling={"method": "none"})
-    assert all(math.isnan(f.p_value) for f in result.findings)
-    assert all(f.reason for f in result.findings)
-
-
-def test_a_model_without_texts_is_asked_what_it_can_answer() -> None:
-    only = {"embeddings": {"images": {"file": IMAGES}}}
+def test_a_model_measures_what_it_has_embeddings_for() -> None:
     result = run(
-        asked("association_score", "doctor"),
-        asked("mcas", "doctor"),
-        models={"m": model(), "images only": only},
+        measure("association_score", "doctor"),
+        {**measure("mcas", "doctor"), "model": "m"},
+        models={"m": model(), "images only": {"embeddings": {"images": {"file": PIXELS}}}},
+        resampling={"method": "none"},
     )
     assert [f.version for f in result.findings if f.model == "images only"] == ["II"]
-    assert (
-        "measure[1] (mcas) isn't measured for images only: it lacks embeddings or scores."
-        in result.manifest.notes
-    )
+    assert all(math.isnan(f.p_value) and f.reason for f in result.findings)
 
 
-def test_one_model_alone_is_asked_where_it_is_named() -> None:
-    result = run(
-        {**asked("association_score", "doctor"), "model": "n"}, models={"m": model(), "n": model(2)}
-    )
-    assert {f.model for f in result.findings} == {"n"}
-    assert not any("isn't measured" in note for note in result.manifest.notes)
-
-
-def test_the_plan_counts_tests_and_says_what_could_be_found() -> None:
-    from equipoise import audits
-
-    questions = (
-        asked("weat", "science", "arts", modalities=["TT"]),
-        asked("mcas", "doctor", generated=True),
-    )
-    config = audits.parse_config(values(*questions))
-    plan = audits.plan(config)
-    assert plan.tests == 2
-    assert sum(not math.isnan(f.p_value) for f in run(*questions).findings) == plan.tests
+def test_the_plan_shows_the_smallest_effects_that_could_be_found() -> None:
+    plan = audits.plan(audits.parse_config(values(measure("weat", "science", "arts", **TT))))
     assert plan.details["detectable"] == [
         {"targets": "science against arts", "model": "m", "modality": "TT", "smallest_p": 0.05,
-         "effect_size": None}
+         "effect_size": 1.425}
     ]  # fmt: skip
-    assert any("Sets of one" in note for note in plan.notes)
     assert {"set": "doctor", "images": 12, "texts": 1} in plan.details["sets"]
     assert {"model": "m", "table": "images", "usable": 64, "without": 0} in plan.details["models"]
+
+
+# A hundred men and women, of whom targets are a part: doctors are 36 men and 4 women, nurses the
+# reverse.
+N = 200
+JOBS = np.full(N, "other", dtype=object)
+JOBS[[*range(0, 72, 2), *range(1, 8, 2)]] = "doctor"
+JOBS[[*range(9, 81, 2), *range(72, 80, 2)]] = "nurse"
+PEOPLE = pl.DataFrame(
+    {"image": [f"i{k:03d}" for k in range(N)], "gender": ["Male", "Female"] * (N // 2),
+     "job": JOBS.tolist()}
+)  # fmt: skip
+PAIR = ("doctor", "nurse")
+EVERY = (
+    *(measure(metric, *PAIR, **II) for metric in (
+        "association_score", "weat", "differential_association", "total_absolute_association",
+    )),
+    measure("mcas", *PAIR),
+)  # fmt: skip
+
+
+def noise(seed: int, n: int = N) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 512)).astype(np.float32)
+
+
+def overlapping(vectors: np.ndarray, *questions: dict[str, Any], **sets: Any) -> Any:
+    """Measure targets whose members are in the sets of attributes, too."""
+    data = DATA | {"images": DATA["images"] | {"table": PEOPLE}}
+    models = {"m": model_of(vectors, noise(99, len(TEXTS)))}
+    return run(*questions, data=data, models=models, sets=SETS | sets)
+
+
+def test_noise_has_no_disparity_where_targets_are_members_of_the_attributes() -> None:
+    ps: dict[str, list[float]] = {}
+    for seed in range(8):
+        for each in overlapping(noise(seed), *EVERY).findings:
+            assert each.verdict != Verdict.DISPARITY
+            if np.isfinite(each.p_value):
+                ps.setdefault(each.metric, []).append(each.p_value)
+    assert {*ps} >= {"association_score", "weat", "mcas", "total_absolute_association"}
+    for metric, found in ps.items():
+        # With self-pairs every p-value is as small as the permutations allow.
+        assert np.median(found) > 0.1, metric
+        assert min(found) > 0.2 / len(found) ** 2, metric
+
+
+def test_a_planted_association_is_found_beside_shared_members() -> None:
+    vectors = noise(0)
+    own = np.where(PEOPLE["gender"] == "Male", 1.0, -1.0)
+    # Of either gender, doctors look like men and nurses like women.
+    vectors[:, 0] += 4.0 * np.select([JOBS == "doctor", JOBS == "nurse"], [1.0, -1.0], own)
+    result = overlapping(vectors, *EVERY)
+    assert pick(result, "weat").verdict == Verdict.DISPARITY
+    for subject, sign in zip(PAIR, (1, -1), strict=True):
+        score = pick(result, "association_score", subject=subject, version="II")
+        assert score.value * sign > 0.02
+        assert score.p_value < 0.01
+
+
+def test_targets_are_left_out_of_the_attributes() -> None:
+    vectors = noise(1)
+    men, women = (np.flatnonzero(PEOPLE["gender"] == name) for name in ("Male", "Female"))
+    doctors, nurses = (np.flatnonzero(name == JOBS) for name in PAIR)
+    result = overlapping(vectors, *EVERY)
+    rest = [vectors[np.setdiff1d(group, [*doctors, *nurses])] for group in (men, women)]
+    direct = m.weat(vectors[doctors], vectors[nurses], *rest, resampling=None)
+    found = pick(result, "weat")
+    assert found.value == pytest.approx(direct.value)
+    assert [each.count for each in found.excluded] == [40, 40]
+    rest = [vectors[np.setdiff1d(group, doctors)] for group in (men, women)]
+    score = m.association_score(vectors[doctors], *rest, resampling=None)
+    found = pick(result, "association_score", subject="doctor", version="II")
+    assert found.value == pytest.approx(score.value)
+    assert [each.count for each in found.excluded] == [36, 4]
+    few = overlapping(vectors, measure("sc_weat", "doctor"), doctor={"images": ["i000", "i001"]})
+    for row in (0, 1):
+        groups = (vectors[group[group != row]] for group in (men, women))
+        found = pick(few, "sc_weat", subject=f"i{row:03d}", version="II")
+        assert found.value == pytest.approx(m.sc_weat(vectors[row], *groups, resampling=None).value)
+    texts = overlapping(vectors, measure("association_score", "doctor", modalities=["ITA"]))
+    assert not pick(texts, "association_score").excluded

@@ -1,0 +1,162 @@
+"""Audits of generation of images that exist, and configurations that are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from audits.examples import written_again
+from equipoise import audits, report
+from equipoise.cli.pages import page_of
+from equipoise.core import AuditResult, ConfigError, DataError, Verdict
+from page_text import check_snapshot, page_text
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "generation"
+CAPTIONS = {"subjects": ["doctor", "nurse"], "attributes": {"gender": ["male", "female"]}}
+GENERATED: dict[str, Any] = {"captions": CAPTIONS, "generator": {"model": "diffusers:a/b"}}
+TABLE: dict[str, Any] = {
+    "images": {"table": "images.csv", "path": "file"}, "attributes": ["gender"]
+}  # fmt: skip
+CLIP = {"model": "hf:openai/clip-vit-base-patch32"}
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
+
+
+def test_the_example_is_what_its_script_writes(tmp_path: Path) -> None:
+    assert written_again(EXAMPLE, tmp_path)
+    assert sum(path.stat().st_size for path in EXAMPLE.iterdir()) < 230_000
+
+
+def test_the_page_of_the_example(result: AuditResult) -> None:
+    html = report.render(result, page_of(result))
+    check_snapshot(Path(__file__).with_name("page.txt"), page_text(html))
+
+
+def test_the_planted_disparities_are_the_only_disparities(result: AuditResult) -> None:
+    gaps = {(f.subject, f.groups): f for f in result.findings if f.metric == "rejection_gap"}
+    disparities = {
+        (subject.partition(",")[0], groups)
+        for (subject, groups), gap in gaps.items()
+        if gap.verdict == Verdict.DISPARITY
+    }
+    planted = {("caption similarity", "gender"), ("race shown", "race")}
+    assert planted <= disparities <= planted | {("pair similarity", "gender")}
+    shares = {part.group: part.value for part in gaps["race shown", "race"].by_group}
+    assert min(shares, key=shares.__getitem__) == "White"
+    assert shares["White"] == pytest.approx(0.044, abs=5e-4)
+    assert shares["Middle Eastern"] == max(shares.values()) == pytest.approx(0.426, abs=5e-4)
+    # Combinations of attributes are leaves, and all sets a composite.
+    whole = gaps["content", "gender"]
+    parts = [gap for key, gap in gaps.items() if key[0].startswith("content, sets of")]
+    own = [gap for gap in parts if gap.groups == "gender"]
+    assert (whole.family.value, {gap.family.value for gap in own}) == ("composite", {"leaf"})
+    assert sum(gap.n for gap in own) == whole.n
+    (stage,) = (
+        row
+        for row in result.tables["stages"].to_pylist()
+        if (row["attributes"], row["stage"]) == ("all", "content")
+    )
+    assert whole.n == stage["images_before"]
+    # From ten sets of captions on these are resampled, not candidates.
+    assert whole.unit == "caption set"
+
+
+def test_learned_and_fixed_thresholds_stand_together(result: AuditResult) -> None:
+    rows = {
+        (row["attributes"], row["attribute"]): row
+        for row in result.tables["thresholds"].to_pylist()
+    }
+    learned, fixed = rows["race-gender", "race"], rows["race-gender", "gender"]
+    assert (learned["learned"], learned["threshold"], learned["labels"]) == (True, 6, 80)
+    assert learned["accuracy"] > learned["majority"]
+    assert (fixed["learned"], fixed["threshold"], fixed["labels"]) == (False, 8, None)
+
+
+def labels(name: str, said: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    table = pa.table({"set": [name], "shows race": [said]})
+    return ("filters", "attributes", "labels"), {"table": table}
+
+
+def part(key: str, rows: int) -> tuple[tuple[str, ...], dict[str, Any]]:
+    read = pa.csv.read_csv if key == "captions" else pa.parquet.read_table
+    file = EXAMPLE / ("texts.csv" if key == "captions" else "images.parquet")
+    return ("filters", "similarity", key), {"file": read(file).slice(0, rows)}
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "row", "words"),
+    [
+        (labels("race-gender-cook#0", "perhaps"), "shows race", 1, "perhaps"),
+        (labels("x", "yes"), "set", None, "'x'"),
+        (labels("race-gender-cook#0", "yes"), None, None, "labels: 1 yes of 1"),
+        (part("captions", 20), None, None, "similarity, captions"),
+        (part("images", 500), None, None, "extraction.max_failures"),
+    ],
+)
+def test_data_that_cannot_be_used(
+    change: tuple[tuple[str, ...], dict[str, Any]], column: str | None, row: int | None, words: str
+) -> None:
+    def changed(section: Any, keys: tuple[str, ...]) -> Any:
+        update = {keys[0]: changed(getattr(section, keys[0]), keys[1:])} if keys else change[1]
+        return section.model_copy(update=update)
+
+    config = changed(audits.load_config(EXAMPLE / "audit.yaml"), change[0])
+    with pytest.raises((DataError, ConfigError)) as caught:
+        audits.load(config, base=EXAMPLE)
+    assert words in str(caught.value)
+    assert getattr(caught.value, "column", None) == column
+    assert getattr(caught.value, "row", None) == row
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({}, "captions: required"),
+        ({"captions": CAPTIONS}, "generator: required"),
+        (GENERATED | {"attributes": ["gender"]}, "attributes: "),
+        (GENERATED | {"images": TABLE["images"]}, "images: "),
+        ({"images": TABLE["images"]}, "attributes: required"),
+        (TABLE | {"images": {"table": "a.csv"}, "filters": {"similarity": CLIP}},
+         r"images\.path: required.*filters\.similarity\.model"),
+        (TABLE | {"images": {"table": "a", "generations": "b"}}, "'generations' or 'table'"),
+        (TABLE | {"groups": ["gendre"]}, r"groups\[0\]: .*did you mean 'gender'"),
+        (TABLE | {"gate": [{"metric": "rejection_gap", "max": 0.1, "groups": ["race"]}]},
+         r"gate\[0\]\.groups: "),
+        (GENERATED | {"captions": {"source": "howard_2024", "prefixes": ["A"]}}, "'prefixes'"),
+        (GENERATED | {"captions": {"subjects": ["a"]}}, "captions: 'attributes'"),
+        (GENERATED | {"captions": CAPTIONS | {"combinations": [["race"]]}}, r"captions: .*race"),
+        (GENERATED | {"generator": {"model": "hf:a/b"}}, r"generator\.model: "),
+        (GENERATED | {"generator": {"model": "diffusers:a", "shared": [0.9, 0.1]}}, "shared: "),
+        (GENERATED | {"generator": {"model": "diffusers:a", "height": 30}}, "height is 30"),
+    ],
+)  # fmt: skip
+def test_a_configuration_names_its_key(values: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        audits.parse_config({"audit": "generation", **values})
+
+
+ALL = {"thresholds": {"gender": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("filters", "key"),
+    [
+        ({"best": 1}, "best: "),
+        ({"similarity": {"images": {"file": "a.npy"}}}, "similarity: "),
+        ({"attributes": CLIP}, "'thresholds'"),
+        ({"attributes": ALL}, "attributes: "),
+        ({"attributes": CLIP | ALL | {"templates": "a person"}}, "templates: "),
+        ({"content": CLIP}, r"content\.unsafe: "),
+        ({"content": {"unsafe": ["nsfw"]}}, "content: .*'scores'"),
+        ({"similarity": CLIP, "attributes": {"thresholds": {"gender": 1}}}, "attributes.*from 2"),
+    ],
+)
+def test_a_filter_names_its_key(filters: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"filters.*{key}"):
+        audits.parse_config({"audit": "generation", **TABLE, "filters": filters})

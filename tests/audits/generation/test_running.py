@@ -1,0 +1,230 @@
+"""Audits of generation from captions to a data set, with tiny models."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from equipoise import audits
+from equipoise.core import AuditResult, ConfigError, DataError, Verdict
+from equipoise.planted.scenes import HUES, SUBJECTS
+from generation_models import COLOURS, Guard, Looker, Painter, adds_up, judged, scenes
+
+SHAPES = ["square", "circle", "star", "moon"]
+
+
+def config(painter: Any, looker: Any = None, threshold: float = 0.8, **more: Any) -> Any:
+    similarity = {"model": looker or Looker(), "threshold": threshold, "pairs": None}
+    shown = {"templates": "a {} thing", "thresholds": {"hue": 1.0}}
+    values: dict[str, Any] = {
+        "audit": "generation",
+        "captions": {"subjects": SHAPES, "attributes": {"hue": [*COLOURS]}},
+        "generator": {"model": painter, "candidates": 6, "seed": 1},
+        "filters": {"similarity": similarity, "attributes": shown},
+        "min_group_size": 5,
+        "resampling": {"replicates": 100},
+    }
+    return audits.parse_config(values | more)
+
+
+@pytest.fixture
+def biased() -> Painter:
+    return Painter(wrong="blue", share=0.5)
+
+
+def rows(result: AuditResult, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = result.tables[table].to_pylist()
+    return rows
+
+
+def shares(result: AuditResult, check: str) -> dict[str, float]:
+    """Share that a check rejects, by group."""
+    return {
+        row["group"]: row["share"]
+        for row in rows(result, "rejections")
+        if row["check"] == check and not row["attributes"]
+    }
+
+
+def test_a_group_that_a_model_cannot_draw_is_found(biased: Painter, tmp_path: Path) -> None:
+    looker = Looker()
+    result = audits.run(config(biased, looker), base=tmp_path)
+    by_group = shares(result, "caption similarity")
+    assert by_group["red"] == by_group["green"] == 0.0
+    assert 0.2 < by_group["blue"] < 0.8
+    found = {f.subject: f for f in result.findings if f.metric == "rejection_gap"}
+    gap = found["caption similarity"]
+    assert gap.verdict == Verdict.DISPARITY
+    assert gap.value == pytest.approx(by_group["blue"])
+    assert "highest for blue" in gap.direction
+    # What is left has as many images of each: nothing to be seen of it any more.
+    assert found["hue shown"].value == 0.0
+    # Neither the same audit nor another threshold makes or looks at an image again.
+    again = audits.run(config(biased, looker), base=tmp_path)
+    assert again.findings == result.findings
+    audits.run(config(biased, looker, threshold=0.9), base=tmp_path)
+    assert (biased.calls, looker.seen) == (72, 72)
+
+
+def test_the_kept_sets_are_a_data_set_that_other_audits_read(
+    biased: Painter, tmp_path: Path
+) -> None:
+    result = audits.run(config(biased), base=tmp_path)
+    (folder,) = (tmp_path / "evidence" / "sets").iterdir()
+    table = pq.read_table(folder / "images.parquet")
+    kept = rows(result, "stages")[-1]
+    assert table.num_rows == kept["images_after"]
+    assert len({*table["set"].to_pylist()}) == kept["sets_after"] < 24
+    counts = table.group_by("hue").aggregate([("hue", "count")])["hue_count"].to_pylist()
+    assert len({*counts}) == 1
+    assert any(folder.name in note for note in result.manifest.notes)
+    images = {"table": folder / "images.parquet", "id": "image_id", "path": "file", "root": folder}
+    queries = pa.table({"prompt": [f"a blue {shape}" for shape in SHAPES], "subject": SHAPES})
+    probe = audits.parse_config(
+        {
+            "audit": "retrieval",
+            "data": {"images": images, "groups": ["hue"], "subject": "subject", "sets": "set"},
+            "queries": {"table": queries, "id": "prompt", "subject": "subject"},
+            "models": {"looker": {"model": Looker()}},
+            "resampling": {"replicates": 50},
+        }
+    )
+    assert audits.run(probe, base=tmp_path).findings
+
+
+def test_refused_images_are_a_check_of_their_own(tmp_path: Path) -> None:
+    result = audits.run(config(Painter(refused="green star")), base=tmp_path)
+    assert shares(result, "image made") == pytest.approx({"red": 0.0, "green": 0.25, "blue": 0.0})
+    complete = rows(result, "stages")[0]
+    assert (complete["stage"], complete["sets_rejected"]) == ("complete", 6)
+    assert [row["kept"] for row in rows(result, "subjects")] == [6, 6, 6, 0]
+
+
+def test_content_is_off_unless_asked_for_and_rejects_by_label(tmp_path: Path) -> None:
+    off = audits.run(config(Painter()), base=tmp_path)
+    assert any("filters.content" in note for note in off.manifest.notes)
+    filters = {"content": {"model": Guard(), "unsafe": ["unsafe"]}}
+    on = audits.run(config(Painter(), filters=filters), base=tmp_path)
+    assert shares(on, "content") == {"red": 0.0, "green": 0.0, "blue": 1.0}
+    assert rows(on, "stages")[-1]["sets_after"] == 0
+
+
+def colours(data: bytes) -> int:
+    pixels = np.asarray(Image.open(io.BytesIO(data)))
+    return len(np.unique(pixels.reshape(-1, 3), axis=0))
+
+
+def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
+    biased: Painter, tmp_path: Path
+) -> None:
+    sharp, coarse = (
+        rows(audits.run(config(biased, gallery=1, blur=blur), base=tmp_path), "gallery")
+        for blur in (None, "all")
+    )
+    assert [row["section"] for row in sharp] == ["Kept"] * 3 + ["Rejected by similarity"] * 3
+    assert [row["image_id"] for row in coarse] == [row["image_id"] for row in sharp]
+    for before, after in zip(sharp, coarse, strict=True):
+        assert colours(before["image"]) > 36 >= colours(after["image"])
+    assert "gallery" not in audits.run(config(biased, gallery=0), base=tmp_path).tables
+
+
+def test_a_plan_runs_no_model_and_counts_every_candidate(biased: Painter, tmp_path: Path) -> None:
+    looker = Looker()
+    plan = audits.plan(config(biased, looker), base=tmp_path)
+    assert (biased.calls, looker.seen) == (0, 0)
+    counts = [(run["model"], run["on"], run["items"], run["to_do"]) for run in plan.runs]
+    assert counts == [
+        ("generator", "captions", 72, 72), ("similarity", "images", 72, 72),
+        ("similarity", "captions", 12, None), ("similarity", "values", 3, None),
+    ]  # fmt: skip
+    assert [plan.details[key] for key in ("sets", "candidates", "images")] == [4, 24, 72]
+    assert {row["group"]: row["images"] for row in plan.groups} == dict.fromkeys(COLOURS, 24)
+    # "image made", "caption similarity" and "hue shown"; no set is rejected before models run.
+    assert plan.tests == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"min_group_size": 25}, DataError, "min_group_size"),
+        (
+            {"filters": {"similarity": {"model": Looker(), "threshold": 0.8},
+                         "attributes": {"thresholds": {"hue": 4}}}},
+            ConfigError, "filters.attributes.thresholds['hue']['hue']: 4",
+        ),
+        ({"filters": {"similarity": {"model": Guard()}}}, ConfigError, "filters.similarity.model"),
+    ],
+)  # fmt: skip
+def test_errors_come_before_images_are_made(
+    more: dict[str, Any], error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    painter = Painter()
+    with pytest.raises(error) as caught:
+        audits.run(config(painter, **more), base=tmp_path)
+    assert words in str(caught.value)
+    assert painter.calls == 0
+
+
+def test_findings_name_the_generator_and_images_made_before_do_not(
+    biased: Painter, tmp_path: Path
+) -> None:
+    first = config(biased)
+    result = audits.run(first, base=tmp_path)
+    assert {f.model for f in result.findings} == {biased.info.name}
+    assert {*result.manifest.models} == {"generator", "similarity"}
+    (folder,) = (tmp_path / "evidence" / "generations").iterdir()
+    images = {"images": {"generations": folder}, "attributes": ["hue"]}
+    again = config(biased, captions=None, generator=None, **images)
+    read = audits.run(again, base=tmp_path)
+    assert {f.model for f in read.findings} == {"images"}
+    assert shares(read, "caption similarity") == shares(result, "caption similarity")
+
+
+def test_thresholds_are_learned_from_labels(biased: Painter, tmp_path: Path) -> None:
+    sets = rows(audits.run(config(biased), base=tmp_path), "filter_sets")
+    shown = {row["set"]: row["value"] for row in sets if row["check"] == "hue shown"}
+    table = pa.table({"set": [*shown], "hue": [["no", "yes"][n >= 3] for n in shown.values()]})
+    labels = {"table": table, "id": "set", "columns": {"hue": "hue"}}
+    filters = {"similarity": {"model": Looker(), "threshold": -1.0, "pairs": None},
+               "attributes": {"templates": "a {} thing", "labels": labels}}  # fmt: skip
+    result = audits.run(config(biased, filters=filters), base=tmp_path)
+    (row,) = rows(result, "thresholds")
+    assert (row["threshold"], row["learned"], row["agreement"]) == (3, True, 1.0)
+    (finding,) = (f for f in result.findings if f.metric == "threshold_accuracy")
+    assert (finding.value, finding.verdict) == (1.0, Verdict.NONE)
+
+
+def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:
+    table = [
+        {"image_id": f"{number}-{colour}", "set": str(number), "caption": f"a {colour} thing",
+         "hue": colour, "file": f"{number}-{colour}.png"}
+        for number in range(30)
+        for colour in COLOURS
+    ]  # fmt: skip
+    for row in table:
+        Image.new("RGB", (8, 8), COLOURS[row["hue"]]).save(tmp_path / row["file"])
+    (tmp_path / "3-red.png").unlink()
+    images = {"table": pa.Table.from_pylist(table), "path": "file"}
+    similarity = {"model": Looker(), "threshold": 0.8, "pairs": None}
+    result = audits.run(
+        config(None, captions=None, generator=None, images=images, attributes=["hue"],
+               filters={"similarity": similarity}),
+        base=tmp_path,
+    )  # fmt: skip
+    assert [row["sets_after"] for row in rows(result, "stages")] == [29, 29]
+    assert shares(result, "image made")["red"] == pytest.approx(1 / 30)
+    assert result.manifest.counts["images"]["states"] == {"image": 89, "unreadable": 1}
+
+
+def test_filters_keep_the_better_sets_of_the_planted_pipeline(tmp_path: Path) -> None:
+    result = audits.run(scenes(SUBJECTS[:12], HUES[:3], candidates=1, steps=4), base=tmp_path)
+    right, _, kept = judged(result, tmp_path / "evidence")
+    assert 0.0 < kept.mean() < 1.0
+    assert right[kept].mean() > right.mean()
+    assert adds_up(result)
+    assert rows(result, "stages")[-1]["images_after"] == kept.sum()

@@ -1,0 +1,181 @@
+"""Configurations and tables that are refused, and the examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+
+from audits.examples import written_again
+from diffusion_checkpoints import stable_diffusion
+from equipoise import audits, report
+from equipoise.cli.pages import page_of
+from equipoise.core.errors import ConfigError, DataError
+from equipoise.planted.scenes.embed import load_clip
+from page_text import check_snapshot, page_text
+from painted import PROMPTS, Painter, Seer, asked
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLE, DIFFUSION = EXAMPLES / "text_to_image", EXAMPLES / "stable_diffusion" / "audit.yaml"
+TABLE = pa.table({"image_id": ["1", "2"], "prompt": ["a fire", "a fire"], "state": ["x", "y"]})
+CLASSES = {"of": "colour", "classes": {"red": ["red"], "blue": ["blue"]}}
+SHARE = CLASSES | {"model": "seer"}
+
+
+def answers(*ids: str, said: str = "said") -> dict[str, Any]:
+    return {"table": pa.table({"image_id": [*ids], said: ["red"] * len(ids)})}
+
+
+ANSWERS = CLASSES | {"said": {"g": answers("1")}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"prompts": {"attributes": {"a": ["x"]}}}, "targets: required"),
+        ({"prompts": {"targets": []}}, "a list of texts"),
+        ({"prompts": {"targets": ["a", "a"]}}, "'a' appears more than once"),
+        ({"prompts": {"targets": ["a", ""]}}, "not ''"),
+        ({"prompts": {"targets": {"x": ["a"], "y": ["a"]}}}, "target 'a'"),
+        ({"prompts": PROMPTS | {"template": "a thing"}}, "'{}'"),
+        ({"prompts": PROMPTS | {"targets": ["red"]}}, "'red' is an attribute and a target"),
+        ({"prompts": PROMPTS | {"lexicon": "mandal"}}, "mandal_2024_prompts"),
+        ({"generators": {"g": {}}}, "neither is given"),
+        ({"generators": {"g": {"model": Painter(), "images": {"table": TABLE}}}}, "both are given"),
+        ({"generators": {"g": {"model": "hf:x"}}}, "'diffusers:"),
+        ({"generators": {"g": {"images": {"table": TABLE}, "steps": 3}}}, "'steps'"),
+        ({"generators": {"g": {"model": Painter(), "height": 30}}}, "height is 30"),
+        ({"generators": {"g": {"model": Painter(), "guidance": []}}}, "given []"),
+        ({"models": {}}, "models: required"),
+        ({"models": {"seer": {}}}, "'images'"),
+        ({"associations": {"pairs": [["red", "bleu"]]}}, "associations.pairs[0]"),
+        ({"associations": {"pairs": [["red", "red"]]}}, "'red' is there twice"),
+        ({"associations": {"encoders": ["seen"]}}, "associations.encoders"),
+        ({"associations": {"clusters": "prompt"}}, "ten prompts"),
+        ({"associations": None, "shares": []}, "nothing to measure"),
+        ({"shares": [CLASSES]}, "neither is given"),
+        ({"shares": [SHARE | {"model": "see"}]}, "shares[0].model"),
+        ({"shares": [SHARE, SHARE]}, "shares[1].of"),
+        ({"shares": [SHARE | {"classes": {"red": ["red"]}}]}, "at least two"),
+        ({"shares": [SHARE | {"no_person": ["x"]}]}, "no_person: 'x'"),
+        ({"shares": [SHARE | {"refused": ["unknown"]}]}, "more than one of"),
+        ({"shares": [SHARE | {"question": "Which?", "templates": ["a {}"]}]}, "'templates'"),
+        ({"shares": [CLASSES | {"said": {"painter": answers("1")},
+                                "labelled": answers("1")}]}, "labelled.said: required"),
+        ({"gate": [{"metric": "share_mad", "max": 1, "groups": "hue"}]}, "gate[0].groups"),
+        ({"gate": [{"metric": "ndkl", "max": 1}]}, "gate[0]: 'ndkl'"),
+    ],
+)  # fmt: skip
+def test_a_configuration_is_refused(changes: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        audits.parse_config(asked(**changes))
+    assert words in str(caught.value)
+
+
+def read(table: pa.Table = TABLE, share: dict[str, Any] | None = None, **how: Any) -> Any:
+    """An audit of the shares of images in a table."""
+    generators = {"g": {"images": {"table": table, **how}}}
+    return {"associations": None, "models": {}, "shares": [share or ANSWERS],
+            "generators": generators}  # fmt: skip
+
+
+def external(**cells: list[str]) -> Any:
+    return read(share=ANSWERS | {"outside": {"table": pa.table(cells)}})
+
+
+def vectors(rename: str = "", width: int = 4) -> Any:
+    """Vectors of two images and of all prompts; one prompt may have another name."""
+    config: Any = audits.parse_config(asked())
+    texts = [*config.prompts.texts]
+    rows = Seer().embed_texts(texts).tolist()
+    named = pa.table({"id": [rename or texts[0], *texts[1:]], "vector": rows})
+    images = pa.table({"id": ["1", "2"], "vector": [row[:width] for row in rows[:2]]})
+    where = {"id": "id", "column": "vector"}
+    model = {"texts": {"file": named, **where}, "images": {"g": {"file": images, **where}}}
+    return {
+        "generators": {"g": {"images": {"table": TABLE}}}, "shares": [], "models": {"seer": model}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "row"),
+    [
+        (read(TABLE.set_column(1, "prompt", [["a", "b"]])), "prompt", None),
+        (read(state="state"), "state", None),
+        (read(guidance="state"), "state", 1),
+        (read(share=CLASSES | {"said": {"g": answers("9")}}), "image_id", None),
+        (read(share=ANSWERS | {"labelled": {"said": "label", "table": pa.table(
+            {"image_id": ["9"], "label": ["pink"]})}}), "label", 1),
+        (external(target=["moon"], group=["red"], value=["1"]), "target", None),
+        (external(target=["fire"], group=["red"], value=["1"]), None, None),
+        (external(target=["fire"], group=["red"], value=["x"]), "value", 1),
+        (external(target=["fire"] * 2, group=["red"] * 2, value=["1", "2"]), None, 2),
+        (external(target=["fire"] * 2, group=["red", "blue"], value=["0"] * 2), None, None),
+        (vectors(rename="another text"), None, None),
+        (vectors(width=3), None, None),
+    ],
+)  # fmt: skip
+def test_data_that_cannot_be_used(
+    changes: Any, column: str | None, row: int | None, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError) as caught:
+        audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
+    assert (caught.value.column, caught.value.row) == (column, row)
+    assert caught.value.expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"generators": {"g": {"images": {"table": TABLE}}}}, "'path'"),
+        ({"shares": [SHARE | {"labelled": answers("9", said="label")}]}, "'labelled.path'"),
+    ],
+)
+def test_models_need_the_pictures(changes: Any, key: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=key):
+        audits.run(audits.parse_config(asked(**changes)), base=tmp_path)
+
+
+def test_the_page_of_the_example() -> None:
+    result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
+    text = page_text(report.render(result, page_of(result)))
+    check_snapshot(Path(__file__).with_name("page.txt"), text)
+
+
+def test_the_data_of_the_example_are_what_its_script_writes(tmp_path: Path) -> None:
+    names = ["images.csv", "labelled.csv", "large.npz", "said.csv", "shares.csv", "small.npz"]
+    assert written_again(EXAMPLE, tmp_path) == names
+
+
+def test_the_example_for_stable_diffusion_asks_the_prompts_of_its_source(tmp_path: Path) -> None:
+    config: Any = audits.load_config(DIFFUSION)
+    prompts = config.prompts
+    assert {name: len(texts) for name, texts in prompts.attribute_texts.items()} == {
+        "men": 4, "women": 4, "non_binary": 3
+    }  # fmt: skip
+    assert prompts.target_texts["sports"]["gymnast"] == ("an image of gymnast",)
+    planned = audits.plan(config, base=tmp_path)
+    items = [run["items"] for run in planned.runs if run["model"] == "stable_diffusion_1_5"]
+    assert items == [11 * 16, 28 * 20]
+    assert planned.tests == 28 + 2 * 28
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_the_example_for_stable_diffusion_runs_with_a_small_pipeline(tmp_path: Path) -> None:
+    values = yaml.safe_load(DIFFUSION.read_text(encoding="utf-8"))
+    # The planted pipeline reads 16 tokens of its own words; Stable Diffusion reads 77.
+    tiny = stable_diffusion(tmp_path / "tiny", length=77)
+    values["generators"]["stable_diffusion_1_5"] |= {"model": f"diffusers:{tiny}", "steps": 2}
+    values["prompts"]["images"] = {"attributes": 1, "targets": 1}
+    values["models"] = {"large_14": {"model": load_clip("biased")}}
+    values["resampling"]["replicates"] = 20
+    result = audits.run(audits.parse_config(values), base=tmp_path)
+    scores = [f for f in result.findings if f.metric == "mcas"]
+    assert {f.version for f in scores} == {"large_14, guidance 7.5"}
+    assert len(scores) == 28 + 11
+    assert np.isfinite([f.value for f in scores]).all()
+    assert {*result.manifest.models} == {"stable_diffusion_1_5", "large_14"}
