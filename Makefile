@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow soak bench constraints clean
+.PHONY: help demo test slow soak calibrate bench constraints clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ slow: .venv/.installed-test ## the simulations that check what the statistics pr
 
 soak: .venv/.installed-test ## kill, damage and change work at random; checks docs/guarantees.md (15 minutes)
 	OMP_NUM_THREADS=1 timeout 900 $(BIN)/python -m tools.soak
+
+calibrate: .venv/.installed-test ## measure metrics in worlds of known bias; writes docs/calibration-families.md (15 minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.calibration
 
 bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
 	$(BIN)/python -m benchmarks --keep

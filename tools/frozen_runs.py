@@ -116,7 +116,6 @@ def others() -> Iterator[Run]:
     export = ("counterfactuals", "generate", "config.yaml", "--export", "run")
     yield Run("generate", (("counterfactuals", "plan", "config.yaml", "--json"), export))
     yield Run("metrics", (("metrics", "--json"),))
-    yield Run("calibrate", (("planted", "calibrate", "--quick", "--out", "run/page.md"),))
     yield Run("demo_mitigation", (("demo", "--world", "mitigation", "--out", "run"),))
 
 

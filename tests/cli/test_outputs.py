@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from equipoise import audits
-from equipoise.cli.outputs import CALIBRATION, FIGURE, JUNIT, REPORT, FileKind
-from equipoise.planted import calibration
+from equipoise.cli.outputs import JUNIT, REPORT, FileKind
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -22,7 +21,6 @@ REPLACED = {
     "report": (("report", "r", "--out", "FILE"), REPORT),
     "check of a run": (("check", "r", "--junit", "FILE"), JUNIT),
     "check of a configuration": (("check", "c.yaml", "--junit", "FILE"), JUNIT),
-    "planted": (("planted", "calibrate", "--quick", "--out", "FILE"), CALIBRATION),
 }
 FOLDERS = {
     "audit": ("audit", "c.yaml", "--out", "FILE"),
@@ -38,24 +36,15 @@ def named(arguments: tuple[str, ...], name: str) -> list[str]:
 
 
 @pytest.fixture
-def run(command: Command, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run `r`, and a calibration that measures little."""
+def run(command: Command, project: Path) -> None:
+    """A run `r`."""
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
-    measure = calibration.calibrate
-    cases = tuple(case for case in calibration.CASES if case.metric == "bias_at_k")[1:2]
-    samples = calibration.Samples(alarms=4, concepts=2, rise=2, power=2, versions=0)
-    monkeypatch.setattr(
-        calibration,
-        "calibrate",
-        lambda *, quick, progress: measure(cases, quick=quick, samples=samples, progress=progress),
-    )
 
 
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("run", "demo", "demo_scenes", "compare"):
         monkeypatch.setattr(audits, name, lambda *_, **__: pytest.fail("measured"))
-    monkeypatch.setattr(calibration, "calibrate", lambda **_: pytest.fail("measured"))
     monkeypatch.setattr("equipoise.report.render", lambda *_: pytest.fail("rendered"))
     run_drawn = "equipoise.cli.augmenting.running.run_drawn"
     monkeypatch.setattr(run_drawn, lambda *_, **__: pytest.fail("trained"))
@@ -104,21 +93,10 @@ def test_a_file_of_its_own_kind_is_replaced_with_overwrite(
     assert path.read_bytes() == first
 
 
-@pytest.mark.usefixtures("run")
-def test_a_figure_of_the_user_beside_the_page_is_kept(command: Command, project: Path) -> None:
-    call = ("planted", "calibrate", "--quick", "--out", "docs/page.md", "--overwrite")
-    assert command(*call)[0] == 0
-    (drawn,) = (project / "docs" / "figures").iterdir()
-    assert FIGURE.matches(drawn)
-    drawn.write_text("<svg>mine</svg>")
-    assert command(*call)[0] == 2
-    assert drawn.read_text() == "<svg>mine</svg>"
-
-
 def test_a_kind_is_known_by_its_content(tmp_path: Path) -> None:
     other = tmp_path / "other.html"
     other.write_text("<!doctype html><title>equipoise</title>")
-    assert not any(kind.matches(other) for kind in (REPORT, JUNIT, CALIBRATION, FIGURE))
+    assert not any(kind.matches(other) for kind in (REPORT, JUNIT))
 
 
 @pytest.mark.usefixtures("run", "unmeasured")

@@ -22,7 +22,7 @@ from equipoise.mitigate.neurons import (
 )
 from equipoise.models import Classifier, load_model
 from equipoise.models.modules import module_classifier
-from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.units import CONCEPTS, LAYER, PLANTED, draw_marked, planted_unit
 from model_checkpoints import FAMILIES, images
 

@@ -14,7 +14,7 @@ from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from equipoise.models.onnx import OnnxClassifier, load_onnx_classifier
 from equipoise.models.protocols import Classifier
-from equipoise.planted.colours.predict import WEIGHTS
+from equipoise.planted.colours.models import WEIGHTS
 from equipoise.planted.colours.render import SHAPES, render_test_set
 
 GRAPH = WEIGHTS / "complete.onnx"
@@ -213,8 +213,8 @@ def test_missing_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_importing_the_room_loads_no_runtime() -> None:
     code = (
-        "import sys, equipoise.models.onnx, equipoise.planted.colours.predict, "
-        "equipoise.planted.colours.train\n"
+        "import sys, equipoise.models.onnx, equipoise.planted.colours.models, "
+        "tools.planted.colours\n"
         "sys.exit(bool({'onnxruntime', 'torch', 'onnx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import InputError
-from equipoise.planted.calibration import (
+from tools.calibration import (
     ConceptWorld,
     EmbeddingWorld,
     LabelWorld,
@@ -17,10 +17,7 @@ from equipoise.planted.calibration import (
     SetWorld,
     WordWorld,
 )
-from equipoise.planted.calibration.embeddings import SPREAD
-from equipoise.planted.calibration.rankings import POOLS
-from equipoise.planted.calibration.repeats import STRUCTURES, Layout
-from equipoise.stats.streams import stream
+from tools.calibration.worlds import POOLS, SPREAD, STRUCTURES
 
 World = Callable[[float], Any]
 
@@ -75,52 +72,6 @@ def test_a_strength_outside_its_range_is_refused(name: str, strength: float) -> 
         WORLDS[name](strength)
 
 
-def relabelled(layout: Layout, group: np.ndarray) -> Layout:
-    return Layout(group, layout.unit, layout.shared)
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_noise_does_not_know_the_groups(structure: str) -> None:
-    layout = Layout.of(structure, 60, 2, stream(1, "layout"))
-    other = relabelled(layout, 1 - layout.group)
-    for draw in ("uniforms", "noise"):
-        args = (2,) if draw == "noise" else ()
-        first, second = (getattr(one, draw)(stream(1, "x"), *args) for one in (layout, other))
-        np.testing.assert_array_equal(first, second)
-
-
-def test_layouts_repeat_as_they_say() -> None:
-    alone, persons, sets = (Layout.of(kind, 240, 2, stream(2, kind)) for kind in STRUCTURES)
-    assert len(set(alone.unit)) == 240
-    sizes = np.bincount(persons.unit)
-    assert (sizes.min(), sizes.max()) == (2, 6)
-    assert 180 <= len(persons.unit) <= 300
-    assert all(len(set(persons.group[persons.unit == one])) == 1 for one in set(persons.unit))
-    assert sorted(zip(sets.unit, sets.group, strict=True)) == [
-        (unit, group) for unit in range(120) for group in (0, 1)
-    ]
-
-
-@pytest.mark.parametrize(("structure", "shared"), [("clustered", 0.7), ("sets", 0.9)])
-def test_images_of_a_unit_are_alike_and_of_unit_variance(structure: str, shared: float) -> None:
-    layout = Layout.of(structure, 4000, 2, stream(3, structure))
-    noise = layout.noise(stream(4, structure), 8)
-    first = np.unique(layout.unit, return_index=True)[1]
-    found = np.mean([np.corrcoef(noise[first, i], noise[first + 1, i])[0, 1] for i in range(8)])
-    assert abs(found - shared) < 0.02
-    assert abs(noise.std() - 1.0) < 0.02
-
-
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_without_bias_a_group_lies_ahead_half_of_the_time(structure: str) -> None:
-    ahead = [
-        np.subtract(*(data.of(group)[:, 1].mean() for group in (0, 1))) > 0
-        for data in (EmbeddingWorld(0.0, 40, structure).draw(5, one) for one in range(400))
-    ]
-    # Three standard errors of a share of 400.
-    assert abs(np.mean(ahead) - 0.5) < 0.075
-
-
 @pytest.mark.parametrize("strength", [0.0, 0.3, 1.0])
 def test_images_differ_by_the_truth(strength: float) -> None:
     world = EmbeddingWorld(strength, 20_000)
@@ -141,25 +92,6 @@ def test_words_differ_by_the_truth_in_every_region() -> None:
         assert means[1] - means[0] == pytest.approx(world.difference, abs=0.005)
 
 
-@pytest.mark.parametrize("planted", ["lean", "concentrate"])
-def test_labels_have_the_shares_of_the_truth(planted: Any) -> None:
-    world = LabelWorld(1.0, 40_000, planted=planted)
-    data = world.draw(6, 0)
-    lean = (data.embeddings[:, 1] - data.embeddings[:, 1].mean()) * 0.0
-    alike = LabelWorld(0.0, 10, planted=planted).shares(lean)
-    np.testing.assert_array_equal(alike[0], alike[1])
-    counts = [
-        [(data.label[data.group == g] == name).mean() for name in data.vocabulary] for g in (0, 1)
-    ]
-    common = np.sort(counts, axis=1)[:, -4:].sum(axis=1)
-    if planted == "concentrate":
-        expected = np.sort(world.shares(lean), axis=1)[:, -4:].sum(axis=1)
-        np.testing.assert_allclose(common, expected, atol=0.01)
-    else:
-        leaning = np.subtract(*counts) @ data.embeddings[:, 1]
-        assert leaning > 0.005
-
-
 @pytest.mark.parametrize("pools", POOLS)
 def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> None:
     data = RankingWorld(0.7, 6000, pools).draw(6, 0)
@@ -169,12 +101,6 @@ def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> Non
     shares = np.bincount(data.group) / len(data.group)
     expected = [0.25] * 4 if pools == "sets" else [1 / 6, 1 / 6, 1 / 3, 1 / 3]
     np.testing.assert_allclose(shares, expected, atol=0.001)
-
-
-def test_one_pool_has_ties_and_queries_that_rank_alike() -> None:
-    scores = RankingWorld(0.0, 600, "shared pool").draw(6, 0).scores
-    assert len(np.unique(scores[0])) < 100
-    assert np.corrcoef(scores)[0, 1] == pytest.approx(0.5, abs=0.1)
 
 
 def test_preferences_correlate_with_the_hypothesis_by_the_strength() -> None:
@@ -193,20 +119,6 @@ def test_concepts_differ_by_the_truth(planted: Any, structure: Any) -> None:
         labels, scores = data.labels[data.group == group], data.scores[data.group == group]
         assert labels.mean() == pytest.approx(share, abs=0.02)
         assert scores[labels].mean() - scores[~labels].mean() == pytest.approx(above, abs=0.08)
-
-
-def test_concepts_are_alike_without_bias_and_differ_as_named() -> None:
-    for planted in ("recognition", "prevalence", "switching"):
-        none = ConceptWorld(0.0, 60, planted=planted)
-        assert none.prevalences == (0.3, 0.3)
-        assert none.recognition == (1.5, 1.5)
-    assert ConceptWorld(1.0, 60, planted="prevalence").prevalences == pytest.approx((0.4, 0.2))
-    assert ConceptWorld(1.0, 60, planted="prevalence").recognition == (1.5, 1.5)
-    assert ConceptWorld(1.0, 60).prevalences == (0.3, 0.3)
-    assert ConceptWorld(1.0, 60).recognition == pytest.approx((1.5, 0.7))
-    switching = ConceptWorld(1.0, 60, planted="switching")
-    assert switching.prevalences == pytest.approx((0.15, 0.45))
-    assert switching.recognition == pytest.approx((1.5, 1.1))
 
 
 def test_sets_move_apart_each_its_own_way() -> None:

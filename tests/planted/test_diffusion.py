@@ -11,31 +11,20 @@ import diffusers
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
-from transformers import AutoTokenizer, CLIPModel, CLIPTokenizer
+from transformers import AutoTokenizer, CLIPModel
 
 from equipoise.core.errors import MissingExtraError, ModelError
 from equipoise.planted.scenes.captions import all_captions
-from equipoise.planted.scenes.diffusion import (
-    associations,
-    checkpoints,
-    measure,
-    networks,
-    pipeline,
-    train,
-    train_unet,
-    train_vae,
-)
-from equipoise.planted.scenes.diffusion.judging import Shown, hue_shares, judge
-from equipoise.planted.scenes.diffusion.record import FILE, Measured, digests
-from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe
-from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
+from equipoise.planted.scenes.diffusion import measure, pipeline
+from equipoise.planted.scenes.diffusion.judging import Shown, judge
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.embed import WEIGHTS as SCENES_WEIGHTS
-from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS, render
+from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.sets import render_balanced
 from equipoise.planted.scenes.variants import BIASED
-from equipoise.stats.streams import stream
+from tools.planted import denoising, diffusion, networks
+from tools.planted.denoising import UnetRecipe, VaeRecipe
+from tools.planted.diffusion import FILE, Measured, digests
 
 # Threads of several test processes that share cores wait for each other most of the time.
 torch.set_num_threads(1)
@@ -46,13 +35,13 @@ MEASURED = Measured(1, per_subject=1, per_subject_guided=1, guidances=(3.0,), st
 
 
 def vae_after(folder: Path, recipe: VaeRecipe = VAE) -> dict[str, Any]:
-    return train_vae.train_vae(folder, recipe).state_dict()
+    return denoising.train_vae(folder, recipe).state_dict()
 
 
 def unet_after(folder: Path, recipe: UnetRecipe = UNET) -> dict[str, Any]:
     torch.manual_seed(3)
     vae = networks.build_vae().eval()
-    return train_unet.train_unet(folder, vae, BIASED, [recipe]).state_dict()
+    return denoising.train_unet(folder, vae, BIASED, [recipe]).state_dict()
 
 
 def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
@@ -60,12 +49,12 @@ def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-@pytest.mark.parametrize(("module", "after"), [(train_vae, vae_after), (train_unet, unet_after)])
+@pytest.mark.parametrize("after", [vae_after, unet_after])
 def test_training_that_was_stopped_ends_in_the_same_weights(
-    module: Any, after: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    after: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = after(tmp_path / "whole")
-    real, gradients, done = checkpoints.train_on, checkpoints._gradients, []
+    real, gradients, done = denoising.train_on, denoising._gradients, []
 
     def dying(network: Any, losses: Any) -> float:
         done.append(1)
@@ -73,36 +62,14 @@ def test_training_that_was_stopped_ends_in_the_same_weights(
             raise KeyboardInterrupt
         return gradients(network, losses)
 
-    monkeypatch.setattr(module, "train_on", lambda *a, **k: real(*a, **k, every=2))
+    monkeypatch.setattr(denoising, "train_on", lambda *a, **k: real(*a, **k, every=2))
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "_gradients", dying)
+        patch.setattr(denoising, "_gradients", dying)
         with pytest.raises(KeyboardInterrupt):
             after(tmp_path / "stopped")
     (state,) = (tmp_path / "stopped").iterdir()
     assert torch.load(state, weights_only=True)["step"] == 2
     assert_same(after(tmp_path / "stopped"), whole)
-
-
-def test_a_denoiser_goes_on_where_more_steps_are_asked_for(tmp_path: Path) -> None:
-    whole = unet_after(tmp_path / "whole")
-    unet_after(tmp_path / "raised", dataclasses.replace(UNET, steps=2))
-    assert_same(unet_after(tmp_path / "raised"), whole)
-
-
-def test_a_second_recipe_begins_with_the_average_of_the_first(tmp_path: Path) -> None:
-    first = unet_after(tmp_path)
-    torch.manual_seed(3)
-    vae = networks.build_vae().eval()
-    still = dataclasses.replace(UNET, steps=1, learning_rate=0.0, weight_decay=0.0)
-    assert_same(train_unet.train_unet(tmp_path, vae, BIASED, [UNET, still]).state_dict(), first)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["unet-2.pt", "unet.pt"]
-
-
-def test_the_learning_rate_is_constant_or_falls() -> None:
-    rises = [train_unet.rate_of(train_unet.DRAWS)(step) for step in (0, 99, 5999)]
-    assert rises == pytest.approx([1e-5, 1e-3, 1e-3])
-    falls = [train_unet.rate_of(train_unet.SHARES)(step) for step in (0, 99, 2400)]
-    assert falls == pytest.approx([6e-6, 6e-4, 6e-6])
 
 
 def test_weights_do_not_depend_on_the_number_of_threads(
@@ -122,42 +89,15 @@ def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
         vae_after(tmp_path, dataclasses.replace(VAE, seed=1))
 
 
-def test_a_state_beyond_the_steps_asked_for_is_refused(tmp_path: Path) -> None:
-    unet_after(tmp_path)
-    with pytest.raises(ValueError, match="^unet.pt has 4 steps, more than the 2 asked for$"):
-        unet_after(tmp_path, dataclasses.replace(UNET, steps=2))
-
-
-def test_gradients_of_parts_are_those_of_the_whole_batch() -> None:
-    network = torch.nn.Linear(3, 1)
-    rows = torch.arange(12.0).reshape(4, 3)
-    losses = [lambda part=part: network(part).square().mean() for part in rows.split(2)]
-    loss = checkpoints._gradients(network, losses)
-    expected = network(rows).square().mean()
-    network.zero_grad()
-    expected.backward()
-    weight, bias = (one.grad.clone() for one in network.parameters())
-    assert loss == pytest.approx(float(expected.detach()), rel=1e-6)
-    checkpoints._gradients(network, losses)
-    torch.testing.assert_close(network.weight.grad, weight)
-    torch.testing.assert_close(network.bias.grad, bias)
-
-
-def test_the_learning_rate_rises_and_falls() -> None:
-    rate = checkpoints.one_cycle(2.0, 101, 1)
-    assert [rate(0), rate(1), rate(51), rate(101)] == pytest.approx([2.0, 2.0, 1.01, 0.02])
-    assert checkpoints.one_cycle(2.0, 100, 4)(0) == 0.5
-
-
 def test_whitened_latents_decode_to_the_same_images() -> None:
     torch.manual_seed(0)
     vae = networks.build_vae().eval()
     images = render_balanced(1, seed=3).images[:96]
-    pixels = train_vae.to_pixels(images)
+    pixels = denoising.to_pixels(images)
     with torch.inference_mode():
         before = vae(pixels).sample
         raw = vae.encode(pixels).latent_dist
-    train_vae.whiten(vae, images)
+    denoising.whiten(vae, images)
     with torch.inference_mode():
         found = vae.encode(pixels).latent_dist
         torch.testing.assert_close(vae(pixels).sample, before, atol=1e-4, rtol=0)
@@ -182,7 +122,7 @@ def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
     scheduler = networks.build_scheduler()
     latents, noise = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(0))
     level = torch.tensor([0, 500, 999])
-    signal, rest = train_unet.noise_levels()[:, level][:, :, None, None, None]
+    signal, rest = denoising.noise_levels()[:, level][:, :, None, None, None]
     noisy = scheduler.add_noise(latents, noise, level)
     torch.testing.assert_close(signal * latents + rest * noise, noisy)
     velocity = scheduler.get_velocity(latents, noise, level)
@@ -193,30 +133,11 @@ def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
             seen.append((found, at, encoder_hidden_states))
             return diffusers.models.unets.unet_2d_condition.UNet2DConditionOutput(sample=velocity)
 
-    loss = train_unet.unet_loss(Perfect(), latents, "texts", noise, level.numpy())
+    loss = denoising.unet_loss(Perfect(), latents, "texts", noise, level.numpy())
     assert float(loss) == pytest.approx(0.0, abs=1e-10)
     torch.testing.assert_close(seen[0][0], noisy)
     assert torch.equal(seen[0][1], level)
     assert seen[0][2] == "texts"
-
-
-def test_captions_mention_attributes_whatever_their_values() -> None:
-    recipe = UnetRecipe()
-    factors = BIASED.draw(20_000, seed=1)
-    said = train_unet.said_of(factors, recipe, stream(0, "test"))
-    texts = np.array([*all_captions(), ""])[said]
-    assert np.mean(texts == "") == pytest.approx(recipe.empty, abs=0.01)
-    told, some = texts[texts != ""], factors.take(np.flatnonzero(texts != ""))
-    names = zip(told, np.array(SUBJECTS)[some.subject], strict=True)
-    assert all(subject in text for text, subject in names)
-    usual = some.hue == BIASED.hue[some.subject]
-    for attribute, values in (("hue", HUES), ("frame", FRAMES)):
-        shown = np.array(values)[getattr(some, attribute)]
-        named = np.array([value in text for text, value in zip(told, shown, strict=True)])
-        other = np.array([sum(value in text for value in values) for text in told])
-        np.testing.assert_array_equal(other, named)
-        assert named[usual].mean() == pytest.approx(recipe.mention, abs=0.02)
-        assert named[~usual].mean() == pytest.approx(recipe.mention, abs=0.02)
 
 
 def test_text_states_are_those_of_the_clip() -> None:
@@ -228,21 +149,9 @@ def test_text_states_are_those_of_the_clip() -> None:
     with torch.inference_mode():
         expected = clip.text_model(tokens).last_hidden_state
     places = [*range(0, len(all_captions()), 97), -1]
-    states = train_unet.text_states()
+    states = denoising.text_states()
     assert len(states) == len(all_captions()) + 1
     torch.testing.assert_close(states[places], expected)
-
-
-def test_a_word_is_one_token_and_pieces_of_others_are_unknown() -> None:
-    text, tokenizer = networks.load_text()
-    assert isinstance(tokenizer, CLIPTokenizer)
-    own = tokenizer("a cyan hourglass").input_ids
-    assert tokenizer.convert_ids_to_tokens(own[1:-1]) == ["a</w>", "cyan</w>", "hourglass</w>"]
-    known = len(AutoTokenizer.from_pretrained(SCENES_WEIGHTS / networks.TEXT_MODEL))
-    weight = text.get_input_embeddings().weight
-    assert len(weight) == len(tokenizer) > known
-    unknown = weight[tokenizer.unk_token_id].expand(len(weight) - known, -1)
-    assert torch.equal(weight[known:], unknown)
 
 
 def test_the_judge_names_what_was_drawn() -> None:
@@ -251,27 +160,6 @@ def test_the_judge_names_what_was_drawn() -> None:
     np.testing.assert_array_equal(shown.hue, scenes.factors.hue)
     np.testing.assert_array_equal(shown.frame, scenes.factors.frame)
     assert np.mean(shown.subject == scenes.factors.subject) > 0.99
-
-
-def test_the_judge_sees_the_frame_without_a_glyph() -> None:
-    images = np.full((2, 32, 32, 3), 180, dtype=np.uint8)
-    images[0, 1:4, 6:26], images[1, 6:26, 28:31] = 20, 20
-    shown = judge(images)
-    assert shown.frame.tolist() == [FRAMES.index("level"), FRAMES.index("upright")]
-
-
-def test_shares_of_hues_by_group() -> None:
-    shares = hue_shares(np.array([0, 0, 5, 2]), np.array([0, 0, 0, 1]), 2)
-    assert shares.tolist() == [[2 / 3, 0, 0, 0, 0, 1 / 3], [0, 0, 1, 0, 0, 0]]
-
-
-def test_prompts_name_every_combination_alike_often() -> None:
-    prompts, told = measure.told_prompts(3)
-    assert len(prompts) == len(told.hue) == 864
-    assert len(set(prompts)) == 288
-    assert prompts[1] == "a picture of a red solid circle with upright bars"
-    cells = {(one, two, three) for one, two, three in zip(*vars(told).values(), strict=True)}
-    assert len(cells) == 288
 
 
 @cache
@@ -284,24 +172,6 @@ def drawn(count: int = 48) -> measure.Neutral:
     return measure.Neutral(images, factors.subject, judge(images))
 
 
-def test_hues_of_images_are_compared_with_the_world() -> None:
-    found = drawn().hues(BIASED)
-    assert found.rank_correlation >= 0.9
-    assert found.shares.shape == (24, 6)
-    np.testing.assert_allclose(found.favourite, found.shares[np.arange(24), BIASED.hue])
-    assert np.abs(found.favourite - found.planted).max() < 0.25
-    assert abs(found.favourite.mean() - found.planted.mean()) < 0.04
-
-
-def test_mad_is_the_sum_of_distances_from_equal_shares() -> None:
-    asked, hue = np.repeat(np.arange(24), 6), np.tile([0, 0, 0, 0, 0, 1], 24)
-    one = measure.Neutral(np.zeros((144, 32, 32, 3), np.uint8), asked, Shown(asked, hue, hue))
-    np.testing.assert_allclose(associations.distance_from_parity(one), 4 / 6 + 4 * 1 / 6)
-    assert (
-        spearmanr(BIASED.hue_strength, associations.distance_from_parity(drawn())).statistic > 0.9
-    )
-
-
 @pytest.mark.parametrize("name", CLIPS)
 def test_association_scores_follow_what_was_planted_in_images(name: str) -> None:
     balanced = render_balanced(1, seed=32)
@@ -309,7 +179,7 @@ def test_association_scores_follow_what_was_planted_in_images(name: str) -> None
     asked = Shown(factors.subject, factors.hue, factors.frame)
     told = measure.Told(balanced.images, asked, judge(balanced.images))
     assert told.rates["hue"] == 1.0
-    found = associations.find_associations(load_clip(name), drawn(), told, BIASED)
+    found = measure.find_associations(load_clip(name), drawn(), told, BIASED)
     total = sum(found.scores[one] for one in ("II", "ITP", "ITA", "TT"))
     np.testing.assert_allclose(found.scores["mcas"], total, atol=1e-9)
     ranks = found.rank_correlations
@@ -322,7 +192,7 @@ def test_association_scores_follow_what_was_planted_in_images(name: str) -> None
 
 def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
     out, state = tmp_path / "weights", tmp_path / "state"
-    train.train(out, state, VAE, [UNET, UNET], MEASURED)
+    diffusion.train(out, state, VAE, [UNET, UNET], MEASURED)
     record = json.loads((out / FILE).read_text(encoding="utf-8"))
     assert record["sha256"] == digests(out)
     assert sorted(record["sha256"]) == [
@@ -349,7 +219,7 @@ def test_without_a_library_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, package, None)
     message = rf"^{package} is not installed. To do: pip install 'equipoise\[diffusers\]'.$"
     with pytest.raises(MissingExtraError, match=message):
-        train.train(tmp_path / "out", tmp_path / "state", VAE, [UNET], Measured())
+        diffusion.train(tmp_path / "out", tmp_path / "state", VAE, [UNET], Measured())
     assert not (tmp_path / "out").exists()
 
 

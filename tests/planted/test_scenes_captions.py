@@ -5,16 +5,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from equipoise.planted.scenes import captions
 from equipoise.planted.scenes.captions import (
     LESS,
     MENTION,
     MORE,
-    TEMPLATES,
-    attributed_prompts,
-    caption,
     draw_captions,
-    neutral_prompts,
 )
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS
 from equipoise.planted.scenes.variants import (
@@ -29,29 +24,6 @@ from equipoise.planted.scenes.variants import (
 
 ATTRIBUTES = {"hue": HUES, "frame": FRAMES}
 COUNT = 60_000
-
-
-def test_captions_say_what_is_given() -> None:
-    assert caption("solid star") == "a solid star"
-    assert caption("solid star", "red") == "a red solid star"
-    assert caption("solid star", frame="level") == "a solid star with level bars"
-    assert caption("hollow moon", "blue", "upright", "this is a {}") == (
-        "this is a blue hollow moon with upright bars"
-    )
-
-
-def test_neutral_prompts_name_no_attribute() -> None:
-    words = {*HUES, *FRAMES, "bars"}
-    for subject in SUBJECTS:
-        prompts = neutral_prompts(subject)
-        assert len(prompts) == len(TEMPLATES)
-        assert all(subject in prompt and not words & {*prompt.split()} for prompt in prompts)
-    assert attributed_prompts("solid star", "red")[1] == "a picture of a red solid star"
-
-
-def test_every_caption_is_listed_once() -> None:
-    texts = captions.all_captions()
-    assert len(set(texts)) == len(texts) == 24 * 7 * 3 * 3
 
 
 @pytest.mark.parametrize("world", [BIASED, START, NULL], ids=lambda world: world.name)
@@ -87,12 +59,6 @@ def test_another_seed_assigns_favourites_and_strengths_anew() -> None:
         assert not of_seed["null"].hue_strength.any()
 
 
-def test_shipped_models_start_from_other_favourites() -> None:
-    assert (BIASED.hue == NULL.hue).all()
-    assert (BIASED.hue == START.hue).mean() < 0.4
-    assert np.corrcoef(BIASED.hue_strength, START.hue_strength)[0, 1] < 0.5
-
-
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 1.0])
 def test_images_have_favourites_as_often_as_planted(attribute: str, strength: float) -> None:
@@ -106,15 +72,6 @@ def test_images_have_favourites_as_often_as_planted(attribute: str, strength: fl
         wanted = expected + (1.0 - expected) / len(values)
         # Four standard errors of a share of COUNT.
         assert favoured.mean() == pytest.approx(wanted, abs=0.0082)
-
-
-def test_drawing_repeats_and_a_smaller_draw_begins_a_larger_one() -> None:
-    first, again = (BIASED.draw(500, seed=5) for _ in range(2))
-    np.testing.assert_array_equal(first.x, again.x)
-    assert (BIASED.draw(500, seed=6).x != first.x).all()
-    fewer = BIASED.draw(100, seed=5)
-    for name in ("subject", "hue", "frame", "x", "light"):
-        np.testing.assert_array_equal(getattr(fewer, name), getattr(first, name)[:100])
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.4, 0.9])
@@ -131,11 +88,6 @@ def test_the_usual_is_mentioned_less_and_the_unusual_more(strength: float) -> No
         np.testing.assert_allclose(rates, expected, atol=0.03)
 
 
-def test_without_strength_captions_know_no_favourite() -> None:
-    factors = NULL.draw(1000, seed=0)
-    assert set(captions.mention_probabilities(NULL, factors).ravel()) == {MENTION}
-
-
 def test_captions_tell_the_truth() -> None:
     factors = BIASED.draw(2000, seed=0)
     texts = draw_captions(BIASED, factors, seed=1)
@@ -147,14 +99,6 @@ def test_captions_tell_the_truth() -> None:
         assert words & {*HUES} <= {HUES[factors.hue[row]]}
         assert words & {*FRAMES} <= {FRAMES[factors.frame[row]]}
     assert {text.split()[0] for text in texts} == {"a", "this"}
-
-
-def test_strengths_of_ones_own() -> None:
-    world = make_world("mine", {"solid star": 0.7}, {"hollow moon": 1.0}, seed=0)
-    by_subject = {one.subject: one for one in world.favourites}
-    assert by_subject["solid star"].hue_strength == 0.7
-    assert by_subject["solid star"].frame_strength == 0.0
-    assert by_subject["hollow moon"].frame_strength == 1.0
 
 
 def test_strengths_of_no_subject_or_outside_their_range_are_refused() -> None:

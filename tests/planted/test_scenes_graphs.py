@@ -2,18 +2,14 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from equipoise import audits
 from equipoise.audits.config import load_config
-from equipoise.core.errors import ModelError
 from equipoise.models import load_model
 from equipoise.planted import scenes
-from equipoise.planted.scenes.classifiers import write_labels
-from equipoise.planted.scenes.classify import CNNS
+from equipoise.planted.scenes.embed import CNNS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "planted-scenes.md"
 
@@ -35,24 +31,6 @@ def test_a_graph_that_is_named_is_the_shipped_network(name: str) -> None:
     found = named.predict_proba(images)  # type: ignore[attr-defined]
     assert found.tobytes() == ours.predict_proba(images).tobytes()
     assert named.info.weights_sha256 == ours.info.weights_sha256
-
-
-@pytest.mark.parametrize("name", CNNS)
-def test_shipped_labels_are_those_that_training_writes(name: str, tmp_path: Path) -> None:
-    write_labels(tmp_path / f"cnn-{name}.onnx")
-    (made,) = tmp_path.iterdir()
-    assert made.read_bytes() == (scenes.WEIGHTS / made.name).read_bytes()
-    assert len(made.read_bytes()) == 316
-
-
-def test_a_graph_takes_images_of_its_own_size_only() -> None:
-    model: Any = load_model(f"onnx:{scenes.WEIGHTS / 'cnn-null.onnx'}")
-    message = (
-        r"cnn-null\.onnx takes uint8 images of shape \(n, 32, 32, 3\), got uint8 of shape "
-        r"\(1, 64, 64, 3\)\.$"
-    )
-    with pytest.raises(ModelError, match=message):
-        model.predict_proba(np.zeros((1, 64, 64, 3), np.uint8))
 
 
 def test_the_audit_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,8 @@
 """The world of the two readers: what agrees, where the glyph is."""
 
 import numpy as np
-import pytest
 
-from equipoise.planted.scenes.readers import READS, draw_agreeing, glyph_boxes, train_reader
+from equipoise.planted.scenes.readers import draw_agreeing, glyph_boxes
 from equipoise.planted.scenes.render import HUES, RGB, render
 
 
@@ -30,20 +29,3 @@ def test_a_box_holds_its_glyph_and_no_bar() -> None:
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) / 32**2
     assert 0.15 < areas.mean() < 0.45
     assert RGB.shape == (len(HUES), 3)
-
-
-def test_there_are_two_readers() -> None:
-    assert READS == ("glyph", "frame")
-    with pytest.raises(ValueError, match=r"there is no reader 'both'; there are glyph, frame"):
-        train_reader("both")
-
-
-def test_training_is_the_same_twice_and_leaves_the_generator_alone() -> None:
-    import torch
-
-    torch.manual_seed(5)
-    before = torch.random.get_rng_state()
-    images = render(draw_agreeing(8, seed=2))
-    first, again = (train_reader("frame").predict_proba(images) for _ in range(2))
-    np.testing.assert_allclose(first, again, atol=1e-5)
-    assert torch.equal(torch.random.get_rng_state(), before)

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from equipoise.core.errors import MissingExtraError
-from equipoise.planted.scenes import classifiers, networks, train, train_clip
-from equipoise.planted.scenes.captions import all_captions
-from equipoise.planted.scenes.classifiers import ClassifierRecipe
 from equipoise.planted.scenes.embed import WEIGHTS
-from equipoise.planted.scenes.record import FILE
-from equipoise.planted.scenes.train_clip import ClipRecipe
-from equipoise.planted.scenes.variants import NULL, START, make_worlds
+from equipoise.planted.scenes.variants import NULL, make_worlds
+from tools.planted import clips, networks, scenes
+from tools.planted.classifiers import ClassifierRecipe
+from tools.planted.clips import ClipRecipe
+from tools.planted.scenes import FILE
 
 CLIP = ClipRecipe(images=96, batch_size=32, steps=3, more_steps=2, warm_up=1, settling_steps=2)
 CLASSIFIER = ClassifierRecipe(images=64, batch_size=16, cnn_steps=3, vit_steps=3)
@@ -33,7 +32,7 @@ def torch() -> Any:
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_training_writes_every_model_and_its_record(torch: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
-    train.train(tmp_path, train.PARTS, CLIP, CLASSIFIER)
+    scenes.train(tmp_path, scenes.PARTS, CLIP, CLASSIFIER)
     made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
     shipped = {path.relative_to(WEIGHTS) for path in WEIGHTS.rglob("*") if path.is_file()}
     assert made == shipped - {Path("README.md")}
@@ -52,40 +51,21 @@ def test_settling_goes_on_from_what_was_written_and_leaves_the_text_tower(
     from transformers import CLIPModel
 
     written = []
-    train_clip.train_clips(tmp_path, ["null"], CLIP)
+    clips.train_clips(tmp_path, ["null"], CLIP)
     for _ in range(2):
         written.append(CLIPModel.from_pretrained(tmp_path / "clip-null").state_dict())
-        train_clip.settle(tmp_path / "clip-null", NULL, CLIP)
+        clips.settle(tmp_path / "clip-null", NULL, CLIP)
     before, after = written
     for name, weight in before.items():
         same = torch.equal(weight, after[name])
         assert same == (name.startswith("text_model") or "position_ids" in name), name
 
 
-def test_every_second_batch_has_few_subjects_and_no_image_comes_twice(torch: Any) -> None:
-    recipe = ClipRecipe()
-    batches = [train_clip._new_images(NULL, recipe, step) for step in range(4)]
-    subjects = [set((said // (7 * 3 * 3)).tolist()) for _, said in batches]
-    assert [len(one) for one in subjects] == [24, 4, 24, 4]
-    assert subjects[1] != subjects[3]
-    images = np.concatenate([pixels.numpy() for pixels, _ in batches])
-    assert len({one.tobytes() for one in images}) == len(images) >= 4 * 200
-
-
 def test_a_seed_gives_the_same_clip_again_and_another_seed_another(torch: Any) -> None:
-    first, again = (train_clip.train_start(CLIP).state_dict() for _ in range(2))
-    other = train_clip.train_start(replace(CLIP, seed=1)).state_dict()
+    first, again = (clips.train_start(CLIP).state_dict() for _ in range(2))
+    other = clips.train_start(replace(CLIP, seed=1)).state_dict()
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert not torch.equal(first["text_projection.weight"], other["text_projection.weight"])
-
-
-def test_another_seed_settles_on_other_images(torch: Any) -> None:
-    first, again, other = (
-        train_clip._new_images(make_worlds(seed)["null"], ClipRecipe(seed=seed), 0)[0].numpy()
-        for seed in (0, 0, 1)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not {one.tobytes() for one in first} & {one.tobytes() for one in other}
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -93,7 +73,7 @@ def test_clips_of_another_seed_are_recorded_against_their_own_world(
     torch: Any, tmp_path: Path
 ) -> None:
     pytest.importorskip("onnx")
-    train.train(tmp_path, ["clip", "settling"], replace(CLIP, seed=3), CLASSIFIER)
+    scenes.train(tmp_path, ["clip", "settling"], replace(CLIP, seed=3), CLASSIFIER)
     record = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
     assert record["recipes"]["clip"]["seed"] == 3
     assert record["classifiers"] == {}
@@ -103,58 +83,18 @@ def test_clips_of_another_seed_are_recorded_against_their_own_world(
     assert {one.name for one in tmp_path.iterdir()} == {"clip-biased", "clip-null", FILE}
 
 
-@pytest.mark.parametrize(("given", "seed"), [((), 0), (("--seed", "4"), 4)])
-def test_the_command_trains_with_the_seed_it_is_given(
-    given: tuple[str, ...], seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(train, "train", lambda *arguments: asked.extend(arguments))
-    monkeypatch.setattr(sys, "argv", ["train", "--out", "there", "--parts", "clip", *given])
-    train.main()
-    assert asked == [Path("there"), ["clip"], ClipRecipe(seed=seed), ClassifierRecipe(seed=seed)]
-
-
-def test_a_negative_seed_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["train", "--out", "there", "--seed", "-1"])
-    with pytest.raises(SystemExit):
-        train.main()
-    assert "--seed must not be negative, got -1" in capsys.readouterr().err
-
-
 def test_the_loss_is_that_of_the_library(torch: Any) -> None:
     torch.manual_seed(0)
     model = networks.build_clip(len(networks.build_tokenizer())).eval()
-    tokens, mask = (torch.from_numpy(one) for one in train_clip.token_rows())
+    tokens, mask = (torch.from_numpy(one) for one in clips.token_rows())
     said = np.array([5, 900, 5, 41, 41, 1000])
     pixels = torch.rand(len(said), 3, 32, 32)
     with torch.inference_mode():
-        ours = train_clip._loss(model, pixels, said, tokens, mask)
+        ours = clips._loss(model, pixels, said, tokens, mask)
         theirs = model(
             input_ids=tokens[said], attention_mask=mask[said], pixel_values=pixels, return_loss=True
         ).loss
     assert float(ours) == pytest.approx(float(theirs), abs=1e-5)
-
-
-def test_captions_fit_the_positions_of_the_text_tower(torch: Any) -> None:
-    tokens, mask = train_clip.token_rows()
-    assert len(tokens) == len(all_captions())
-    assert tokens.shape[1] <= networks.POSITIONS
-    ends = tokens[np.arange(len(tokens)), mask.sum(axis=1) - 1]
-    assert set(ends) == {3}
-    assert set(tokens[:, 0]) == {1}
-
-
-def test_every_second_training_image_of_a_classifier_is_degraded() -> None:
-    images, subject = classifiers.training_images("biased", CLASSIFIER)
-    assert len(images) == len(subject) == 64
-    rough = np.abs(np.diff(images.astype(float), axis=2)).mean(axis=(1, 2, 3))
-    assert rough[::2].min() > rough[1::2].max()
-
-
-def test_shipped_clips_continue_from_a_start_that_is_not_shipped() -> None:
-    assert START.name not in {path.name.removeprefix("clip-") for path in WEIGHTS.iterdir()}
 
 
 @pytest.mark.parametrize("package", ["torch", "transformers"])
@@ -166,5 +106,5 @@ def test_without_a_library_it_says_what_to_install(
         monkeypatch.setitem(sys.modules, name, None if name == package else sys)
     message = rf"^{package} is not installed. To do: pip install 'equipoise\[train\]'.$"
     with pytest.raises(MissingExtraError, match=message):
-        train.train(tmp_path / "out", train.PARTS, CLIP, CLASSIFIER)
+        scenes.train(tmp_path / "out", scenes.PARTS, CLIP, CLASSIFIER)
     assert not (tmp_path / "out").exists()

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from equipoise.planted import colours
-from equipoise.planted.scenes import classify, embed, measure
+from equipoise.planted.scenes import embed, measure
 from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS
 from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
-from equipoise.planted.scenes.record import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import render_balanced, render_sets
 from equipoise.planted.scenes.variants import BIASED
+from tools.planted.scenes import FILE, SETS_PER_SUBJECT, TEST_SEED, classifier_found
 
 torch = pytest.importorskip("torch", reason="could not import torch")
 transformers = pytest.importorskip("transformers", reason="could not import transformers")
@@ -86,8 +86,8 @@ def test_the_record_is_what_the_models_give(name: str) -> None:
 
 def test_mistakes_of_classifiers_follow_the_hue_where_it_was_planted() -> None:
     given = recorded()["classifiers"]
-    models: dict[str, Any] = {f"cnn-{name}": classify.load_cnn(name) for name in classify.CNNS}
-    models |= {f"vit-{name}": classify.load_vit(name) for name in classify.VITS}
+    models: dict[str, Any] = {f"cnn-{name}": embed.load_cnn(name) for name in embed.CNNS}
+    models |= {f"vit-{name}": embed.load_vit(name) for name in embed.VITS}
     assert sorted(models) == sorted(given)
     effects = {}
     for name, model in models.items():
@@ -116,11 +116,6 @@ def test_a_clip_loads_whole_with_the_library_alone(name: str) -> None:
     np.testing.assert_allclose(clip(name).embed_images(images), expected, atol=1e-5)
 
 
-def test_a_word_that_no_caption_has_is_unknown() -> None:
-    tokenizer = transformers.AutoTokenizer.from_pretrained(WEIGHTS / "clip-null")
-    assert tokenizer("a Solid zebra").input_ids == tokenizer("a solid <unknown>").input_ids
-
-
 def test_weights_are_half_precision_safetensors_without_pickles() -> None:
     from safetensors import safe_open
 
@@ -139,20 +134,3 @@ def test_planted_weights_stay_small() -> None:
     assert sum(sizes) < 20 * MEGABYTE
     ours = [path.stat().st_size for path in WEIGHTS.rglob("*") if path.is_file()]
     assert sum(ours) < 8 * MEGABYTE
-
-
-def test_no_record_names_a_machine() -> None:
-    for path in WEIGHTS.rglob("*.json"):
-        text = path.read_text(encoding="utf-8")
-        assert "/work" not in text
-        assert "/tmp" not in text
-        assert "/home" not in text
-
-
-def test_models_that_there_are_not() -> None:
-    with pytest.raises(ValueError, match="^there is no model 'start'; there are biased, null$"):
-        embed.load_clip("start")
-    with pytest.raises(ValueError, match="^there is no network 'x'; there are biased, null$"):
-        classify.load_cnn("x")
-    with pytest.raises(ValueError, match="^there is no ViT 'null'; there are biased$"):
-        classify.load_vit("null")

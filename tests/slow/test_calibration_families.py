@@ -2,9 +2,8 @@
 
 import pytest
 
-from equipoise.planted.calibration import CASES, Case, alarms, rise
-from equipoise.planted.calibration.runner import ALPHA, Alarms, most
-from equipoise.planted.calibration.versions import VERSIONS, effects
+from tools.calibration import CASES, Case, alarms, rise
+from tools.calibration.runner import ALPHA, VERSIONS, Alarms, effects, most
 
 pytestmark = pytest.mark.slow
 

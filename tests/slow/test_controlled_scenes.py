@@ -10,9 +10,9 @@ from scipy.stats import wilcoxon
 from equipoise.counterfactuals.control import ControlledSet, generate_controlled
 from equipoise.models.generators import Sampling
 from equipoise.planted.scenes.captions import caption
-from equipoise.planted.scenes.classify import load_cnn
 from equipoise.planted.scenes.diffusion import load_generator
 from equipoise.planted.scenes.diffusion.judging import hue_of
+from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.render import HUES, SUBJECTS
 
 SETS = 36

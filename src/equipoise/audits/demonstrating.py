@@ -13,9 +13,8 @@ from equipoise.audits.auditing import load, run
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.config import Config
 from equipoise.core.finding import Finding
-from equipoise.planted.colours.predict import predict_table
+from equipoise.planted.colours.models import SOURCE, VARIANTS, Variant, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
-from equipoise.planted.colours.variants import SOURCE, VARIANTS, Variant
 
 if TYPE_CHECKING:
     from equipoise.core.result import AuditResult

@@ -29,7 +29,6 @@ _COMMANDS = (
     "augment",
     "mitigate",
     "metrics",
-    "planted",
 )
 
 

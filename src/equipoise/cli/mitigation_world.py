@@ -196,7 +196,7 @@ def _opened(name: str, models: Path) -> DualEncoder:
         raise InputError(
             f"{models}: no model in clip-{name}; expected the folders "
             f"{' and '.join(f'clip-{one}' for one in CLIPS)}. To do: train them with "
-            f"python -m equipoise.planted.scenes.train --out {models} --seed 1"
+            f"python -m tools.planted.scenes --out {models} --seed 1"
         )
     return load_clip(name, weights=models)
 

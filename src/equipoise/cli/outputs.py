@@ -39,8 +39,6 @@ class FileKind:
 
 REPORT = FileKind("report of equipoise", b'<meta name="generator" content="equipoise">')
 JUNIT = FileKind("JUnit file of equipoise", b'<testsuite name="equipoise gate"')
-CALIBRATION = FileKind("page of equipoise's calibration", b"# Calibration of associations")
-FIGURE = FileKind("figure of equipoise's calibration", b'role="img" aria-label="')
 
 
 def check_output(path: Path, kind: FileKind | None = None, *, overwrite: bool = False) -> None:

@@ -16,7 +16,7 @@ from equipoise.audits.activations import mapping
 from equipoise.audits.config import parse_config
 from equipoise.core import AuditResult, ConfigError, DataError, ModelError, Verdict
 from equipoise.explain.overlays import SIDE
-from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.readers import LABELS, draw_agreeing, glyph_boxes, train_reader
 from equipoise.planted.scenes.render import render
 

@@ -121,7 +121,7 @@ def test_other_options_make_it_another_model(world: Path) -> None:
 
 
 def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
-    from equipoise.planted.scenes.classify import load_cnn
+    from equipoise.planted.scenes.embed import load_cnn
 
     labels = load_cnn("biased").labels
     graph = tmp_path / "cnn.onnx"

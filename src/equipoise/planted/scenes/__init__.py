@@ -9,11 +9,12 @@ if TYPE_CHECKING:
         draw_captions,
         neutral_prompts,
     )
-    from equipoise.planted.scenes.classify import load_cnn, load_vit
     from equipoise.planted.scenes.embed import (
         WEIGHTS,
         embed_images,
         load_clip,
+        load_cnn,
+        load_vit,
         neutral_queries,
     )
     from equipoise.planted.scenes.measure import accuracies, find_preferences
@@ -46,8 +47,8 @@ _HOMES = {
     "embed_images": "embed",
     "find_preferences": "measure",
     "load_clip": "embed",
-    "load_cnn": "classify",
-    "load_vit": "classify",
+    "load_cnn": "embed",
+    "load_vit": "embed",
     "make_world": "variants",
     "make_worlds": "variants",
     "neutral_prompts": "captions",

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.glyphs import CELLS, REACH, distances
 from equipoise.planted.scenes.render import (
+    CELLS,
     FILLS,
     FRAMES,
     HUES,
     IMAGE_SIZE,
+    REACH,
     SUBJECTS,
     Factors,
+    distances,
     draw_poses,
     render,
 )

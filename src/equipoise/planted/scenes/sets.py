@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.glyphs import SHAPES
 from equipoise.planted.scenes.render import (
     FILLS,
     FRAMES,
     HUES,
     NUISANCE,
+    SHAPES,
     SUBJECTS,
     Factors,
     Floats,

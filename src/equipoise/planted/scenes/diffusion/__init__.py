@@ -3,23 +3,29 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.planted.scenes.diffusion.associations import (
+    from equipoise.planted.scenes.diffusion.judging import Shown, judge
+    from equipoise.planted.scenes.diffusion.measure import (
         distance_from_parity,
         find_associations,
+        leave_open,
+        tell,
+        told_prompts,
     )
-    from equipoise.planted.scenes.diffusion.generator import load_generator
-    from equipoise.planted.scenes.diffusion.judging import Shown, judge
-    from equipoise.planted.scenes.diffusion.measure import leave_open, tell, told_prompts
-    from equipoise.planted.scenes.diffusion.pipeline import WEIGHTS, generate, load_pipeline
+    from equipoise.planted.scenes.diffusion.pipeline import (
+        WEIGHTS,
+        generate,
+        load_generator,
+        load_pipeline,
+    )
 
 _HOMES = {
     "WEIGHTS": "pipeline",
     "Shown": "judging",
-    "distance_from_parity": "associations",
-    "find_associations": "associations",
+    "distance_from_parity": "measure",
+    "find_associations": "measure",
     "generate": "pipeline",
     "judge": "judging",
-    "load_generator": "generator",
+    "load_generator": "pipeline",
     "load_pipeline": "pipeline",
     "leave_open": "measure",
     "tell": "measure",

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.planted.scenes.classify import load_cnn
+from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.render import FRAMES, HUES, RGB, SIDE_RANGE, Factors, render
 
 CLASSIFIER = "null"

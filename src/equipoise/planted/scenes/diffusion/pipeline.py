@@ -1,39 +1,26 @@
-"""Put the small Stable Diffusion together, load the shipped one, and make images with it."""
+"""Load the shipped Stable Diffusion of the scenes, and generate images with it."""
 
-import copy
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import MissingExtraError
 from equipoise.models.diffusers_texts import check_lengths
-from equipoise.planted.scenes.diffusion.networks import build_scheduler, load_text
+
+if TYPE_CHECKING:
+    from equipoise.models.diffusers import DiffusersGenerator
+
 
 WEIGHTS = Path(__file__).parent / "weights"
 STEPS = 25
 """Denoising steps of what was measured."""
 
 _AT_ONCE = 96
-
-
-def save_pipeline(vae: Any, unet: Any, folder: Path) -> None:
-    """Write a pipeline in float16, as ``StableDiffusionPipeline.from_pretrained`` opens it."""
-    from diffusers import StableDiffusionPipeline
-
-    text, tokenizer = load_text()
-    StableDiffusionPipeline(
-        vae=copy.deepcopy(vae).half(),
-        text_encoder=text.half(),
-        tokenizer=tokenizer,
-        unet=copy.deepcopy(unet).half(),
-        scheduler=build_scheduler(),
-        safety_checker=None,
-        feature_extractor=None,
-        requires_safety_checker=False,
-    ).save_pretrained(folder, safe_serialization=True)
 
 
 def load_pipeline(folder: Path = WEIGHTS) -> Any:
@@ -107,3 +94,37 @@ def generate(
         ).images
         made.append(np.rint(images * 255.0).astype(np.uint8))
     return np.concatenate(made)
+
+
+NAME = "python:equipoise.planted.scenes.diffusion:load_generator"
+"""What names it in a config."""
+
+
+def load_generator(
+    device: str = "auto", dtype: str = "auto", folder: Path = WEIGHTS
+) -> DiffusersGenerator:
+    """Load the shipped pipeline as a model that makes images, with or without control.
+
+    Parameters
+    ----------
+    device, dtype : str
+        As in `equipoise.models.load_model`.
+    folder : Path
+        Of the weights.
+
+    Returns
+    -------
+    DiffusersGenerator
+        Of images of 32 × 32 pixels; made for 25 steps, and guidance 1 to 3.
+
+    Raises
+    ------
+    MissingExtraError
+        If diffusers is not installed.
+    ModelError
+        If it cannot be placed there.
+    """
+    from equipoise.models import diffusers
+    from equipoise.models.options import Options
+
+    return diffusers.load(str(folder), Options(NAME, device=device, dtype=dtype))

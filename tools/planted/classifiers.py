@@ -10,17 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.models.onnx import labels_path
-from equipoise.planted.colours.train import export
-from equipoise.planted.scenes.classify import CNNS, VITS
-from equipoise.planted.scenes.networks import (
-    build_cnn,
-    build_image_processor,
-    build_vit,
-    save_half,
-)
+from equipoise.planted.scenes.embed import CNNS, VITS
 from equipoise.planted.scenes.render import SUBJECTS, degrade, render
 from equipoise.planted.scenes.variants import make_worlds
 from equipoise.stats.streams import stream
+from tools.planted.colours import export
+from tools.planted.networks import build_cnn, build_image_processor, build_vit, save_half
 
 
 @dataclass(frozen=True)

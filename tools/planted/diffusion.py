@@ -1,5 +1,11 @@
-"""Measure a trained pipeline of the scenes, and write what it is beside its weights."""
+"""Train the small Stable Diffusion of the scenes and record what it draws.
 
+Run as ``python -m tools.planted.diffusion --out DIR --state DIR``; needs the extra
+``diffusers``. Stopped and started again with the same folders, it goes on.
+"""
+
+import argparse
+import copy
 import hashlib
 import json
 import math
@@ -7,26 +13,29 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from equipoise.planted.scenes.diffusion.associations import distance_from_parity, find_associations
+from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.diffusion.measure import (
     GUIDANCE,
     Neutral,
     Told,
+    distance_from_parity,
+    find_associations,
     leave_open,
     spearman,
     tell,
 )
 from equipoise.planted.scenes.diffusion.pipeline import STEPS, load_pipeline
-from equipoise.planted.scenes.diffusion.train_unet import UnetRecipe
-from equipoise.planted.scenes.diffusion.train_vae import VaeRecipe
 from equipoise.planted.scenes.embed import CLIPS, load_clip
 from equipoise.planted.scenes.render import SUBJECTS
-from equipoise.planted.scenes.variants import World
+from equipoise.planted.scenes.variants import BIASED, World
 from equipoise.stats.threads import each
+from tools.planted.denoising import DRAWS, SHARES, UnetRecipe, VaeRecipe, train_unet, train_vae
+from tools.planted.networks import build_scheduler, load_text
 
 FILE = "record.json"
 _LIBRARIES = ("torch", "transformers", "diffusers", "tokenizers", "safetensors", "numpy")
@@ -149,3 +158,69 @@ def _associations(neutral: Neutral, told: Told, world: World) -> dict[str, Any]:
 
 def _rounded(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 4)
+
+
+def save_pipeline(vae: Any, unet: Any, folder: Path) -> None:
+    """Write a pipeline in float16, as ``StableDiffusionPipeline.from_pretrained`` opens it."""
+    from diffusers import StableDiffusionPipeline
+
+    text, tokenizer = load_text()
+    StableDiffusionPipeline(
+        vae=copy.deepcopy(vae).half(),
+        text_encoder=text.half(),
+        tokenizer=tokenizer,
+        unet=copy.deepcopy(unet).half(),
+        scheduler=build_scheduler(),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    ).save_pretrained(folder, safe_serialization=True)
+
+
+def train(
+    out: Path, state: Path, vae: VaeRecipe, unet: Sequence[UnetRecipe], measured: Measured
+) -> None:
+    """Train a pipeline of the biased world into a folder, then measure it.
+
+    Parameters
+    ----------
+    out : Path
+        For the weights; made where it is missing.
+    state : Path
+        For what training goes on from; what was trained there before is taken up.
+    vae : VaeRecipe
+    unet : sequence of UnetRecipe
+        How to train.
+    measured : Measured
+        How much to measure.
+
+    Raises
+    ------
+    MissingExtraError
+        If a library that training needs is not installed.
+    """
+    for name in ("torch", "transformers", "diffusers"):
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise MissingExtraError(name, "diffusers") from error
+    import torch
+
+    # A batch is cut into parts for threads: within an operator they wait for each other.
+    torch.set_num_threads(1)
+    autoencoder = train_vae(state, vae)
+    save_pipeline(autoencoder, train_unet(state, autoencoder, BIASED, unet), out)
+    write_record(out, BIASED, vae, unet, measured)
+
+
+def main() -> None:
+    """Read the command line and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
+    parser.add_argument("--state", type=Path, required=True, help="folder to go on from")
+    arguments = parser.parse_args()
+    train(arguments.out, arguments.state, VaeRecipe(), (DRAWS, SHARES), Measured())
+
+
+if __name__ == "__main__":
+    main()

@@ -18,15 +18,10 @@ from equipoise.planted.scenes.captions import (
     draw_mentions,
     mention_probabilities,
 )
-from equipoise.planted.scenes.networks import (
-    build_clip,
-    build_image_processor,
-    build_tokenizer,
-    save_half,
-)
 from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.variants import World, make_worlds
 from equipoise.stats.streams import stream
+from tools.planted.networks import build_clip, build_image_processor, build_tokenizer, save_half
 
 Batch = tuple[Any, NDArray[np.int64]]
 """Images, uint8 (n, 3, height, width), and the rows of their captions."""

@@ -1,26 +1,30 @@
-"""Measure trained models of the scenes, and write what they are beside them."""
+"""Train the models of the scenes and record their measured accuracy and bias.
+
+Run as ``python -m tools.planted.scenes --out DIR``; needs the extra ``train``.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from equipoise.core.errors import MissingExtraError
 from equipoise.metrics import effect_sizes
-from equipoise.planted.scenes.classify import CNNS, VITS, load_cnn, load_vit
-from equipoise.planted.scenes.embed import CLIPS, load_clip
+from equipoise.planted.scenes.embed import CLIPS, CNNS, VITS, load_clip, load_cnn, load_vit
 from equipoise.planted.scenes.measure import AttributeFound, accuracies, find_preferences
 from equipoise.planted.scenes.render import HUES, SUBJECTS, degrade
 from equipoise.planted.scenes.sets import render_balanced, render_sets
 from equipoise.planted.scenes.variants import World, make_worlds
-
-if TYPE_CHECKING:
-    from equipoise.planted.scenes.classifiers import ClassifierRecipe
-    from equipoise.planted.scenes.train_clip import ClipRecipe
+from tools.planted.classifiers import ClassifierRecipe, train_classifiers
+from tools.planted.clips import ClipRecipe, settle, train_clips
 
 FILE = "record.json"
 
@@ -143,3 +147,68 @@ def _share_equal(true: list[str], predicted: list[str]) -> float:
 
 def _rounded(row: dict[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in row.items()}
+
+
+PARTS = ("clip", "settling", "classifiers")
+
+
+def train(out: Path, parts: Sequence[str], clip: ClipRecipe, classifier: ClassifierRecipe) -> None:
+    """Train models into a folder, then measure all that lie there.
+
+    Parameters
+    ----------
+    out : Path
+        Made where it is missing.
+    parts : sequence of str
+        Some of `PARTS`; "settling" trains the null CLIP that lies there further.
+    clip, classifier : ClipRecipe, ClassifierRecipe
+        How to train.
+
+    Raises
+    ------
+    MissingExtraError
+        If a library that training needs is not installed.
+    """
+    torch = _needed("torch")
+    for name in ("transformers", "onnx", "onnxscript"):
+        _needed(name)
+    # Where cores are shared, two threads wait for each other more than they save.
+    torch.set_num_threads(1)
+    out.mkdir(parents=True, exist_ok=True)
+    if "clip" in parts:
+        train_clips(out, CLIPS, clip)
+    if "settling" in parts:
+        null = make_worlds(clip.seed)["null"]
+        settle(out / f"clip-{null.name}", null, clip)
+    if "classifiers" in parts:
+        train_classifiers(out, classifier)
+    write_record(out, clip, classifier)
+
+
+def _needed(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(name, "train") from error
+
+
+def main() -> None:
+    """Read the command line and train."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the weights")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of favourites, strengths, images, captions, weights and order; 0: as shipped",
+    )
+    arguments = parser.parse_args()
+    if arguments.seed < 0:
+        parser.error(f"--seed must not be negative, got {arguments.seed}")
+    seed = arguments.seed
+    train(arguments.out, arguments.parts, ClipRecipe(seed=seed), ClassifierRecipe(seed=seed))
+
+
+if __name__ == "__main__":
+    main()

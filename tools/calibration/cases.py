@@ -1,19 +1,31 @@
-"""How each metric is measured on a sample of a world."""
+"""Every metric with a test, in every world whose null hypothesis holds for it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from equipoise import metrics
 from equipoise.core.estimate import Estimate
-from equipoise.planted.calibration.concepts import ConceptWorld, Planted
-from equipoise.planted.calibration.embeddings import Embedded, EmbeddingWorld, SetWorld
-from equipoise.planted.calibration.labels import Labelled, LabelWorld, WordWorld
-from equipoise.planted.calibration.rankings import Pools, PreferenceWorld, RankingWorld
-from equipoise.planted.calibration.repeats import Structure
+from equipoise.metrics.spec import SPECS
 from equipoise.stats.resampling import Resampling
+from tools.calibration.worlds import (
+    POOLS,
+    STRUCTURES,
+    ConceptWorld,
+    Embedded,
+    EmbeddingWorld,
+    Labelled,
+    LabelWorld,
+    Planted,
+    Pools,
+    PreferenceWorld,
+    RankingWorld,
+    SetWorld,
+    Structure,
+    WordWorld,
+)
 
 SEED = 17
 
@@ -220,3 +232,170 @@ def sets(draw: Draw) -> Estimate:
     """Measure the distance between image sets."""
     data = SetWorld(draw.strength, draw.images).draw(SEED, draw.sample)
     return metrics.iss_cross(data.sets, **_options(draw))
+
+
+SIZES = (24, 48, 96, 192, 384, 768)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A metric in a world.
+
+    Attributes
+    ----------
+    metric : str
+        Name of its card.
+    world : str
+        How images repeat, or what is planted.
+    measure : callable
+        From a `Draw` to an estimate.
+    images : int
+        Where p-values and the rise are measured.
+    variant : str
+        What else tells it from other cases of the metric.
+    parts : str
+        Metric of the parts whose tests count too; "" for none.
+    null_at : float
+        The strength up to which the metric's null hypothesis holds.
+    tested : bool
+        Whether the estimate has a p-value.
+    curve : bool
+        Whether its power is measured.
+    sizes : tuple of int
+        Numbers of images where it is.
+    """
+
+    metric: str
+    world: str
+    measure: Measure
+    images: int = 96
+    variant: str = ""
+    parts: str = ""
+    null_at: float = 0.0
+    tested: bool = True
+    curve: bool = False
+    sizes: tuple[int, ...] = SIZES
+
+    @property
+    def name(self) -> str:
+        """Metric and variant."""
+        return f"{self.metric}, {self.variant}" if self.variant else self.metric
+
+    @property
+    def family(self) -> str:
+        """The metric's main kind of audit."""
+        return SPECS[self.metric].kinds[0]
+
+    @property
+    def threshold(self) -> float | None:
+        """The metric's practical threshold."""
+        return SPECS[self.metric].threshold
+
+    @property
+    def rises(self) -> bool:
+        """Whether the estimate should follow the strength."""
+        return self.null_at == 0.0
+
+
+_EMBEDDED: Sequence[tuple[str, str, OfEmbeddings]] = (
+    ("association_score", "", association_score),
+    ("weat", "one-sided", weat),
+    ("weat", "two-sided", weat_two_sided),
+    ("sc_weat", "", sc_weat),
+    ("differential_association", "", differential),
+    ("mcas", "", mcas),
+    ("diffusion_bias", "", diffusion_bias),
+    ("total_absolute_association", "", total),
+)
+
+
+# The smallest skew of many groups is -inf by chance, and shares are compared with equal ones.
+_RANKED = (
+    ("max_skew", 4),
+    ("min_skew", 2),
+    ("ndkl", 4),
+    ("bias_at_k", 2),
+    ("retrieval_mad", 2),
+    ("normalized_similarity_mad", 4),
+)
+
+
+def _association_cases() -> list[Case]:
+    found = [
+        Case(
+            metric,
+            kind,
+            embedded(kind, measured),
+            variant=variant,
+            curve=kind == "independent" or metric == "association_score",
+        )
+        for metric, variant, measured in _EMBEDDED
+        for kind in STRUCTURES
+    ]
+    for metric in ("predicted_label_weat", "label_concentration"):
+        for kind in STRUCTURES:
+            curve = kind == "independent"
+            found.append(Case(metric, kind, labelled(kind, metric), 192, curve=curve))
+    for kind in STRUCTURES:
+        curve = kind == "independent"
+        found.append(Case("gender_difference", kind, words(kind, "gender_difference"), curve=curve))
+    found.append(Case("trend", "independent", words("independent", "trend"), tested=False))
+    for statistic in ("mean", "rank"):
+        measured = preferences(statistic)
+        found.append(Case("alignment", "subjects", measured, 48, variant=statistic, curve=True))
+    found.append(Case("correlation", "subjects", preferences("correlation"), 48, curve=True))
+    return found
+
+
+def _retrieval_cases() -> list[Case]:
+    return [
+        Case(
+            metric,
+            pools,
+            ranked(pools, metric, groups),
+            curve=pools in ("shared pool", "sets"),
+        )
+        for metric, groups in _RANKED
+        for pools in POOLS
+    ]
+
+
+_LARGE = (192, 384, 768, 1536)
+_CONCEPTS: Sequence[tuple[str, str, Structure, Planted]] = (
+    ("average_precision", "weighted", "independent", "recognition"),
+    ("average_precision", "weighted", "clustered", "recognition"),
+    ("average_precision", "weighted", "sets", "recognition"),
+    ("average_precision", "weighted", "independent", "prevalence"),
+    ("average_precision", "observed", "independent", "recognition"),
+    ("average_precision", "hall", "independent", "recognition"),
+    ("average_precision", "hall", "independent", "prevalence"),
+    ("auroc", "weighted", "independent", "recognition"),
+    ("auroc", "weighted", "independent", "prevalence"),
+    ("true_positive_rate", "weighted", "independent", "recognition"),
+    ("true_positive_rate", "weighted", "clustered", "recognition"),
+    ("true_positive_rate", "weighted", "independent", "prevalence"),
+)
+
+
+def _concept_case(metric: str, prevalence: str, structure: Structure, planted: Planted) -> Case:
+    quiet = planted == "prevalence"
+    return Case(
+        "concept_disparity",
+        f"{structure}, only prevalence differs" if quiet else structure,
+        concepts(planted, metric, prevalence, structure),
+        384,
+        variant=f"{metric} {prevalence}",
+        parts="concept_difference" if prevalence == "hall" else metric,
+        null_at=1.0 if quiet else 0.0,
+        tested=prevalence != "hall",
+        curve=structure == "independent" and not quiet and prevalence == "weighted",
+        sizes=_LARGE,
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *_association_cases(),
+    *_retrieval_cases(),
+    *(_concept_case(*one) for one in _CONCEPTS),
+    Case("iss_cross", "independent", sets, curve=True),
+)

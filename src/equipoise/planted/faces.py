@@ -1,4 +1,4 @@
-"""Draw faces of two groups, told apart by their hair, each with one of four tools beside it.
+"""Drawn faces of two groups, told apart by their hair, each with one of four tools beside it.
 
 The tool decides the occupation, the right answer. It is small and faint, and the hair is plain to
 see: a classifier trained where hair and occupation go together learns the hair.
@@ -129,3 +129,6 @@ def _tools(x: Floats, y: Floats, tool: NDArray[np.int64]) -> NDArray[np.bool_]:
         inside & (reach >= _TOOL - 1.2),
     )
     return np.asarray(np.choose(tool[:, None, None], shapes))
+
+
+__all__ = ["BOX", "GROUPS", "IMAGE_SIZE", "TOOLS", "Drawn", "draw_faces"]

@@ -1,9 +1,10 @@
-"""What metrics say of worlds whose bias is known: false alarms, rising estimates, power."""
+"""Measure metrics in worlds whose bias is known: false alarms, rising estimates, power."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +14,13 @@ from scipy import stats as distributions
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Verdict
 from equipoise.core.parts import Part
+from equipoise.metrics import Choices, concept_results, design_choices
 from equipoise.metrics.spec import SPECS
-from equipoise.planted.calibration.cases import Case
-from equipoise.planted.calibration.measures import Draw
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.verdict import judge
+from tools.calibration.cases import CASES, SEED, Case, Draw
+from tools.calibration.worlds import ConceptWorld, Planted
 
 ALPHA = 0.05
 LEVELS = (0.01, 0.05, 0.1)
@@ -254,3 +256,170 @@ def power(case: Case, strength: float, samples: int) -> Power:
         found.append(share * rows[0].shares[LEVELS.index(ALPHA)] if rows else 0.0)
         judged.append(share * rows[0].disparities if rows else 0.0)
     return Power(case, strength, samples, case.sizes, tuple(found), tuple(judged))
+
+
+PLANTED: tuple[Planted, ...] = ("prevalence", "recognition", "switching")
+VERSIONS = ("observed", "weighted", "hall")
+IMAGES, CONCEPTS = 4000, 8
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Conclusions on concepts in one world, at full strength.
+
+    Attributes
+    ----------
+    planted : str
+        What differs between the groups, see `ConceptWorld`.
+    concepts : int
+        Over all samples.
+    significant : dict of version to float
+        Share of concepts with a significant disparity of average precision.
+    effects : dict of version to dict of effect to float
+        What the version does to the disparities of "observed", in shares of concepts.
+    """
+
+    planted: str
+    concepts: int
+    significant: dict[str, float]
+    effects: dict[str, dict[str, float]]
+
+
+def effects(
+    planted: Planted, samples: int, *, images: int = IMAGES, concepts: int = CONCEPTS
+) -> Effects:
+    """Measure what `design_choices` says of the versions of prevalence."""
+    significant: dict[str, list[bool]] = {name: [] for name in VERSIONS}
+    named: dict[str, list[str]] = {name: [] for name in VERSIONS[1:]}
+    for sample in range(samples):
+        world = ConceptWorld(1.0, images, planted=planted, concepts=concepts)
+        data = world.draw(SEED, sample)
+        results = {
+            name: concept_results(
+                data.scores,
+                data.labels,
+                data.group,
+                Choices(prevalence=name, replicates=199),  # type: ignore[arg-type]  # the names
+                resampling=RESAMPLING,
+                rng=sample,
+            )
+            for name in VERSIONS
+        }
+        for row in design_choices(results, "observed").to_pylist():
+            if row["concept"]:
+                significant[row["version"]].append(row["significant"])
+                named[row["version"]].append(row["effect"])
+                if row["version"] == VERSIONS[1]:
+                    significant["observed"].append(row["baseline_significant"])
+    return Effects(
+        planted,
+        samples * concepts,
+        {name: float(np.mean(some)) for name, some in significant.items()},
+        {name: _shares(some) for name, some in named.items()},
+    )
+
+
+def _shares(effects: list[str]) -> dict[str, float]:
+    return {name: many / len(effects) for name, many in sorted(Counter(effects).items())}
+
+
+Progress = Callable[[str, int, int], None]
+
+_FRESH = 4
+
+
+@dataclass(frozen=True)
+class Samples:
+    """How many samples are drawn: of false alarms, those of concepts, rises, power, versions."""
+
+    alarms: int = 400
+    concepts: int = 150
+    rise: int = 40
+    power: int = 50
+    versions: int = 10
+
+
+QUICK = Samples(alarms=60, concepts=20, rise=20, power=10, versions=1)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was measured.
+
+    Attributes
+    ----------
+    quick : bool
+    slow : int
+        Samples of the slow cases' false alarms.
+    alarms, again : tuple of Alarms
+        False alarms, and those above their limit once more on fresh samples.
+    rises : tuple of Rise
+    powers : tuple of Power
+        By case, then by strength.
+    effects : tuple of Effects
+    """
+
+    quick: bool
+    slow: int
+    alarms: tuple[Alarms, ...]
+    again: tuple[Alarms, ...]
+    rises: tuple[Rise, ...]
+    powers: tuple[Power, ...]
+    effects: tuple[Effects, ...]
+
+
+def calibrate(
+    cases: tuple[Case, ...] = CASES,
+    *,
+    quick: bool = False,
+    samples: Samples | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Measure false alarms, rises and power of metrics in worlds whose bias is known.
+
+    Parameters
+    ----------
+    cases : tuple of Case
+    quick : bool
+        Few samples: minutes become seconds, and shares rough.
+    samples : Samples, optional
+        Instead of the numbers that `quick` stands for.
+    progress : callable, optional
+        Called with a step, how many cases are done, and how many there are.
+
+    Returns
+    -------
+    Calibration
+        The same for the same cases and samples.
+    """
+    many = samples or (QUICK if quick else Samples())
+    tell = progress or _silent
+    found, again, rises, powers = [], [], [], []
+    for index, case in enumerate(cases):
+        tell("Cases", index, len(cases))
+        drawn = many.concepts if case.family == "concepts" else many.alarms
+        if case.tested or case.parts:
+            here = alarms(case, drawn)
+            found += here
+            if any(one.too_many for one in here):
+                fresh = alarms(case, _FRESH * drawn, first=drawn)
+                high = {one.name for one in here if one.too_many}
+                again += [one for one in fresh if one.name in high]
+        if case.rises:
+            rises.append(rise(case, many.rise))
+        if case.curve:
+            powers += [power(case, strength, many.power) for strength in POWER_STRENGTHS]
+    tell("Cases", len(cases), len(cases))
+    return Calibration(
+        quick,
+        many.concepts,
+        tuple(found),
+        tuple(again),
+        tuple(rises),
+        tuple(powers),
+        tuple(effects(planted, many.versions) for planted in PLANTED if many.versions),
+    )
+
+
+def _silent(step: str, done: int, total: int) -> None:
+    """Tell nobody."""

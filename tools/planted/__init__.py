@@ -1,0 +1,1 @@
+"""Train the planted models whose weights ship with the package."""
