@@ -13,13 +13,9 @@ from hypothesis import strategies as st
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.metrics.counts import Counts, count, sum_by
-from equipoise.stats.draws import ItemSampler, TableSampler
+from equipoise.stats.draws import ItemSampler
 
 NAN = float("nan")
-
-TRUTH = ["cat", "dog", "cat", None, "dog", "cat", "dog"]
-LABEL = ["cat", "cat", "dog", "cat", "", "cat", "fox"]
-GROUP = ["f", "m", "f", "m", "m", NAN, "m"]
 
 
 @dataclass(frozen=True)
@@ -38,19 +34,6 @@ def cells(counts: Counts) -> dict[tuple[str, str, str], float]:
     }
 
 
-def test_rows_are_counted_by_class_label_and_group() -> None:
-    counts = count(TRUTH, LABEL, GROUP)
-    assert cells(counts) == {
-        ("cat", "cat", "f"): 1,
-        ("cat", "dog", "f"): 1,
-        ("dog", "cat", "m"): 1,
-        ("dog", "fox", "m"): 1,
-    }
-    assert (counts.classes, counts.unit) == (("cat", "dog", "fox"), "row")
-    assert counts.targets.tolist() == [0, 1]
-    assert counts.groups.counts.tolist() == [2, 2]
-
-
 def test_what_is_missing_is_counted_once_by_its_first_reason() -> None:
     counts = count(
         [None, None, "a", "a", "a"], [None, "a", None, "a", "a"], [NAN, "g", "", "", "g"]
@@ -61,10 +44,6 @@ def test_what_is_missing_is_counted_once_by_its_first_reason() -> None:
         "missing group": 1,
     }
     assert counts.table.sum() == 1
-
-
-def test_nothing_missing_is_nothing_excluded() -> None:
-    assert count(["a"], ["a"], ["g"]).excluded == {}
 
 
 @pytest.mark.parametrize(
@@ -113,25 +92,6 @@ rows = st.lists(
     min_size=1,
     max_size=30,
 )
-
-
-@given(rows, st.randoms(use_true_random=False), st.booleans())
-def test_order_of_rows_does_not_matter(some: list[Any], random: Any, top: bool) -> None:
-    moved = some.copy()
-    random.shuffle(moved)
-    first, second = (counted(each, top=top) for each in (some, moved))
-    assert (first.table == second.table).all()
-    assert (first.truth.tolist(), first.prediction.tolist()) == (
-        second.truth.tolist(),
-        second.prediction.tolist(),
-    )
-    strata = first.strata("class")
-    for one, other in zip(
-        (*first.sampler.bootstrap(5, 1), *first.sampler.permute(strata, 5, 1)),
-        (*second.sampler.bootstrap(5, 1), *second.sampler.permute(strata, 5, 1)),
-        strict=True,
-    ):
-        assert one.tobytes() == other.tobytes()
 
 
 def counted(some: list[Any], *, top: bool) -> Counts:
@@ -192,28 +152,6 @@ def test_strata_of_each_null() -> None:
     assert counts.strata("prediction").tolist() == [0, 1, 1]
 
 
-def test_independent_rows_are_a_table_and_others_items() -> None:
-    one = count(["a", "b"], ["a", "a"], ["x", "y"])
-    assert isinstance(one.sampler, TableSampler)
-    assert one.independent
-    for counts in (
-        count(["a", "b"], ["a", "a"], ["x", "y"], units=[1, 1]),
-        count(["a", "b"], [["a", "b"], ["a", "b"]], ["x", "y"]),
-    ):
-        assert isinstance(counts.sampler, ItemSampler)
-        assert not counts.independent
-
-
-def test_each_of_the_k_best_labels_counts_one_kth() -> None:
-    counts = count(["a", "b"], [["a", "c"], ["c", "a"]], ["x", "x"])
-    assert cells(counts) == {
-        ("a", "a", "x"): 0.5,
-        ("a", "c", "x"): 0.5,
-        ("b", "c", "x"): 0.5,
-        ("b", "a", "x"): 0.5,
-    }
-
-
 def test_weights_of_the_k_best_labels() -> None:
     counts = count(
         ["a", "b"], [["a", "b"], ["b", "a"]], ["x"] * 2, weights=[[0.9, 0.1], [0.6, 0.4]]
@@ -253,12 +191,6 @@ def test_probabilities_are_soft_counts_of_the_sorted_classes() -> None:
     }
 
 
-def test_numbers_beside_missing_values_are_sorted_as_numbers() -> None:
-    scores = np.eye(2)[[0, 1, 1]]
-    counts = count(np.array([9, 10, None], dtype=object), scores, ["x"] * 3)
-    assert cells(counts) == {("9", "9", "x"): 1.0, ("10", "10", "x"): 1.0}
-
-
 def test_units_of_one_name_are_resampled_together() -> None:
     counts = count(["a"] * 4, ["a", "b", "a", "b"], ["x"] * 4, units=["p", "p", "q", "q"])
     assert counts.unit == "unit"
@@ -282,25 +214,6 @@ def test_rows_without_a_unit_are_units_of_their_own_whatever_their_order() -> No
         strict=True,
     ):
         assert one.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize("clustered", [True, False])
-def test_renamed_groups_give_the_same_draws(clustered: bool) -> None:
-    rng = np.random.default_rng(4)
-    truth, label, group = rng.integers(0, 3, (3, 60))
-    units = rng.integers(0, 12, 60) if clustered else None
-    top = np.stack([label, (label + 1) % 3], axis=1)
-    renamed = np.array(["z", "a", "k"])[group]
-    first = count(truth, top, group, units=units)
-    second = count(truth, top, renamed, units=units)
-    places = [second.groups.names.index(name) for name in "zak"]
-    strata = first.strata("rows")
-    for one, other in zip(
-        (*first.sampler.bootstrap(20, 1), *first.sampler.permute(strata, 20, 1)),
-        (*second.sampler.bootstrap(20, 1), *second.sampler.permute(strata, 20, 1)),
-        strict=True,
-    ):
-        assert one.tobytes() == np.ascontiguousarray(other[:, :, places]).tobytes()
 
 
 def test_units_only_of_rows_that_were_left_out_do_not_count() -> None:

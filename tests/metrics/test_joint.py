@@ -52,32 +52,6 @@ def test_each_model_alone_is_what_counting_it_gives() -> None:
         assert (seen.counts.table == found).all()
 
 
-def test_models_alone_are_paired_within_a_replicate() -> None:
-    joint = both()
-    blocks = np.concatenate([*joint.counts.sampler.bootstrap(200, 1)])
-    totals = [joint.alone(model).tables(blocks).sum(axis=(1, 2)) for model in (0, 1)]
-    assert (totals[0] == totals[1]).all()
-    # Both models are right on the first row only, and wrong on the last: each replicate agrees.
-    hits = [
-        joint.alone(model).counts.hits(joint.alone(model).tables(blocks))[:, 0, 0]
-        for model in (0, 1)
-    ]
-    assert (hits[0] == hits[1]).all()
-    assert hits[0].std() > 0
-
-
-@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0)])
-def test_a_pair_splits_into_both_models(first: int, second: int) -> None:
-    pair = both().pair(first, second)
-    for labels, table in zip(
-        [(FIRST, SECOND)[model] for model in (first, second)],
-        pair.split(pair.observed()),
-        strict=True,
-    ):
-        expected = count(TRUTH[:5], labels[:5], GROUP[:5])
-        assert named(pair.counts, table[0]) == named(expected, expected.table)
-
-
 def test_a_pair_of_three_models() -> None:
     rng = np.random.default_rng(0)
     truth, *labels = rng.integers(0, 3, (4, 60))
@@ -123,21 +97,6 @@ def test_swaps_have_the_distribution_of_every_swap(units: list[int] | None) -> N
     assert stats.chisquare([*found.values()], shares).pvalue > 0.001
 
 
-@pytest.mark.parametrize("units", [None, range(60)])
-def test_swaps_of_accuracy_are_mcnemars_binomial(units: Any) -> None:
-    # One model alone is right on 9 rows, the other alone on 4, both on 30, neither on 17.
-    first, second = (np.repeat(x, [9, 4, 30, 17]) for x in ([1, 0, 1, 0], [0, 1, 1, 0]))
-    joint = join(np.ones(60, int), {"a": first, "b": second}, np.arange(60) % 2, units=units)
-    null = difference(joint, np.concatenate([*joint.pair(0, 1).swapped(20_000, 1)]))
-    wins = np.round(null * 60 / 2 + 13 / 2).astype(int)
-    expected = stats.binom.pmf(np.arange(14), 13, 0.5) * 20_000
-    seen = np.bincount(wins, minlength=14)
-    pooled = [np.array([x[:3].sum(), *x[3:11], x[11:].sum()]) for x in (seen, expected)]
-    assert stats.chisquare(*pooled).pvalue > 0.001
-    exact = stats.binomtest(9, 13).pvalue
-    assert (np.abs(null) >= 5 / 60 - 1e-12).mean() == pytest.approx(exact, abs=0.015)
-
-
 def test_swaps_keep_rows_in_their_groups() -> None:
     joint = both()
     pair = joint.pair(0, 1)
@@ -148,11 +107,6 @@ def test_swaps_keep_rows_in_their_groups() -> None:
         assert (pair.counts.by_truth(one) == pair.counts.by_truth(other)).all()
     together = [sum(split) for split in truths]
     assert (together[0] == together[1]).all()
-
-
-def test_models_that_agree_everywhere_have_no_difference_under_any_swap() -> None:
-    joint = join(TRUTH, {"one": FIRST, "two": FIRST}, GROUP)
-    assert (difference(joint, np.concatenate([*joint.pair(0, 1).swapped(20, 1)])) == 0).all()
 
 
 def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
@@ -167,22 +121,6 @@ def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
     rows = (truth == first).astype(float) - (truth == second)
     assert found.mean() == pytest.approx(rows.mean(), abs=0.002)
     assert found.std() == pytest.approx(rows.std() / math.sqrt(400), rel=0.08)
-
-
-def test_units_are_resampled_together_for_all_models() -> None:
-    units = np.repeat(np.arange(10), 6)
-    truth = np.zeros(60, int)
-    first, second = (units % 2 == 0).astype(int), (units % 3 == 0).astype(int)
-    joint = join(truth, {"a": first, "b": second}, np.zeros(60, int), units=units)
-    assert joint.counts.unit == "unit"
-    boot = np.concatenate([*joint.counts.sampler.bootstrap(3000, 1)])
-    single = join(truth, {"a": first, "b": second}, np.zeros(60, int))
-    alone = np.concatenate([*single.counts.sampler.bootstrap(3000, 1)])
-    wide, narrow = (
-        difference(one, one.pair(0, 1).tables(some)).std()
-        for one, some in ((joint, boot), (single, alone))
-    )
-    assert wide == pytest.approx(narrow * math.sqrt(6), rel=0.12)
 
 
 def test_order_of_rows_and_names_of_groups_do_not_matter() -> None:

@@ -62,13 +62,6 @@ def test_a_measure_gets_no_draws_that_it_does_not_want() -> None:
     assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
 
 
-def test_permutation_draws_no_replicates() -> None:
-    draws = probe(rows(), Permutation(40, resolution=0.5))
-    assert draws.boot is None
-    assert draws.null is not None
-    assert len(draws.null) == 40
-
-
 def test_exact_enumerates() -> None:
     draws = probe(count([0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 1]), Exact(), "class")
     assert draws.null is not None
@@ -78,20 +71,6 @@ def test_exact_enumerates() -> None:
     assert draws.null_text == (
         "groups are exchangeable within each true class; every rearrangement enumerated"
     )
-
-
-def test_without_resampling_there_is_the_observed_value_alone() -> None:
-    draws = probe(rows(), None)
-    assert (draws.boot, draws.null, draws.weights, draws.intervals) == (None, None, None, False)
-    found = measure(rows(), [Accuracy("accuracy_gap", "rows")], None)[0]
-    interval = found.interval()
-    assert (math.isnan(interval.low), math.isnan(interval.high)) == (True, True)
-    assert interval.method == "none: resampling=None gives the value alone"
-    assert (found.chance, found.p_value, found.null) == (None, None, "")
-    assert found.by is not None
-    part = found.by.to_pylist()[0]
-    assert part["value"] == found.value
-    assert [math.isnan(part[name]) for name in ("low", "high", "chance", "p_value")] == [True] * 4
 
 
 @pytest.mark.parametrize("null", ["rows", "class", "prediction"])

@@ -61,7 +61,8 @@ def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
     labels, groups = labelled()
     found = label_errors(labels, groups, resampling=DRAWN, rng=5)
     plain = {
-        p.subject: p for p in demographic_parity(labels, groups, resampling=DRAWN, rng=5).parts
+        p.subject: p
+        for p in demographic_parity(None, labels, groups, resampling=DRAWN, rng=5).parts
     }
     for kind in STATES[1:]:
         own = part(found, "label_error_gap", kind)

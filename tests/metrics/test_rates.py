@@ -6,7 +6,7 @@ import fairlearn.metrics
 import numpy as np
 import pytest
 from fairlearn.metrics import MetricFrame
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix, precision_score, recall_score
 
@@ -19,8 +19,8 @@ from equipoise.metrics.hybrid import Scored
 from equipoise.metrics.measure import measure
 from equipoise.metrics.rates import Rates, rates
 from equipoise.stats.intervals import newcombe
-from equipoise.stats.resampling import Bootstrap, Permutation
-from prediction_rows import EXAMPLE, Rows, column, part, random_rows, rows, rows_of
+from equipoise.stats.resampling import Bootstrap
+from prediction_rows import EXAMPLE, column, part, random_rows, rows_of
 
 RATES = (
     "true_positive_rate",
@@ -113,19 +113,6 @@ def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
     assert found["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
 
 
-def test_unlike_fairlearn_rows_without_a_group_are_counted_and_no_group() -> None:
-    y_true, y_pred = np.array([1, 0, 1, 0, 1]), np.array([1, 0, 0, 0, 0])
-    group = np.array(["a", "a", "b", "b", None], dtype=object)
-    overall = MetricFrame(
-        metrics=recall_score, y_true=y_true, y_pred=y_pred, sensitive_features=group.astype(str)
-    ).overall
-    assert overall == pytest.approx(1 / 3)
-    found = rates(y_true, y_pred, group, resampling=None)
-    assert found.excluded == {"missing group": 1}
-    names = [one["group"] for one in part(found.by, "true_positive_rate", "1")["by_group"]]
-    assert names == ["a", "b"]
-
-
 def test_class_that_is_never_predicted_has_no_precision() -> None:
     found = rates([0, 1, 0, 1], [0, 0, 0, 0], list("aabb"), resampling=FEW)
     precision = part(found.by, "precision", "1")
@@ -177,19 +164,6 @@ def test_within_class_null_is_blind_to_base_rates() -> None:
     assert part(found, "precision", "0")["p_value"] < 0.01
 
 
-@given(example=rows())
-@settings(max_examples=25)
-def test_permuted_rows_and_renamed_groups_give_the_same_gaps(example: Rows) -> None:
-    y_true, y_pred, group = (one[::-1] for one in example)
-    renamed = np.array(["z", "y", "x"])[group]
-    expected = rates(*example, resampling=FEW).by
-    again = rates(y_true, y_pred, group, resampling=FEW).by
-    assert str(again.to_pylist()) == str(expected.to_pylist())
-    found = rates(y_true, y_pred, renamed, resampling=FEW).by
-    for name in ("value", "low", "high"):
-        np.testing.assert_array_equal(column(found, name), column(expected, name))
-
-
 @given(shares=st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=6))
 def test_gap_is_the_range_of_what_is_known(shares: list[float]) -> None:
     known = [share for share in shares if not np.isnan(share)]
@@ -216,33 +190,6 @@ def test_cells_under_the_minimum_size_take_no_part_in_gaps() -> None:
         assert ours["excluded"][0]["count"] == 1
     assert part(found, "true_positive_rate", "0")["by_group"][2]["value"] == 1.0
     assert part(found, "false_positive_rate", "0")["value"] == pytest.approx(0.1)
-
-
-def test_too_few_cells_of_the_minimum_size_leave_no_gap() -> None:
-    counts = np.array([[[40, 5], [20, 0]], [[20, 20], [80, 80]]])
-    y_true, y_pred, group = rows_of(counts)
-    found = rates(y_true, y_pred, Groups.of(group, min_size=30), resampling=FEW).by
-    for metric, base in (
-        ("true_positive_rate", "rows of the class"),
-        ("average_odds", "rows of the class and of other classes"),
-    ):
-        ours = part(found, metric, "0")
-        assert np.isnan([ours["value"], ours["low"], ours["high"], ours["p_value"]]).all()
-        assert ours["reason"] == f"fewer than two groups have at least 30 {base}"
-    assert part(found, "false_positive_rate", "0")["value"] == 0.0
-
-
-def test_units_are_resampled_together() -> None:
-    example = rows_of(EXAMPLE)
-    copies = tuple(np.repeat(one, 4) for one in example)
-    units = np.repeat(np.arange(len(example[0])), 4)
-    alone = part(rates(*copies, resampling=FEW).by, "precision", "0")
-    found = rates(*copies, units=units, resampling=FEW)
-    clustered = part(found.by, "precision", "0")
-    assert found.method == "percentile bootstrap over units, 100 replicates"
-    assert clustered["high"] - clustered["low"] > 1.3 * (alone["high"] - alone["low"])
-    odds = part(found.by, "average_odds", "0")["by_group"][0]
-    assert odds["low"] < odds["value"] < odds["high"]
 
 
 def test_average_odds_interval_agrees_with_the_bootstrap() -> None:
@@ -350,25 +297,6 @@ def test_ratio_interval_contains_the_ratio_and_mirrors(
         assert forth.low[0] < forth.value[0] < forth.high[0]
         assert back.low[0] == pytest.approx(1 / forth.high[0], rel=1e-9)
         assert back.high[0] == pytest.approx(1 / forth.low[0], rel=1e-9)
-
-
-def test_ratio_interval_covers() -> None:
-    rng = np.random.default_rng(5)
-    s, t = rng.binomial(60, 0.3, 4000), rng.binomial(80, 0.15, 4000)
-    found = Scored.of(s, np.full(4000, 60), 0.95).over(Scored.of(t, np.full(4000, 80), 0.95))
-    assert 0.935 <= ((found.low <= 2.0) & (found.high >= 2.0)).mean() <= 0.975
-
-
-def test_comparisons_of_clustered_rows_resample_units() -> None:
-    y_true, y_pred, group = (np.repeat(one, 3) for one in rows_of(EXAMPLE))
-    units = np.arange(len(group)) // 3
-    alone = comparison(rate_comparisons(y_true, y_pred, group), "precision", "1", "overall")
-    table = rate_comparisons(y_true, y_pred, group, units=units, resampling=Bootstrap(300))
-    found = comparison(table, "precision", "1", "overall")
-    assert found["low"] < found["difference"] < found["high"]
-    assert found["high"] - found["low"] > 1.3 * (alone["high"] - alone["low"])
-    none = rate_comparisons(y_true, y_pred, group, units=units, resampling=Permutation(10))
-    assert np.isnan(column(none, "low")).all()
 
 
 def test_unknown_reference_is_an_error() -> None:

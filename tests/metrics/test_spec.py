@@ -7,7 +7,6 @@ from typing import get_args
 
 import pytest
 
-from equipoise import metrics as m
 from equipoise.audits.kinds import KINDS
 from equipoise.core.errors import InputError
 from equipoise.metrics import SPECS, MetricSpec, register
@@ -73,14 +72,6 @@ def test_a_record_cannot_be_changed_or_registered_twice() -> None:
         SPECS["phi"].threshold = 0.0  # type: ignore[misc]
     with pytest.raises(InputError, match="'phi'"):
         register(SPECS["phi"])
-
-
-def test_estimates_take_harm_and_reference_from_their_record() -> None:
-    rows = ["a", "b"] * 40, ["a", "a"] * 40, ["x"] * 40 + ["y"] * 40
-    for function in (m.accuracy, m.worst_group_accuracy, m.accuracy_gap, m.equalized_odds):
-        found = function(*rows, resampling=None)
-        spec = SPECS[found.metric]
-        assert (found.harm, found.reference) == (spec.harm, spec.reference)
 
 
 def test_the_docs_show_every_record() -> None:

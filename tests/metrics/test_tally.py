@@ -1,7 +1,6 @@
 """Counting without sorting: the same counts as by sorting, whatever the labels and threads are."""
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,11 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics import cells, class_effects, effect_sizes, rates
+from equipoise.metrics import cells, effect_sizes, rates
 from equipoise.metrics import chi_square as chi_squares
 from equipoise.metrics.cells import Column
 from equipoise.metrics.chi_square import Layout, chi_square
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.effect_sizes import EffectSizes
-from equipoise.metrics.measure import measure
-from equipoise.metrics.skewsize import SkewSize
 from equipoise.stats import threads as spread
 from equipoise.stats.resampling import Bootstrap
 
@@ -128,40 +124,9 @@ def test_counts_are_those_of_a_data_frame(form: str) -> None:
     assert sum(counts.excluded.values()) == ROWS - len(whole)
 
 
-def test_groups_know_the_rows_that_were_counted() -> None:
-    counts = count(["a", "", "b", "b"], [1, 1, 1, 2], np.array([7, 7, 9, 8]))
-    assert counts.groups.names == ("7", "8", "9")
-    assert counts.groups.codes.tolist() == [0, 2, 1]
-    assert counts.groups.codes.dtype == np.int32
-    assert counts.groups.counts.tolist() == [1, 1, 1]
-
-
 def test_numbers_of_a_wide_range_are_encoded() -> None:
     column = Column.of(np.array([5, 10**9, 5]), what="y_true")
     assert (column.size, column.texts(np.array([1, 2]))) == (3, ["5", "1000000000"])
-
-
-@pytest.mark.parametrize("workers", ["1", "3"])
-@pytest.mark.parametrize("chunks", [1, 3])
-def test_text_in_memory_of_arrow_is_counted_as_objects_are(
-    workers: str, chunks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Some texts are short, some are missing or empty, and some stand at two places of the memory.
-    vocabularies: list[list[str | None]] = [
-        [f"occupation with a long name {code % 17}" for code in range(20)],
-        [None, "", *(f"an answer with a long name {code % 150}" for code in range(160))],
-        ["a", None, "b", "group with a long name", "group with a long name", "10", "9"],
-    ]
-    columns = [
-        pl.concat([pl.Series(words, dtype=pl.String).gather(rows) for rows in parts], rechunk=False)
-        for words in vocabularies
-        for parts in [np.array_split(RNG.integers(0, len(words), ROWS), chunks)]
-    ]
-    monkeypatch.setenv("EQUIPOISE_THREADS", workers)
-    expected = count(*(np.array(column.to_list(), dtype=object) for column in columns))
-    found = count(*columns)
-    assert bytes_of(found) == bytes_of(expected)
-    assert found.groups.codes.tolist() == expected.groups.codes.tolist()
 
 
 TEXT = ["x", "", None, "y", "x"]
@@ -190,34 +155,6 @@ def test_text_in_any_memory(labels: Any) -> None:
     assert count(["c"] * len(TEXT), ["c"] * len(TEXT), labels).groups.names == ("x", "y")
 
 
-def test_best_labels_in_a_data_frame_are_not_taken_for_one_column() -> None:
-    counts = count(["a", "b"], pl.DataFrame({"1": ["a", "a"], "2": ["b", "b"]}), ["g", "g"])
-    assert counts.table.sum() == 2
-    assert not counts.independent
-
-
-def test_chi_squares_are_made_once_for_all_measures(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    plain = class_effects.chi_square
-    monkeypatch.setattr(
-        class_effects, "chi_square", lambda *one, **kw: made.append(one) or plain(*one, **kw)
-    )
-    counts = count(TRUTH, LABEL, GROUP)
-    both = [EffectSizes(min_expected=1.0), SkewSize(min_expected=1.0)]
-    together = measure(counts, both, None)
-    assert len(made) == 1
-    assert [one.value for one in together] == [
-        measure(counts, [one], None)[0].value for one in both
-    ]
-    made.clear()
-    measure(
-        count(TRUTH, LABEL, GROUP),
-        [*both, EffectSizes("phi", 1.0), EffectSizes(min_expected=2.0)],
-        None,
-    )
-    assert len(made) == 2
-
-
 @pytest.mark.parametrize("min_size", [1, 300])
 def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
     # A group whose rows all have one true class, and an empty one.
@@ -228,32 +165,6 @@ def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
         again = parts_to_table(parts_from_table(table))
         assert again.schema == table.schema
         assert str(again.to_pydict()) == str(table.to_pydict())
-
-
-def test_stretches_cover_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    monkeypatch.setattr(spread, "_FEW", 10)
-    parts = spread.stretches(10)
-    assert [*parts[0], *parts[1], *parts[2]] == [*range(10)]
-    assert all(one.stop == other.start for one, other in pairwise(parts))
-    assert spread.stretches(9) == [range(9)]
-
-
-@pytest.mark.parametrize("yates", [False, True])
-@pytest.mark.parametrize("min_expected", [0.0, 20.0])
-@pytest.mark.parametrize("formulation", ["separation", "sufficiency", "independence"])
-def test_chi_squares_do_not_depend_on_how_tables_are_cut(
-    formulation: Any, min_expected: float, yates: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counts = count(TRUTH, LABEL, GROUP)
-    tables = np.concatenate([counts.observed, counts.observed[:, ::-1] * 0.3])
-    parts = Layout.of(counts, formulation)
-    whole = chi_square(tables, parts, min_expected=min_expected, yates=yates)
-    for many in (1, 50, 300):
-        monkeypatch.setattr(chi_squares, "_CHUNK", many)
-        cut = chi_square(tables, parts, min_expected=min_expected, yates=yates)
-        for name, array in vars(whole).items():
-            assert getattr(cut, name).tobytes() == array.tobytes()
 
 
 @pytest.mark.parametrize("groups", [2, 4])

@@ -34,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def demographic_parity(
+    y_true: Any,
     y_pred: Any,
     groups: Any,
     *,
@@ -49,6 +50,9 @@ def demographic_parity(
 
     Parameters
     ----------
+    y_true : array-like, shape (n,), or None
+        True classes: their own parity, and how far that of the predictions exceeds it, stand
+        among the parameters. They don't change the value.
     y_pred : array-like, shape (n,)
         Predicted labels. None, NaN and "" are missing.
     groups, units
@@ -83,7 +87,12 @@ def demographic_parity(
     counts = count(y_pred, y_pred, groups, units=units)
     excluded = {_FOR_PREDICTIONS.get(why, why): many for why, many in counts.excluded.items()}
     found = measure(counts, [DemographicParity(per_class)], resampling, rng)[0]
-    return _excluding(found, excluded, counts)
+    found = _excluding(found, excluded, counts)
+    if y_true is None:
+        return found
+    labels = demographic_parity(None, y_true, groups, per_class=False, resampling=None).value
+    beside = {"labels": labels, "beyond_labels": found.value - labels}
+    return replace(found, params={**found.params, **beside})
 
 
 @dataclass(frozen=True)

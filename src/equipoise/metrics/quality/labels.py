@@ -221,8 +221,8 @@ def label_errors(
     either = np.array([good, ANY, None], dtype=object)[np.where(codes < 0, 2, wrong)]
     how: dict[str, Any] = {"units": units, "resampling": resampling, "rng": rng}
     whole, each = (
-        demographic_parity(either, groups, **how),
-        demographic_parity(found, groups, **how),
+        demographic_parity(None, either, groups, **how),
+        demographic_parity(None, found, groups, **how),
     )
     level = level_of(resampling)
     if not wrong.any():

@@ -1,0 +1,269 @@
+"""What every metric owes: whatever the order of rows and the names of groups, the same bytes."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+
+from equipoise import metrics as m
+from equipoise.core.estimate import Estimate
+from equipoise.stats.resampling import Bootstrap
+
+N = 720
+RNG = np.random.default_rng(11)
+FEW = Bootstrap(40, 40, resolution=0.5)
+TRUTH = RNG.integers(0, 3, N)
+LABEL = np.where(RNG.random(N) < 0.6, TRUTH, RNG.integers(0, 3, N))
+GROUP = RNG.choice(["a", "b", "c"], N, p=[0.4, 0.3, 0.3])
+UNITS = RNG.integers(0, 90, N)
+RIGHT = RNG.random(N) < 0.7
+# Rows without a unit are drawn by their place: another order gives other draws of the same value.
+BY_PLACE = {
+    *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
+    *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
+    *("concept_disparity", "frechet_distance", "inception_score", "set_similarity"),
+}
+NAMES = {"a": "z", "b": "m", "c": "k"}
+
+
+def cloud(n: int, d: int = 6) -> Any:
+    return RNG.normal(size=(n, d))
+
+
+def unordered(*names: str, n: int = 12) -> dict[str, Any]:
+    return {name: cloud(n + 2 * place) for place, name in enumerate(names)}
+
+
+def confusion(right: int) -> dict[str, dict[str, int]]:
+    return {"a": {"a": right, "b": 100 - right}, "b": {"a": 20, "b": 80}}
+
+
+@cache
+def shares(seed: int = 3) -> Estimate:
+    labels = np.random.default_rng(seed).choice(["a", "b"], 80)
+    return m.corrected_shares(labels, confusion(90), resampling=FEW, name=str(seed))
+
+
+ROWS = {"y_true": TRUTH, "y_pred": LABEL, "groups": GROUP}
+RANKED = {"scores": RNG.normal(size=N), "groups": GROUP}
+TOP = {**RANKED, "k": 20}
+COMPONENTS = {"components": {"II": 0.1, "ITP": 0.2, "ITA": 0.1, "TT": -0.3}}
+TARGETS = {"one": cloud(10), "two": cloud(10)}
+MCAS = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
+TABLE = {"table": np.array([[20, 10, 5], [11, 14, 3], [4, 6, 9]])}
+DETECTED = {"detected": RIGHT, "shown": RNG.random(N) < 0.8, "groups": GROUP}
+CONCEPTS = {"scores": RNG.normal(size=(N, 3)), "labels": RNG.random((N, 3)) < 0.5, "groups": GROUP}
+SIMILARITIES = m.ImageSimilarities(
+    RNG.normal(size=(N, 3)), ["good", "fine", "bad"], np.where(TRUTH, "a", "b"), ["x"] * N
+)
+WORDS = {"similarities": SIMILARITIES, "positive": ["good", "fine"], "negative": ["bad"]}
+BOXES = np.sort(RNG.random((N, 4)))
+MAPS = {"maps": RNG.random((N, 4, 5)), "boxes": BOXES, "groups": GROUP}
+ENCODERS = {
+    name: m.total_absolute_association(TARGETS, cloud(8), cloud(8), resampling=FEW)
+    for name in ("first", "second")
+}
+# Every function that returns an estimate, with inputs of a few rows.
+CASES: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(
+        ("accuracy", "accuracy_gap", "worst_group_accuracy", "equalized_odds", "rates"), ROWS
+    ),
+    **dict.fromkeys(("demographic_parity", "effect_sizes", "skewsize"), ROWS),
+    "accuracy_difference": {
+        "y_true": TRUTH,
+        "y_pred_unbiased": LABEL,
+        "y_pred_biased": np.where(RIGHT, LABEL, 0),
+    },
+    "hit_rate": {
+        "y_true_sets": TRUTH,
+        "top_predictions": np.stack([LABEL, (LABEL + 1) % 3], 1),
+        "groups": GROUP,
+        "k": 2,
+    },
+    **dict.fromkeys(("cramers_v", "phi", "tschuprows_t"), TABLE),
+    "corrected_shares": {
+        "predicted": np.where(RIGHT, "a", "b"),
+        "confusion": confusion(90),
+        "units": UNITS,
+    },
+    "share_gap": {"shares": shares(), "outside": {"a": 0.5, "b": 0.5}},
+    "mean_share_mad": {"estimates": {"one": shares(3), "two": shares(4)}},
+    "association_score": unordered("targets", "a", "b"),
+    "differential_association": unordered("c1", "c2", "m_images", "f_images"),
+    "weat": unordered("x", "y", "a", "b"),
+    "sc_weat": {**unordered("a", "b"), "w": tuple(RNG.normal(size=6))},
+    "mcas": unordered(*MCAS),
+    "xmcas": unordered(*MCAS, "c_images", "c_texts"),
+    **dict.fromkeys(("diffusion_bias", "bias_amplification"), COMPONENTS),
+    "estimate_offset": {"mcas_values": RNG.normal(size=20)},
+    "total_absolute_association": {"targets": TARGETS, **unordered("a", "b")},
+    "compare_encoders": {"encoders": ENCODERS},
+    "alignment": {"preferences": RNG.normal(size=30), "hypothesis": RNG.normal(size=30)},
+    "correlation": {"x": RNG.normal(size=30), "y": RNG.normal(size=30)},
+    "score_summary": {"scores": {"p": 0.1, "q": -0.2}, "categories": {"p": "job", "q": "job"}},
+    "label_concentration": {"labels": LABEL.astype(str), "groups": GROUP},
+    "predicted_label_weat": {
+        "labels": np.array([*"pqrstu"])[RNG.integers(0, 6, N)],
+        "groups": np.where(RIGHT, "a", "b"),
+        "vocabulary": [*"pqrstu"],
+        "embeddings": tuple(cloud(6)),
+        "a": cloud(8),
+        "b": cloud(9),
+        "first": "a",
+    },
+    **dict.fromkeys(("trend", "gender_difference"), WORDS),
+    **dict.fromkeys(("activation_share", "activation_share_gap"), MAPS),
+    "concept_disparity": {**CONCEPTS, "min_positives": 10},
+    "concept_hit_rate": {**CONCEPTS, "k": 2},
+    "iss_intra": {"embeddings": cloud(20)},
+    "iss_cross": {"sets": {"one": cloud(20), "two": cloud(15)}},
+    "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},
+    **dict.fromkeys(("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad"), TOP),
+    "bias_at_k": {**TOP, "first": "a", "second": "b"},
+    "normalized_similarity_mad": RANKED,
+    "similarity_gap": RANKED,
+    "recall_at_k": {"scores": cloud(15, 15), "relevant": np.eye(15, dtype=bool), "k": 3},
+    "favourite_gap": {
+        "effects": {name: {"a": RNG.normal(), "b": 0.0} for name in "pqrstuv"},
+        "favourites": dict.fromkeys("pqrs", "a") | dict.fromkeys("tuv", "b"),
+    },
+    "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
+    "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
+    "inception_score": {"probabilities": RNG.dirichlet([0.5] * 3, 60)},
+    "set_similarity": {"vectors": cloud(60), "sets": RNG.integers(0, 20, 60)},
+    "confusable_subjects": {"texts": cloud(8)},
+    "subject_accuracy": {
+        "images": cloud(N),
+        "texts": tuple(cloud(3)),
+        "subjects": np.array([*"pqr"])[TRUTH],
+        "names": [*"pqr"],
+    },
+    **dict.fromkeys(("detector_precision", "detector_recall"), DETECTED),
+    "label_errors": {"labels": np.array(["good", "blur", "crop"])[LABEL], "groups": GROUP},
+}
+FUNCTIONS = {name: getattr(m, name) for name in CASES}
+DRAWN = {
+    name: found
+    for name, found in FUNCTIONS.items()
+    if "resampling" in inspect.signature(found).parameters
+}
+COUNTED = [name for name, case in CASES.items() if case is ROWS]
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+def measured(name: str, data: Mapping[str, Any], **options: Any) -> Estimate:
+    allowed = inspect.signature(FUNCTIONS[name]).parameters
+    given = {"resampling": FEW, "rng": 3} | options
+    found: Estimate = FUNCTIONS[name](
+        **data, **{key: value for key, value in given.items() if key in allowed}
+    )
+    return found
+
+
+def numbers(found: Estimate) -> list[float]:
+    """Everything of an estimate that has no part."""
+    interval, chance = found.interval(0.9), found.chance
+    band = [chance.mean, chance.low, chance.high] if chance else []
+    p = [] if found.p_value is None else [found.p_value]
+    return [found.value, interval.low, interval.high, *band, *p]
+
+
+def every_number(found: Estimate) -> list[float]:
+    names = ("value", "low", "high", "chance", "p_value")
+    parts = sorted(([getattr(part, name) for name in names] for part in found.parts), key=str)
+    return [*numbers(found), *chain.from_iterable(parts)]
+
+
+def moved(value: Any, take: Callable[[Any], Any]) -> Any:
+    """Permute the rows of arrays; arrays of one length keep belonging together."""
+    if isinstance(value, np.ndarray):
+        return take(value)
+    if isinstance(value, m.ImageSimilarities):
+        return value
+    if isinstance(value, dict):
+        return {key: moved(one, take) for key, one in value.items()}
+    return value
+
+
+def permuted(array: Any) -> Any:
+    return array[np.random.default_rng(len(array)).permutation(len(array))]
+
+
+def test_every_metric_has_a_case() -> None:
+    functions = {name: getattr(m, name) for name in m.__all__}
+    returns = {
+        name
+        for name, found in functions.items()
+        if inspect.isfunction(found) and found.__annotations__.get("return") == "Estimate"
+    }
+    assert returns == {*CASES}
+
+
+@EVERY
+def test_it_returns_an_estimate_with_a_record_and_its_reference(name: str) -> None:
+    found = measured(name, CASES[name])
+    spec = m.SPECS[found.metric]
+    assert found.reference
+    assert found.method
+    assert found.estimable or found.reason
+    assert found.chance or found.no_chance or found.p_value is not None
+    assert found.harm == (spec.harm or "either") or spec.harm == "either"
+    narrow, wide = found.interval(0.5), found.interval(0.9)
+    assert wide.low <= narrow.low <= narrow.high <= wide.high or np.isnan(wide.low)
+    low, high = spec.bounds or (-np.inf, np.inf)
+    assert low - 1e-12 <= found.value <= high + 1e-12
+
+
+@EVERY
+def test_its_docstring_has_every_section(name: str) -> None:
+    text = inspect.getdoc(FUNCTIONS[name]) or ""
+    assert len(text.splitlines()[0]) <= 100
+    for section in ("Parameters", "Returns", "Raises"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+
+
+@EVERY
+def test_the_order_of_rows_changes_no_number(name: str) -> None:
+    data = {key: moved(value, permuted) for key, value in CASES[name].items()}
+    found, expected = measured(name, data), measured(name, CASES[name])
+    assert (found.null, found.excluded) == (expected.null, expected.excluded)
+    compared = [found.value] if name in BY_PLACE else every_number(found)
+    same = every_number(expected)[: len(compared)]
+    np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "groups" in case])
+def test_the_names_of_groups_change_no_number(name: str) -> None:
+    renamed = np.array([NAMES[one] for one in CASES[name]["groups"]])
+    ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
+    found = measured(name, {**CASES[name], "groups": renamed, **ends})
+    compared = [found.value] if name in BY_PLACE else numbers(found)
+    same = numbers(measured(name, CASES[name]))[: len(compared)]
+    np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name: str) -> None:
+    first, again = (measured(name, CASES[name]) for _ in range(2))
+    assert str(numbers(first)) == str(numbers(again))
+    assert first.by == again.by or str(first.parts) == str(again.parts)
+    bare = measured(name, CASES[name], resampling=None)
+    assert bare.value == first.value
+    assert (bare.chance, bare.p_value) == (None, None)
+    assert (
+        np.isnan([bare.interval().low, bare.interval().high]).all()
+        if name in COUNTED
+        else bare.method
+    )
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_units_of_one_row_keep_the_value_and_widen_nothing(name: str) -> None:
+    found = measured(name, CASES[name], units=np.arange(N))
+    alone = measured(name, CASES[name])
+    assert found.value == pytest.approx(alone.value, abs=1e-12)
+    assert (alone.unit, found.unit) == ("row", "unit")
