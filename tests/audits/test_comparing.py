@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from audits.comparisons import (
     share_right,
     usual,
 )
-from equipoise import audits, report
+from equipoise import audits
 from equipoise.core import DataError, Verdict
 
 
@@ -80,27 +79,12 @@ def test_models_alike_differ_by_zero_and_nobody_is_worse() -> None:
     assert ranks <= {1, None}
 
 
-def test_lower_is_worse_for_accuracies_and_higher_for_gaps() -> None:
-    result = compare(run(images(), "skewed", "good", metrics=ALL_LABELS))
-    for metric in ("worst_group_accuracy", "accuracy_gap", "equalized_odds", "effect_size_mean"):
-        assert pick(result, metric).direction.endswith("over place is worse for skewed")
-    assert pick(result, "worst_group_accuracy").value > 0 > pick(result, "accuracy_gap").value
-
-
 def test_names_of_groups_and_order_of_rows_change_nothing() -> None:
     frame = images()
     moved = frame.sample(fraction=1.0, shuffle=True, seed=4).with_columns(
         place=pl.col("place").replace({"x": "zz", "y": "aa"})
     )
     assert numbers(compare(run(moved, "poor", "good"))) == numbers(usual())
-
-
-def test_repeated_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        report.write(compare(run(images(), "poor", "good")), tmp_path / name)
-    for file in ("findings.parquet", "findings.json", "tables/differences.parquet"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
 def test_exchanged_models_turn_the_sign() -> None:
@@ -152,21 +136,6 @@ def test_effect_sizes_of_classes_keep_their_names_beside_labels_never_true(unit:
         assert known == pytest.approx(pick(alone, "cramers_v", one.subject).value, abs=1e-12)
 
 
-def test_each_pair_of_three_models_is_compared() -> None:
-    result = compare(run(images(), "poor", "good", "skewed"))
-    pairs = {one.model for one in result.findings}
-    assert pairs == {"good − poor", "skewed − poor", "skewed − good"}
-    rows = [row for row in result.tables["ranking"].to_pylist() if row["metric"] == "accuracy"]
-    assert [(row["model"], row["rank"]) for row in rows] == [
-        ("good", 1), ("skewed", 2), ("poor", 3),
-    ]  # fmt: skip
-    assert sum(row["share_best"] for row in rows) == pytest.approx(1.0)
-    two = {(f.metric, f.subject): f.value for f in usual().findings}
-    for one in result.findings:
-        if one.model == "good − poor" and not math.isnan(one.value):
-            assert one.value == pytest.approx(two[one.metric, one.subject], abs=1e-12)
-
-
 def test_labels_that_neither_model_gives_belong_to_no_pair() -> None:
     result = compare(*without_owls("good", "skewed"))
     subjects = {
@@ -174,13 +143,6 @@ def test_labels_that_neither_model_gives_belong_to_no_pair() -> None:
         for pair in ("good − poor", "skewed − good")
     }
     assert subjects == {"good − poor": {"cat", "dog", "owl"}, "skewed − good": {"cat", "dog"}}
-    # With two labels left, the second class says what the first one said.
-    (shown,) = (
-        one
-        for one in result.findings
-        if (one.model, one.metric, one.subject) == ("skewed − good", "equalized_odds", "dog")
-    )
-    assert shown.reason == "the same gap as for cat, which is tested"
 
 
 def test_two_runs_are_one_comparison() -> None:
@@ -189,13 +151,8 @@ def test_two_runs_are_one_comparison() -> None:
     assert numbers(apart) == numbers(usual())
     assert [*apart.manifest.counts] == ["a", "b"]
     assert all(name.startswith(("a: ", "b: ")) for name in apart.manifest.inputs)
-    assert "Groups, metrics, thresholds and seed are those of run a." in apart.manifest.notes
-
-
-def test_one_name_in_two_runs_is_told_apart() -> None:
-    frame = images()
-    changed = frame.with_columns(poor=pl.col("good"))
-    result = compare(run(frame, "poor"), run(changed, "poor"))
+    renamed = frame.with_columns(poor=pl.col("good"))
+    result = compare(run(frame, "poor"), run(renamed, "poor"))
     assert {one.model for one in result.findings} == {"b: poor − a: poor"}
 
 
@@ -209,34 +166,26 @@ def test_only_common_and_answered_rows_are_compared() -> None:
     assert found.n == 480
     right = {name: share_right(same, name) for name in ("poor", "good")}
     assert found.value == pytest.approx(right["good"] - right["poor"], abs=1e-12)
-    assert result.manifest.notes[:3] == (
-        "Compared on the 480 images that have a label and an answer of every model.",
-        "run a: 120 of 600 labelled images are not compared.",
-        "run b: 20 of 500 labelled images are not compared.",
-    )
+    assert "run a: 120 of 600 labelled images" in result.manifest.notes[1]
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
-
-
-def refusal(*runs: Run) -> str:
-    with pytest.raises(DataError) as raised:
-        compare(*runs)
-    return str(raised.value)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     frame = images(60)
     kinds = pl.when(pl.col("id") == "i0007").then(pl.lit("eel")).otherwise("kind")
-    said = refusal(run(frame, "poor"), run(frame.with_columns(kind=kinds), "good"))
-    assert said.startswith("runs a and b label 1 image differently, first 'i0007': '")
-    assert "' and 'eel'. Expected: the same label for the same image." in said
-    assert refusal(run(frame, "poor")).startswith("poor: one model only. Expected: at least two")
-    strangers = frame.with_columns(id=pl.lit("z") + pl.col("id"))
-    said = refusal(run(frame, "poor"), run(strangers, "good"))
-    assert said.startswith("runs a, b have no image in common.")
     place = pl.int_range(60) < 30
     halves = frame.with_columns(
         poor=pl.when(place).then("poor").otherwise(pl.lit("")),
         good=pl.when(place).then(pl.lit("")).otherwise("good"),
     )
-    said = refusal(run(halves, "poor", "good"))
-    assert said.startswith("no image has a label and an answer of every model: poor, good.")
+    strangers = frame.with_columns(id=pl.lit("z") + pl.col("id"))
+    for runs, named in (
+        ((run(frame, "poor"), run(frame.with_columns(kind=kinds), "good")), "i0007"),
+        ((run(frame, "poor"),), "one model only"),
+        ((run(frame, "poor"), run(strangers, "good")), "no image in common"),
+        ((run(halves, "poor", "good"),), "answer of every model"),
+    ):
+        with pytest.raises(DataError) as raised:
+            compare(*runs)
+        assert named in raised.value.problem
+        assert raised.value.expected

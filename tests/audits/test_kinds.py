@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from pydantic import BaseModel
@@ -17,7 +16,7 @@ from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import app
 from equipoise.cli.pages import page_of
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import AuditResult
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]
@@ -77,31 +76,6 @@ def test_every_key_is_in_a_table_of_the_page(kind: str) -> None:
         if f"](../{elsewhere})" in text:
             shared |= keys_of(section) & documented(ROOT / "docs" / elsewhere)
     assert own <= documented(page) | shared
-
-
-def test_the_example_gives_the_same_findings_twice(
-    result: AuditResult, commanded: Path, tmp_path: Path
-) -> None:
-    assert result.findings
-    report.write(result, tmp_path)
-    for file in ("findings.parquet", "findings.json"):
-        (found,) = commanded.rglob(file)
-        assert found.read_bytes() == (tmp_path / file).read_bytes()
-
-
-def test_the_example_has_findings_with_every_part_of_the_promise(result: AuditResult) -> None:
-    judged = [f for f in result.findings if f.verdict not in (Verdict.NONE, Verdict.NOT_ESTIMABLE)]
-    assert any(f.verdict == Verdict.DISPARITY for f in judged)
-    for finding in judged:
-        numbers = (finding.value, finding.chance, finding.p_value, finding.q_value)
-        assert not np.isnan(numbers).any(), finding
-        assert finding.n > 0
-        assert finding.method
-        assert finding.null
-        assert finding.citation
-    for finding in result.findings:
-        if finding.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
-            assert finding.reason, finding
 
 
 def test_the_example_makes_a_report_in_the_words_of_its_kind(

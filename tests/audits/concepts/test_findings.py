@@ -1,20 +1,15 @@
 """Findings, tables and plans of audits of concepts."""
 
-import filecmp
-import importlib.util
 import math
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-import pytest
 
 from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
+from audits.examples import written_again
 from concept_worlds import world
 from equipoise import audits
-from equipoise.audits.audit import Plan
 from equipoise.core import Family, Verdict
 from equipoise.metrics import concept_disparity, concept_hit_rate
 from equipoise.stats.resampling import Bootstrap
@@ -22,26 +17,16 @@ from equipoise.stats.resampling import Bootstrap
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "concepts"
 
 
+def test_the_example_is_what_its_maker_writes(tmp_path: Path) -> None:
+    made = written_again(EXAMPLE, tmp_path)
+    assert made == ["images.csv", "labels.csv", "older.npy", "ours.csv"]
+
+
 def three(n: int = 900, worse: str = "c") -> dict[str, pl.DataFrame]:
     scores, labels, _ = world(4, n=n, prevalence=(0.3, 0.3))
     group = np.random.default_rng(0).choice(["a", "b", "c"], n)
     scores[:, 1] -= 1.5 * ((group == worse) & labels[:, 1])
     return tables(scores, labels, group)
-
-
-def test_two_groups_make_one_test_a_concept_and_one_of_the_mean() -> None:
-    result = run(small())
-    assert [one.family for one in result.findings] == [Family.COMPOSITE] + 4 * [Family.LEAF]
-    assert {one.metric for one in result.findings} == {"average_precision"}
-    assert frame(result, "concepts").height == 5
-
-
-def test_findings_say_what_each_was_tested_against() -> None:
-    mean, *concepts = run(small()).findings
-    assert mean.null.startswith("bootstrap replicates centred at no difference (asymptotic)")
-    assert len({one.null for one in concepts}) == 1
-    assert "permut" in concepts[0].null
-    assert "within" in concepts[0].null
 
 
 def test_findings_hold_the_numbers_of_the_metric() -> None:
@@ -72,6 +57,9 @@ def test_three_groups_have_a_test_for_each_pair_too() -> None:
     ]
     assert [one.verdict for one in nurse][1] is not Verdict.DISPARITY
     assert [one.verdict for one in nurse][2:] == 2 * [Verdict.DISPARITY]
+    turned = {one.subject: one for one in run(values(three(worse="a"))).findings}
+    assert turned["nurse: a − b"].value < -0.2
+    assert turned["nurse: a − b"].verdict is Verdict.DISPARITY
     pairs = [one for one in result.findings if one.family is Family.COMPOSITE]
     assert [one.subject for one in pairs] == ["", "a − b", "a − c", "b − c"]
 
@@ -84,14 +72,6 @@ def test_names_may_hold_what_joins_them() -> None:
     found = run(values(data)).findings
     assert [one.family for one in found] == 4 * [Family.COMPOSITE] + 4 * [Family.LEAF]
     assert found[-1].subject == "face: − b: x: a − x: b − c"
-
-
-def test_a_pair_may_lie_on_either_side() -> None:
-    result = run(values(three(worse="a")))
-    pairs = {one.subject: one for one in result.findings if one.subject.startswith("nurse: ")}
-    assert pairs["nurse: a − b"].value < -0.2
-    assert pairs["nurse: a − b"].verdict is Verdict.DISPARITY
-    assert pairs["nurse: a − c"].verdict is Verdict.DISPARITY
 
 
 def test_pairs_of_several_metrics_are_told_apart() -> None:
@@ -118,41 +98,6 @@ def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
     assert guitar["guitar"].by_group[0].note == "5 positives, fewer than 20"
     row = frame(result, "concept_groups").filter(concept="guitar", group="a")
     assert row["reason"].to_list() == ["5 positives, fewer than 20"]
-
-
-def test_a_concept_too_rare_in_all_groups_is_not_estimable_and_said() -> None:
-    result = run(small(choices={"min_positives": 90}))
-    lost = [one for one in result.findings if one.verdict is Verdict.NOT_ESTIMABLE]
-    assert lost
-    assert lost[-1].reason == "fewer than two groups take part"
-    (note,) = (one for one in result.manifest.notes if "not compared" in one)
-    assert note.startswith(
-        "m, gender, baseline: in 4 of 4 concepts fewer than two groups take part, and they are not "
-        "compared: chef ("
-    )
-    assert re.search(
-        r"bicycle \(a: \d+ positives, fewer than 90; b: \d+ positives, fewer than 90\)", note
-    )
-
-
-def test_a_concept_without_enough_negatives_is_said_to_lack_those() -> None:
-    data = tables(*world(3, n=400))
-    shown = data["images"].join(data["labels"], on="image")
-    no_negatives = data["labels"].with_columns(chef=pl.lit(1))
-    keep = shown.filter(gender="a")["image"].head(7)
-    few = data["labels"].with_columns(
-        chef=pl.when(pl.col("image").is_in(keep.implode())).then(0).otherwise(1)
-    )
-    start = "m, gender, baseline: in 1 of 4 concepts fewer than two groups take part, and they are "
-    asked = {"min_positives": 20, "prevalence": "hall", "ratio": 8}
-    for labels, choices, why in (
-        (no_negatives, {"min_positives": 20}, "a, b: no negatives"),
-        (few, asked, "a: 7 negatives, fewer than 8 for one positive; b: no negatives"),
-    ):
-        given = values(data | {"labels": labels}, choices=choices)
-        assert f"{start}not compared: chef ({why})." in run(given).manifest.notes
-        config = audits.parse_config(given, source="c")
-        assert audits.plan(config).details["versions"][0]["concepts_too_rare"] == 1
 
 
 def test_incomplete_concepts_can_be_left_out_whole() -> None:
@@ -211,16 +156,6 @@ def test_a_version_may_be_another_metric() -> None:
     assert shown == {("average_precision", "baseline"), ("auroc", "by auroc")}
 
 
-def test_a_version_too_narrow_to_compare_is_said() -> None:
-    data = tables(*world(3, n=400), box=[0.01] * 380 + [0.2] * 20)
-    result = run(values(data, versions={"large": {"where": {"box": {"min": 0.1}}}}))
-    assert set(frame(result, "choices")["effect"]) == {"not estimable"}
-    assert any(
-        note.startswith("gender, large: 2 of 2 groups have fewer than 30 rows")
-        for note in result.manifest.notes
-    )
-
-
 def test_intersections_are_compared_beside_single_attributes() -> None:
     data = three(1600)
     skin = np.random.default_rng(1).choice(["dark", "light"], 1600)
@@ -230,15 +165,9 @@ def test_intersections_are_compared_beside_single_attributes() -> None:
     assert frame(result, "group_sizes").height == 2 + 6
 
 
-def plan(**changes: Any) -> Plan:
-    found = audits.plan(audits.parse_config(small(**changes)))
-    assert isinstance(found, Plan)
-    return found
-
-
 def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
-    found = plan(versions=versions)
+    found = audits.plan(audits.parse_config(small(versions=versions)))
     assert (found.details["images"], found.details["rows"], found.tests) == (400, 400, 4)
     assert found.details["models"] == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
     by_version = {row["version"]: row for row in found.details["versions"]}
@@ -249,61 +178,6 @@ def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:
     assert min(detectable["positives"]) > 20
     assert 0.1 < detectable["true_positive_rate_difference"] < 0.6
     assert found.seconds >= 0
-
-
-def test_the_time_of_a_plan_follows_replicates_versions_and_what_is_shuffled() -> None:
-    def seconds(n: int, replicates: int = 100, permutations: int = 10_000, **more: Any) -> float:
-        drawn = {"replicates": replicates, "permutations": permutations}
-        given = values(tables(*world(3, n=n)), resampling=drawn, **more)
-        found: Any = audits.plan(audits.parse_config(given))
-        return float(found.seconds)
-
-    start = seconds(400, replicates=100)
-    many = seconds(20_000, replicates=100_000) - start
-    assert many == pytest.approx(20_000 * 4 * 100_000 * 1.5e-9, rel=0.02)
-    versions = {"observed": {"prevalence": "observed"}}
-    again = seconds(20_000, replicates=100_000, versions=versions) - start
-    assert again == pytest.approx(2 * many, rel=0.02)
-    # Up to MAX_SHUFFLED_ROWS rows are shuffled; beyond it none is, and p-values are asymptotic.
-    assert seconds(20_000, 100, permutations=3_700) - start == pytest.approx(3, abs=0.3)
-    assert seconds(20_000, 100, permutations=3_800) - start == pytest.approx(0, abs=0.2)
-    hall = {"permutations": 3_700, "choices": {"prevalence": "hall"}}
-    assert seconds(20_000, 100, **hall) - start == pytest.approx(0, abs=0.2)
-
-
-def test_the_plan_says_which_rows_take_no_part_and_why() -> None:
-    data = tables(*world(3, n=400))
-    gender = pl.when(pl.int_range(pl.len()) < 50).then(None).otherwise("gender")
-    data["images"] = data["images"].with_columns(gender=gender)
-    found: Any = audits.plan(audits.parse_config(values(data)))
-    *some, none = found.groups
-    assert sum(row["rows"] for row in some) == 350
-    assert (none["rows"], none["compared"], none["note"]) == (50, False, "no group")
-
-
-def test_progress_counts_versions() -> None:
-    steps: list[tuple[str, int, int | None]] = []
-    config = audits.parse_config(small(versions={"o": {"prevalence": "observed"}}))
-    audits.run(config, progress=lambda *step: steps.append(step))
-    assert steps == [("measuring", 0, 2), ("measuring", 1, 2)]
-
-
-def test_the_example_s_data_are_what_its_script_writes(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make", EXAMPLE / "make.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(tmp_path)
-    names = ["images.csv", "labels.csv", "ours.csv", "older.npy"]
-    assert filecmp.cmpfiles(EXAMPLE, tmp_path, names, shallow=False) == (names, [], [])
-    assert sum(path.stat().st_size for path in EXAMPLE.iterdir() if path.is_file()) < 200_000
-
-
-@pytest.mark.parametrize("metric", ["precision", "f1"])
-def test_every_metric_makes_findings(metric: str) -> None:
-    result = run(small(metrics=[metric]))
-    assert [one.metric for one in result.findings] == 5 * [metric]
 
 
 def test_hit_rates_where_they_are_asked_for() -> None:

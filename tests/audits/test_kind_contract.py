@@ -1,0 +1,190 @@
+"""What every kind of audit promises, on its example with few draws and on pictures with a model."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from audits.comparisons import images as predicted
+from audits.running import worlds
+from audits.running.fakes import Answerer
+from audits.running.worlds import CHOSEN, IMAGES, QUICK, TEXTS
+from equipoise import audits, report
+from equipoise.audits.kinds import KINDS, audit_of
+from equipoise.core import AuditResult, DataError, Verdict
+from equipoise.report import GateRule, gate
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+class Audited(NamedTuple):
+    """A config, its base folder, what `run` returned, and a second result of the same config."""
+
+    config: Any
+    base: Path
+    result: AuditResult
+    again: AuditResult
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def audited(request: pytest.FixtureRequest) -> Audited:
+    base = EXAMPLES / request.param
+    if request.param == "predictions":
+        values: dict[str, Any] = {
+            "audit": "predictions",
+            "data": {"table": predicted(300), "id": "id", "target": "kind", "groups": ["place"]},
+            "models": {"poor": {"table": predicted(300), "prediction": "poor"}},
+        }
+    else:
+        values = yaml.safe_load((base / "audit.yaml").read_text())
+    values["resampling"] = values.get("resampling", {}) | {"replicates": 20, "permutations": 200}
+    config = audits.parse_config(values)
+    return Audited(config, base, *(audits.run(config, base=base) for _ in range(2)))
+
+
+def test_the_same_config_gives_the_same_bytes(audited: Audited, tmp_path: Path) -> None:
+    folders = tmp_path / "first", tmp_path / "again"
+    for folder, result in zip(folders, audited[2:], strict=True):
+        folder.mkdir()
+        report.write(result, folder)
+    for name in ("findings.parquet", "findings.json"):
+        first, again = ((folder / name).read_bytes() for folder in folders)
+        assert first == again, name
+    read = report.read(folders[0])
+    assert [repr(one) for one in read.findings] == [repr(one) for one in audited.result.findings]
+
+
+def test_the_plan_names_the_models_and_groups_that_the_run_has(audited: Audited) -> None:
+    planned, result = audits.plan(audited.config, base=audited.base), audited.result
+    named = {one["model"] for one in planned.details.get("models", ())}
+    assert named <= {one.model for one in result.findings}
+    sizes = result.tables.get("group_sizes")
+    rows = [] if sizes is None else sizes.to_pylist()
+    for planned_row in planned.groups:
+        name = planned_row["group"]
+        # Diversity measures groups within concepts: "street: Peru" for "Peru".
+        own = [r for r in rows if r["groups"] == planned_row["groups"]
+               and (r["group"] == name or r["group"].endswith(f": {name}"))]  # fmt: skip
+        n = planned_row[audit_of(audited.config.audit).items]
+        assert not name or sum(r["n"] for r in own) == n
+        if len(own) == 1:
+            assert own[0]["usable"] == planned_row["compared"]
+    assert planned.seconds > 0
+    assert not planned.runs
+
+
+def test_findings_say_what_they_rest_on_or_why_they_have_no_verdict(audited: Audited) -> None:
+    assert audited.result.findings
+    for one in audited.result.findings:
+        if one.verdict in (Verdict.NONE, Verdict.NOT_ESTIMABLE):
+            assert one.reason, one
+        else:
+            numbers = one.value, one.chance, one.p_value, one.q_value
+            assert not np.isnan(numbers).any(), one
+            assert one.n > 0
+            assert all((one.method, one.null, one.citation)), one
+
+
+def test_a_gate_holds_at_the_value_and_breaks_below_it(audited: Audited) -> None:
+    first = next(one for one in audited.result.findings if not np.isnan(one.value))
+
+    def broken(bound: float) -> bool:
+        return bool(gate(audited.result, [GateRule(first.metric, max=bound)]).breaches)
+
+    assert broken(first.value - 1e-6)
+    same = [one.value for one in audited.result.findings if one.metric == first.metric]
+    assert not broken(float(np.nanmax(same)))
+    assert gate(audited.result, [GateRule("no_such_metric", max=1)]).exit_code == 2
+
+
+LACKING, FAILED = 8, 10  # of 96 images: 8.3 % and 10.4 %
+VECTORS = {"file": "vectors.csv", "id": "image_id"}
+PAIRS = {"images": VECTORS, "queries": {"file": "query_vectors.csv", "id": "id"}}
+QUERIES = TEXTS | {"subject": "subject"}
+CLIP = {"model": "hf:clip"}
+LABELS = {"table": "labels_of.csv", "id": "image_id"}
+# Per kind: the data, other sections, a live model, and one of a file that lacks images.
+LIVE: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "predictions": (
+        {"target": "subject", "groups": ["frame"]}, {},
+        CLIP | {"vocabulary": [*CHOSEN]}, LABELS | {"prediction": "subject"},
+    ),
+    "answers": (
+        {"groups": ["frame"]}, {},
+        {"model": Answerer(), "question": "What is it?"}, LABELS | {"answer": "subject"},
+    ),
+    "concepts": (
+        {"groups": ["frame"], "labels": {"file": "labels.csv"}, "min_group_size": 5},
+        {"choices": {"min_positives": 4}}, CLIP, {"file": "scores.csv", "id": "image_id"},
+    ),
+    "diversity": ({"sets": ["frame"]}, {}, CLIP, VECTORS),
+    "retrieval": (
+        {"groups": ["frame"], "subject": "subject", "sets": "set"},
+        {"queries": QUERIES, "ranking": {"k": 4, "curves": False}}, CLIP, PAIRS,
+    ),
+    "similarity": (
+        {"groups": ["frame"], "subject": "subject", "sets": "set"},
+        {"queries": QUERIES}, CLIP, PAIRS,
+    ),
+    "counterfactuals": ({"groups": [["hue", "frame"]]}, {"queries": QUERIES}, CLIP, PAIRS),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of which ten can't be decoded, and files of models that lack eight images."""
+    root = tmp_path_factory.mktemp("contract") / "world"
+    worlds.make(root)
+    for picture in sorted((root / "pictures").iterdir())[:FAILED]:
+        picture.write_bytes(b"no picture")
+    table = pl.read_csv(root / "images.csv")
+    kept = table[:-LACKING]
+    kept.select("image_id", "subject").write_csv(root / "labels_of.csv")
+    place = pl.int_range(pl.len())
+    kept.select("image_id", a=place + 1.0, b=1.0).write_csv(root / "vectors.csv")
+    scores = {name: (place % (3 + n)).cast(float) for n, name in enumerate(CHOSEN)}
+    kept.select("image_id", **scores).write_csv(root / "scores.csv")
+    queries = pl.DataFrame({"id": [f"q{n}" for n in range(4)], "a": [1.0, 2, 3, 4], "b": 1.0})
+    queries.write_csv(root / "query_vectors.csv")
+    return root
+
+
+def numbers(counts: Any) -> Iterator[int]:
+    """Every count, however deep."""
+    if isinstance(counts, Mapping):
+        for one in counts.values():
+            yield from numbers(one)
+    elif isinstance(counts, int):
+        yield counts
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_failed_images_are_counted_and_do_not_loosen_what_a_file_may_lack(
+    kind: str, world: Path
+) -> None:
+    data, sections, live, file = LIVE[kind]
+
+    def run(models: dict[str, Any], **more: Any) -> AuditResult:
+        values = {
+            "audit": kind, "data": {"images": IMAGES} | data | more, "models": models,
+            "extraction": {"max_failures": 0.2}, "resampling": QUICK,
+        } | sections  # fmt: skip
+        return audits.run(audits.parse_config(values), base=world)
+
+    failed = run({"m": live})
+    # Before this the model had no outputs in the store; from here on it has.
+    with pytest.raises(DataError) as raised:
+        run({"m": live, "file": file})
+    assert f"{LACKING} of 96" in raised.value.problem
+    both = run({"m": live, "file": file}, max_unmatched=0.1)
+    assert LACKING in numbers(both.manifest.counts["models"]["file"])
+    for result in (failed, both):
+        rows = result.tables["failures"].to_pylist()
+        assert {row["model"] for row in rows} == {"m"}
+        assert sum(row["n"] for row in rows if not row["group"]) == FAILED
+        assert json.dumps(dict(result.manifest.models))
