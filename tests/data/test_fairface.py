@@ -38,23 +38,6 @@ def test_gender(shared_dir: Path) -> None:
     assert accuracy(data, "facellm") == pytest.approx(0.8829, abs=5e-5)
 
 
-def test_two_predictions_of_one_model_lack_labels(shared_dir: Path) -> None:
-    counts = load(shared_dir, "gender").counts["models"]
-    assert counts["deepface"]["without_label"] == 2
-    assert counts["deepface"]["without_label_examples"] == ["10949", "11006"]
-    assert counts["facellm"]["without_label"] == 0
-    assert (
-        counts["deepface"]["states"]["unmatched"] == counts["facellm"]["states"]["unmatched"] == 0
-    )
-
-
-def test_age_needs_a_mapping(shared_dir: Path) -> None:
-    with pytest.raises(DataError, match="'70\\+' \\(18 times\\)"):
-        load(shared_dir, "age")
-    data = load(shared_dir, "age", maps={"default": {"70+": "more than 70"}})
-    assert data.counts["models"]["facellm"]["versions"]["default"]["rows_changed"] == 18
-
-
 def test_race_needs_a_mapping_of_the_labels(shared_dir: Path) -> None:
     with pytest.raises(DataError, match="'Asian' \\(900 times\\)"):
         load(shared_dir, "race")

@@ -1,9 +1,7 @@
 """Labels without a true class: groups are read, and no class is made up."""
 
 import polars as pl
-import pytest
 
-from equipoise.core import DataError
 from equipoise.data import LabelSource, PredictionSource, load_predictions
 
 IMAGES = pl.DataFrame({"id": ["c", "a", "b"], "group": ["x", "y", None], "unit": ["u", "u", "v"]})
@@ -24,15 +22,3 @@ def test_answers_are_joined_without_a_true_class() -> None:
     assert data.models["m"].versions["default"].label.tolist() == ["A cat.", None, "cat"]
     assert data.models["m"].state.tolist() == ["answered", "missing", "answered"]
     assert data.counts["labels"]["missing"] == {"group": 1, "unit": 0}
-
-
-def test_only_columns_that_are_named_are_read() -> None:
-    assert source(unit="unit").columns == ("id", "group", "unit")
-    assert source().labelled == ("group",)
-
-
-def test_groups_must_still_differ() -> None:
-    same = IMAGES.with_columns(group=pl.lit("x"))
-    model = PredictionSource(ANSWERS, prediction="said", open_vocabulary=True)
-    with pytest.raises(DataError, match="every row has the one value 'x', which leaves no groups"):
-        load_predictions(LabelSource(same, "id", None, ("group",)), {"m": model})

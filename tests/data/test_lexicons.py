@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import equipoise.data.lexicons as room
 from equipoise.data import LEXICONS, lexicon
-
-
-def test_the_list_of_lexicons_is_the_folder() -> None:
-    files = Path(room.__file__).parent.glob("*.toml")
-    assert sorted(path.stem for path in files) == sorted(LEXICONS)
 
 
 @pytest.mark.parametrize("name", LEXICONS)
@@ -52,18 +46,3 @@ def test_terms_of_gender_are_those_collected(shared_dir: Path) -> None:
         "captions": collected["dropped_in_v3"]["coco_captions"],  # type: ignore[index]
         "synsets": collected["dropped_in_v3"]["visual_genome"],  # type: ignore[index]
     }
-
-
-def test_regions_are_those_collected(shared_dir: Path) -> None:
-    collected = source(shared_dir, "regions")
-    regions = [
-        {"name": one["name"], "code": code, "language": one["language"],
-         "countries": one["countries"]}
-        for code, one in lexicon("mandal_2024_regions").content["regions"].items()
-    ]  # fmt: skip
-    assert regions == collected["regions"]
-    assert lexicon("mandal_2024_regions").content["queries"] == collected["queries"]
-
-
-def test_sections_are_lists_by_name() -> None:
-    assert lexicon("hall_2023").section("captions")["man"][:2] == ("man", "mans")

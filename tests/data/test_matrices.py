@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
 
 from equipoise.core import DataError
-from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, matrices
+from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix
 
 N = 30
 IDS = [f"im{place:02d}" for place in range(N)]
@@ -41,34 +39,16 @@ def as_npy(path: Path) -> ArraySource:
     return ArraySource(path / "x.npy", ids=SHUFFLED, names=NAMES)
 
 
-def as_fortran_npz(path: Path) -> ArraySource:
-    np.savez(path / "x.npz", scores=np.asfortranarray(X[ORDER]), ids=np.array(SHUFFLED))
-    return ArraySource(path / "x.npz", ids="ids", names=NAMES)
-
-
-def as_safetensors(path: Path) -> ArraySource:
-    save_file({"scores": X[ORDER]}, path / "x.safetensors")
-    places = {name: f"{place}" for place, name in enumerate(NAMES)}
-    return ArraySource(path / "x.safetensors", ids=SHUFFLED, columns=places)
-
-
 def as_parquet(path: Path) -> ArraySource:
     frame().write_parquet(path / "x.parquet", row_group_size=8)
     return ArraySource(path / "x.parquet")
-
-
-def as_lists(path: Path) -> ArraySource:
-    pq.write_table(pa.table({"id": SHUFFLED, "s": pa.array([*X[ORDER]])}), path / "x.parquet")
-    return ArraySource(path / "x.parquet", column="s", names=NAMES)
 
 
 def as_frame(path: Path) -> ArraySource:
     return ArraySource(frame().to_pandas(), columns=NAMES)
 
 
-@pytest.mark.parametrize(
-    "write", [as_npy, as_fortran_npz, as_safetensors, as_parquet, as_lists, as_frame]
-)
+@pytest.mark.parametrize("write", [as_npy, as_parquet, as_frame])
 def test_every_format_gives_the_same_numbers(
     write: Callable[[Path], ArraySource], tmp_path: Path
 ) -> None:
@@ -118,34 +98,6 @@ def test_labels_of_any_plain_type_are_one_and_zero(kind: str, tmp_path: Path) ->
         np.testing.assert_array_equal(matrix.labels("cat"), [np.nan, 0, 1])
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint8, np.int64, np.float16])
-def test_arrays_of_labels(dtype: Any) -> None:
-    source = ArraySource(np.array([[1, 0], [0, 0]], dtype=dtype), ids=["a", "z"], names=("x", "y"))
-    matrix = load_matrix(source, items(["b", "a"]), max_unmatched=0.5)
-    np.testing.assert_array_equal(matrix.labels("x"), [np.nan, 1])
-    np.testing.assert_array_equal(matrix.take(["y", "x"]), [[np.nan, np.nan], [0, 1]])
-
-
-NO_LABELS: list[tuple[list[float], str]] = [
-    ([0.0, 1.0, -1.0], "-1 is no label. Expected: {}. To do: write 0 for -1."),
-    (
-        [0.0, 1.0, 0.25],
-        "0.25 is no label. Expected: {}. To do: threshold scores first, or name a column of "
-        "labels.",
-    ),
-]
-
-
-@pytest.mark.parametrize(("values", "message"), NO_LABELS)
-def test_a_number_that_is_no_label_is_named_by_its_row(values: list[float], message: str) -> None:
-    expected = "1 where the item shows the concept, 0 where it does not"
-    table = pl.DataFrame({"id": ["a", "b", "c"], "cat": values})
-    matrix = load_matrix(ArraySource(table), items(["c", "b", "a"]), what="labels")
-    text = f"labels (data frame), column 'cat', row 3: {message.format(expected)}"
-    with pytest.raises(DataError, match=f"^{re.escape(text)}$"):
-        matrix.labels("cat")
-
-
 def test_a_column_that_is_not_there_names_the_nearest() -> None:
     matrix = load_matrix(ArraySource(frame()), items())
     for ask in (matrix.column, matrix.labels, lambda name: matrix.take([name])):
@@ -158,90 +110,6 @@ def test_a_column_that_is_not_there_names_the_nearest() -> None:
         )
         with pytest.raises(DataError, match=f"^{re.escape(text)}$"):
             ask("split")
-
-
-def test_text_of_one_letter_is_no_answer_in_words() -> None:
-    table = frame().with_columns(pl.Series("gender", ["f", "m"] * (N // 2)))
-    assert load_matrix(ArraySource(table), items()).counts["columns_left_out"] == [
-        "gender",
-        "split",
-    ]
-
-
-def test_columns_of_lists_are_left_out_beside_numbers(tmp_path: Path) -> None:
-    table = frame().with_columns(pl.Series("emb", X.tolist()))
-    table.write_parquet(tmp_path / "x.parquet")
-    for file in (table, table.to_pandas(), tmp_path / "x.parquet"):
-        matrix = load_matrix(ArraySource(file), items())
-        assert matrix.names == NAMES
-        assert matrix.counts["columns_left_out"] == ["emb", "split"]
-
-
-def test_renamed_columns() -> None:
-    source = ArraySource(frame(), columns={"Katze": "cat", "also a cat": "cat"})
-    matrix = load_matrix(source, items())
-    assert matrix.names == ("Katze", "also a cat")
-    np.testing.assert_array_equal(matrix.column("Katze"), matrix.column("also a cat"))
-
-
-def test_integers_that_single_precision_lacks_keep_their_value() -> None:
-    table = pl.DataFrame({"id": ["a", "b"], "votes": [2**24 + 1, 2]})
-    matrix = load_matrix(ArraySource(table), items(["a", "b"]))
-    assert matrix.dtype == np.float64
-    assert matrix.take(["votes"])[0, 0] == 2**24 + 1
-
-
-def test_an_empty_cell_of_lists_is_an_item_without_a_row() -> None:
-    table = pa.table({"id": ["a", "b"], "s": pa.array([None, [0.5, 0.1]], pa.list_(pa.float32()))})
-    source = ArraySource(table, column="s", names=("x", "y"))
-    matrix = load_matrix(source, items(["a", "b"]), max_unmatched=0.5)
-    np.testing.assert_array_equal(matrix.column("x"), [np.nan, 0.5])
-    assert matrix.counts["items_without_row_examples"] == ["a"]
-
-
-@pytest.mark.parametrize("width", [1, 2, 5, 100])
-def test_blocks_of_any_width_read_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.arange(70, dtype=np.float32).reshape(10, 7)
-    monkeypatch.setattr(matrices, "BLOCK_BYTES", width * 40)
-    read = matrices.Blocks(values, {f"{place}": place for place in range(7)})
-    for place in (6, 0, 3, 2, 6, 5):
-        np.testing.assert_array_equal(read(f"{place}"), values[:, place])
-
-
-def test_threads_that_ask_for_far_columns_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.arange(4000, dtype=np.float32).reshape(100, 40)
-    monkeypatch.setattr(matrices, "BLOCK_BYTES", 800)
-    read = matrices.Blocks(values, {f"{place}": place for place in range(40)})
-    wrong: list[int] = []
-
-    def work(start: int) -> None:
-        for step in range(200):
-            place = (start + 7 * step) % 40
-            if not np.array_equal(read(f"{place}"), values[:, place]):
-                wrong.append(place)
-
-    threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_only_the_columns_asked_for_are_read_from_parquet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    matrix = load_matrix(as_parquet(tmp_path), items())
-    asked: list[Any] = []
-    read = pq.ParquetFile.read
-
-    def spy(self: Any, columns: Any = None, **options: Any) -> Any:
-        asked.append(columns)
-        return read(self, columns, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "read", spy)
-    matrix.column("dog")
-    assert asked == [["dog"]]
 
 
 @settings(deadline=None)

@@ -75,13 +75,6 @@ def test_ids_compare_as_text_whatever_their_type(ids: list[Any]) -> None:
     assert data.models["m"].state.tolist() == ["answered", "unmatched", "answered", "answered"]
 
 
-def test_leading_zeros_are_part_of_an_id() -> None:
-    data = load({"id": ["01", "1", "2", "3"], "p": ["a", "b", "b", "a"]})
-    assert data.models["m"].without_label == 1
-    assert counts_of(data)["without_label_examples"] == ["01"]
-    assert default(data).label.tolist() == ["b", None, "b", "a"]
-
-
 def test_states() -> None:
     rows = {"id": ["1", "2", "3", "99", "98"], "p": ["b", "no", "?", "a", "x"]}
     data = load(rows, unknown=("?",), refused=("no", "sorry"))
@@ -108,18 +101,6 @@ def test_states() -> None:
     }
 
 
-def test_empty_cells_are_missing_beside_the_texts_listed() -> None:
-    data = load({"id": ["1", "2", "3", "10"], "p": ["b", "", None, "N/A"]}, missing=("N/A",))
-    assert data.models["m"].state.tolist() == ["answered", "missing", "missing", "missing"]
-
-
-def test_the_share_without_a_partner_may_reach_the_limit() -> None:
-    rows = {"id": ["1", "2", "3"], "p": ["b", "a", "a"]}
-    assert load(rows, max_unmatched=0.25).models["m"].state[1] == "unmatched"
-    with pytest.raises(DataError, match=r"1 of 4 ids \(25\.0%\) have no prediction in"):
-        load(rows, max_unmatched=0.24)
-
-
 def test_failed_ids_of_a_live_model_are_not_unmatched() -> None:
     labels = read_labels(LabelSource(LABELS, "id", "y", ("g",)))
 
@@ -139,38 +120,6 @@ def test_failed_ids_of_a_live_model_are_not_unmatched() -> None:
     assert raised.value.problem.startswith("1 of 4 ids")
 
 
-def test_what_the_labels_count() -> None:
-    labels = LabelSource(
-        pl.DataFrame(
-            {
-                "id": [1, 2, 3, 4],
-                "y": ["cat", "dog", "wolf", "?"],
-                "g": ["x", "y", "?", "x"],
-                "h": ["same"] * 4,
-                "who": ["p", "p", "q", ""],
-            }
-        ),
-        "id",
-        "y",
-        ("g", "h"),
-        unit="who",
-        map={"wolf": "dog", "fox": "dog"},
-        missing=("?",),
-    )
-    source = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 4], "p": ["cat", "dog"] * 2}), "p")
-    data = load_predictions(labels, {"m": source})
-    assert data.target.tolist() == ["cat", "dog", "dog", None]
-    assert data.unit is not None
-    assert data.unit.tolist() == ["p", "p", "q", None]
-    assert data.counts["labels"] == {
-        "rows": 4,
-        "missing": {"y": 1, "g": 1, "h": 0, "who": 1},
-        "mapped": 1,
-        "map_unused": ["fox"],
-        "single_valued": ["h"],
-    }
-
-
 def test_mappings_side_by_side() -> None:
     maps = {"as given": {}, "strict": {"A": "a", "c": "b"}, "wide": {"A": "a", "c": "a", "z": "b"}}
     data = load({"id": [1, 2, 3], "p": ["A", "c", "b"]}, maps=maps, open_vocabulary=True)
@@ -188,14 +137,6 @@ def test_mappings_side_by_side() -> None:
     assert "map_nearest" not in counted["wide"]
 
 
-def test_an_entry_of_a_map_that_looks_like_a_label_is_told_with_it() -> None:
-    maps = {"default": {"solid cirle": "a", "circle": "a", "cook": "b"}}
-    rows = {"id": [1, 2, 3], "p": ["solid circle", "circle", "book"]}
-    counted = counts_of(load(rows, maps=maps, open_vocabulary=True))["versions"]["default"]
-    assert counted["map_unused"] == ["cook", "solid cirle"]
-    assert counted["map_nearest"] == {"solid cirle": "solid circle"}
-
-
 def test_every_row_may_be_declined_where_that_is_a_result() -> None:
     rows = {"id": [1, 2, 3], "p": ["?", "?", "no"]}
     states = {"unknown": ("?",), "refused": ("no",)}
@@ -205,12 +146,6 @@ def test_every_row_may_be_declined_where_that_is_a_result() -> None:
     assert data.models["m"].state.tolist() == ["unknown", "unmatched", "unknown", "refused"]
     with pytest.raises(DataError, match=r"no row holds an answer \(3 missing, 1 unmatched\)"):
         load({"id": [1, 2, 3], "p": ["", "", ""]}, max_unmatched=0.5, may_decline=True)
-
-
-def test_states_come_before_the_mapping() -> None:
-    data = load({"id": [1, 2, 3], "p": ["b", "?", "a"]}, unknown=("?",), maps={"m": {"?": "a"}})
-    assert data.models["m"].state[2] == "unknown"
-    assert data.models["m"].versions["m"].label[2] is None
 
 
 def test_raw_and_normalised_are_both_kept() -> None:
@@ -229,14 +164,6 @@ def test_raw_and_normalised_are_both_kept() -> None:
     assert counted["rows_changed"] == 3
 
 
-def test_normalised_labels_must_be_classes_unless_the_vocabulary_is_open() -> None:
-    rows = {"id": [1, 2, 3], "p": ["B", "zebra", "a"]}
-    with pytest.raises(DataError, match="in the version 'normalised': 'zebra' \\(1 time\\)"):
-        load(rows, normalize=Normalization())
-    opened = load(rows, normalize=Normalization(), open_vocabulary=True)
-    assert opened.models["m"].versions["normalised"].label[2] == "zebra"
-
-
 def test_normalisation_meets_mappings() -> None:
     rows = {"id": [1, 2, 3], "p": ["The Doctor", "a nurse", "a"]}
     maps = {"one": {"doctor": "b", "nurse": "b"}, "two": {"Doctor": "a", "nurse": "b"}}
@@ -246,17 +173,6 @@ def test_normalisation_meets_mappings() -> None:
     assert list(versions) == ["one, raw", "one, normalised", "two, raw", "two, normalised"]
     assert versions["one, normalised"].label.tolist() == ["b", None, "a nurse", "a"]
     assert versions["two, normalised"].label[0] == "a"
-
-
-def test_top_columns() -> None:
-    rows = {"id": [1, 2, 3], "p": ["a", "b", None], "q": ["b", "?", "a"]}
-    data = load(rows, prediction=None, top=("p", "q"), unknown=("?",))
-    version = default(data)
-    assert version.label.tolist() == ["a", None, "b", None]
-    assert version.top is not None
-    # A text that is no answer leaves its rank empty; no first rank, no answer at all.
-    assert version.top.tolist() == [["a", "b"], [None, None], ["b", None], [None, None]]
-    assert data.models["m"].state[3] == "missing"
 
 
 def test_long_form_ranks_equal_top_columns() -> None:
@@ -284,22 +200,6 @@ def test_probabilities_alone_say_the_label() -> None:
     assert version.scale == "most probable class; labels as given"
 
 
-def test_probabilities_beside_a_label() -> None:
-    data = load(SHARES | {"p": ["b", "b", "a", None]}, probabilities={"a": "a", "b": "b"})
-    version = default(data)
-    assert version.label.tolist() == ["b", None, "b", "a"]
-    assert_allclose(version.probabilities, [[0.2, 0.8], [np.nan] * 2, [0.5, 0.5], [np.nan] * 2])
-    assert counts_of(data)["versions"]["default"]["best_probability_differs"] == 1
-
-
-def test_probabilities_of_classes_that_the_target_lacks_are_kept() -> None:
-    rows = {"id": [1, 2], "a": [0.2, 0.2], "b": [0.3, 0.2], "c": [0.5, 0.6], "p": ["c", "a"]}
-    columns = {"c": "c", "a": "a", "b": "b"}
-    data = load(rows, probabilities=columns)
-    assert default(data).probability_classes == ("a", "b", "c")
-    assert default(data).label.tolist() == ["c", None, "a", None]
-
-
 def test_probabilities_of_classes_that_map_to_one_add_up() -> None:
     rows = {"id": [1, 2], "x": [0.2, 0.1], "y": [0.3, 0.2], "b": [0.5, 0.7]}
     columns = {"x": "x", "y": "y", "b": "b"}
@@ -307,24 +207,3 @@ def test_probabilities_of_classes_that_map_to_one_add_up() -> None:
     version = data.models["m"].versions["m"]
     assert version.probability_classes == ("a", "b")
     assert_allclose(version.probabilities[[0, 2]], [[0.5, 0.5], [0.3, 0.7]])  # type: ignore[index]
-
-
-def test_several_models_and_their_inputs() -> None:
-    labels = LabelSource(LABELS, "id", "y", ("g",))
-    one = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 10], "p": ["a"] * 4}), "p")
-    two = PredictionSource(pl.DataFrame({"k": [1, 2, 3, 10], "p": ["b"] * 4}), "p", id="k")
-    data = load_predictions(labels, {"one": one, "two": two})
-    assert list(data.models) == ["one", "two"]
-    assert set(data.models["two"].versions["default"].label) == {"b"}
-    assert list(data.inputs) == [
-        "labels (data frame)",
-        "predictions of one (data frame)",
-        "predictions of two (data frame)",
-    ]
-    assert {entry["rows"] for entry in data.inputs.values()} == {4}
-
-
-def test_no_attributes_leave_nothing_to_check() -> None:
-    source = PredictionSource(pl.DataFrame({"id": [1, 2, 3, 10], "p": ["a"] * 4}), "p")
-    data = load_predictions(LabelSource(LABELS, "id", "y", ()), {"m": source})
-    assert data.attributes == {}

@@ -6,17 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.core import EquipoiseError
 from equipoise.data import (
-    Coded,
     LabelSource,
-    Normalization,
     PredictionSource,
     load_predictions,
     read_table,
@@ -98,16 +94,6 @@ def test_any_bytes_are_read_or_refused_in_our_words(
     assert read_or_refuse(path).startswith(str(path))
 
 
-@given(st.text('ab1.,"\n\r\t\0 é', max_size=40), st.sampled_from((".csv", ".tsv")))
-def test_any_cells_below_a_header_are_read_or_refused(
-    tmp_path_factory: Any, content: str, extension: str
-) -> None:
-    path = tmp_path_factory.mktemp("cells") / f"t{extension}"
-    path.write_bytes(f"a{',' if extension == '.csv' else chr(9)}b\n{content}".encode())
-    message = read_or_refuse(path)
-    assert message == "" or message.startswith(str(path))
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
@@ -123,41 +109,3 @@ def test_any_json_lines_are_read_or_refused(
     path.write_bytes("\n".join(json.dumps(record) for record in records).encode() + tail)
     message = read_or_refuse(path)
     assert message == "" or message.startswith(str(path))
-
-
-@given(
-    st.lists(st.tuples(TEXT, TEXT, TEXT, TEXT), min_size=1, max_size=6),
-    st.sampled_from([None, Normalization()]),
-    st.booleans(),
-)
-def test_any_text_in_cells_makes_no_foreign_exception(
-    rows: list[tuple[str, str, str, str]], normalize: Normalization | None, opened: bool
-) -> None:
-    unique = [(f"{row}{text}", *others) for row, (text, *others) in enumerate(rows)]
-    frame = pl.DataFrame(unique, schema=["id", "y", "g", "p"], orient="row")
-    source = PredictionSource(
-        frame, "p", normalize=normalize, open_vocabulary=opened, unknown=("?",)
-    )
-    try:
-        data = load_predictions(LabelSource(frame, "id", "y", ("g",)), {"m": source})
-    except EquipoiseError:
-        return
-    assert data.ids.tolist() == sorted(row[0] for row in unique)
-    assert sum(data.counts["models"]["m"]["states"].values()) == len(rows)
-
-
-@given(st.lists(st.one_of(st.none(), TEXT)))
-def test_codes_give_the_texts_back(texts: list[str | None]) -> None:
-    coded = Coded.of(pl.Series(texts, dtype=pl.String))
-    assert coded.values.tolist() == texts
-    assert list(coded.vocabulary) == sorted({text for text in texts if text is not None})
-    assert coded.counts.sum() == np.sum([text is not None for text in texts])
-
-
-@given(st.lists(st.one_of(st.none(), st.floats(), st.integers(-(2**60), 2**60)), min_size=1))
-def test_floats_print_as_python_reads_them_back(values: list[float | None]) -> None:
-    floats = [None if value is None else float(value) for value in values]
-    table = read_table(pa.table({"a": pa.array(floats, pa.float64())}), texts=("a",))
-    for text, value in zip(table.texts["a"], floats, strict=True):
-        assert (text is None) == (value is None or np.isnan(value))
-        assert text is None or float(text) == value

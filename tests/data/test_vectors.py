@@ -1,16 +1,11 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from equipoise.core import DataError, InputError
+from equipoise.core import DataError
 from equipoise.data import ArraySource, Items, ItemSource, Vectors, load_items, load_vectors
 
 Array = npt.NDArray[Any]
@@ -41,18 +36,6 @@ def as_npy(path: Path, dtype: Any) -> ArraySource:
     np.save(path / "x.npy", X[ORDER].astype(dtype))
     (path / "ids.txt").write_text("\r\n".join(shuffled_ids()))
     return ArraySource(path / "x.npy", ids=path / "ids.txt")
-
-
-def as_fortran_npy(path: Path, dtype: Any) -> ArraySource:
-    np.save(path / "x.npy", np.asfortranarray(X[ORDER].astype(dtype)))
-    pl.DataFrame({"id": shuffled_ids()}).write_csv(path / "ids.csv")
-    return ArraySource(path / "x.npy", ids=str(path / "ids.csv"))
-
-
-def as_big_endian_npy(path: Path, dtype: Any) -> ArraySource:
-    np.save(path / "x.npy", X[ORDER].astype(np.dtype(dtype).newbyteorder(">")))
-    np.save(path / "ids.npy", np.array(shuffled_ids()))
-    return ArraySource(path / "x.npy", ids=path / "ids.npy")
 
 
 def as_npz(path: Path, dtype: Any) -> ArraySource:
@@ -82,45 +65,17 @@ def as_lists(path: Path, dtype: Any) -> ArraySource:
     return ArraySource(path / "x.pq", id="image")
 
 
-def as_fixed_lists(path: Path, dtype: Any) -> ArraySource:
-    cells = pa.FixedSizeListArray.from_arrays(pa.array(X[ORDER].astype(dtype).ravel()), D)
-    pq.write_table(pa.table({"id": shuffled_ids(), "emb": cells, "n": [1] * N}), path / "x.parquet")
-    return ArraySource(path / "x.parquet")
-
-
-def as_tensor_column(path: Path, dtype: Any) -> ArraySource:
-    cells = pa.FixedShapeTensorArray.from_numpy_ndarray(X[ORDER].astype(dtype))
-    return ArraySource(pa.table({"id": shuffled_ids(), "emb": cells}), column="emb")
-
-
-def as_wide(path: Path, dtype: Any) -> ArraySource:
-    columns = {f"d{place}": pa.array(X[ORDER][:, place].astype(dtype)) for place in range(D)}
-    pq.write_table(pa.table({"id": shuffled_ids(), "path": IDS, **columns}), path / "x.parquet")
-    return ArraySource(path / "x.parquet")
-
-
 def as_array(path: Path, dtype: Any) -> ArraySource:
     return ArraySource(X[ORDER].astype(dtype), ids=shuffled_ids())
 
 
-def as_pandas(path: Path, dtype: Any) -> ArraySource:
-    frame = pd.DataFrame({"id": shuffled_ids(), "emb": [*X[ORDER].astype(dtype)]})
-    return ArraySource(frame, column="emb")
-
-
 FORMATS = [
     as_npy,
-    as_fortran_npy,
-    as_big_endian_npy,
     as_npz,
     as_compressed_npz,
     as_safetensors,
     as_lists,
-    as_fixed_lists,
-    as_tensor_column,
-    as_wide,
     as_array,
-    as_pandas,
 ]
 
 
@@ -154,12 +109,6 @@ def _wide_columns() -> dict[str, Array]:
     return {f"d{place}": X[ORDER][:, place].astype(np.float64) for place in range(D)}
 
 
-def test_columns_can_be_chosen_and_ordered(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"id": shuffled_ids(), **_wide_columns()})
-    vectors = load_vectors(ArraySource(frame, columns=("d2", "d0")), items())
-    np.testing.assert_array_equal(vectors.take(range(N)), X[:, [2, 0]].astype(np.float64))
-
-
 @pytest.mark.parametrize("write", [as_npy, as_npz, as_safetensors])
 def test_uncompressed_arrays_are_mapped_and_not_read(
     write: Callable[[Path, Any], ArraySource], tmp_path: Path
@@ -167,12 +116,6 @@ def test_uncompressed_arrays_are_mapped_and_not_read(
     stored = load_vectors(write(tmp_path, np.float32), items()).stored
     assert isinstance(stored, np.memmap)
     assert stored.mode == "r"
-
-
-def test_rows_follow_the_items_where_there_are_no_ids() -> None:
-    vectors = load_vectors(ArraySource(X), items())
-    np.testing.assert_array_equal(vectors.rows, np.arange(N))
-    np.testing.assert_array_equal(vectors.take([5]), X[[5]])
 
 
 @pytest.mark.parametrize("ids", [[7, 8, 9], [7.0, 8.0, 9.0], ["7", "8", "9"], [b"7", b"8", b"9"]])
@@ -183,41 +126,6 @@ def test_ids_meet_as_text_whatever_they_are_stored_as(ids: list[Any], tmp_path: 
     # Ids with a leading zero are other ids.
     with pytest.raises(DataError, match="no id matches an id in items"):
         load_vectors(ArraySource(tmp_path / "x.npz", ids="ids"), items(["07", "08", "09"]))
-
-
-def test_ids_without_a_partner_are_counted_up_to_the_limit() -> None:
-    source = ArraySource(X[:5], ids=["a", "b", "c", "y", "x"])
-    vectors = load_vectors(source, items(["d", "a", "b", "c"]), max_unmatched=0.4)
-    assert vectors.rows.tolist() == [-1, 0, 1, 2]
-    assert vectors.usable.tolist() == [False, True, True, True]
-    assert vectors.counts == {
-        "rows": 5,
-        "empty": 0,
-        "matched": 3,
-        "items_without_row": 1,
-        "items_without_row_examples": ["d"],
-        "rows_without_item": 2,
-        "rows_without_item_examples": ["x", "y"],
-        "not_finite": 0,
-        "not_finite_examples": [],
-        "zero": 0,
-        "zero_examples": [],
-    }
-    with pytest.raises(DataError, match="2 of 5 ids .40.0%. have no item in items"):
-        load_vectors(source, items(["d", "a", "b", "c"]), max_unmatched=0.3)
-
-
-@pytest.mark.parametrize("name", ["v.npy", "v.safetensors", "v.parquet", "v.csv", "v.vectors"])
-def test_vectors_in_a_pipe_are_not_waited_for(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
-    os.mkfifo(path)
-    with pytest.raises(DataError) as raised:
-        load_vectors(ArraySource(path), items())
-    assert str(raised.value) == (
-        f"{path}: it is no regular file: a named pipe. Expected: a file ending in .npy, .npz, "
-        ".safetensors, .parquet, .pq, .csv or .tsv. To do: write what it gives to a file, and name "
-        "that."
-    )
 
 
 def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:
@@ -231,13 +139,6 @@ def test_an_empty_cell_is_an_item_without_a_vector(tmp_path: Path) -> None:
         assert vectors.rows.tolist() == [2, -1, 0]
         assert vectors.counts["empty"] == vectors.counts["items_without_row"] == 1
         np.testing.assert_array_equal(vectors.take([0, 2]), [[3, 4], [1, 2]])
-
-
-def test_a_row_that_is_empty_in_part_is_not_finite(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_bytes(b"id,d0,d1\na,1,2\nb,,5\nc,3,nan\n")
-    vectors = load_vectors(ArraySource(tmp_path / "x.csv"), items(["a", "b", "c"]))
-    assert vectors.not_finite.tolist() == [False, True, True]
-    assert vectors.counts["not_finite_examples"] == ["b", "c"]
 
 
 def odd() -> Array:
@@ -260,13 +161,6 @@ def test_vectors_that_metrics_cannot_use_are_told_apart() -> None:
     np.testing.assert_array_equal(vectors.take([3]), np.zeros((1, 7)))
 
 
-def test_rows_of_no_item_are_not_looked_at() -> None:
-    source = ArraySource(odd(), ids=[f"{place}" for place in range(7)])
-    vectors = load_vectors(source, items(["0", "6"]), max_unmatched=1)
-    assert vectors.counts["not_finite"] == vectors.counts["zero"] == 0
-    assert vectors.normalised
-
-
 @pytest.mark.parametrize(
     ("norm", "normalised"), [(1, True), (1.0009, True), (1.002, False), (0.99, False)]
 )
@@ -277,48 +171,6 @@ def test_normalised_says_whether_every_norm_is_one(norm: float, normalised: bool
     assert load_vectors(ArraySource(values), items()).normalised is normalised
 
 
-def test_normalised_holds_in_half_precision_and_over_blocks() -> None:
-    values = np.random.default_rng(0).normal(size=(3000, 300))
-    half = (values / np.linalg.norm(values, axis=1, keepdims=True)).astype(np.float16)
-    ids = [*range(3000)]
-    assert load_vectors(ArraySource(half), items(ids)).normalised
-    half[2999, 0] = np.inf
-    vectors = load_vectors(ArraySource(half), items(ids))
-    assert np.flatnonzero(vectors.not_finite).tolist() == [2999]
-
-
-TAKES: list[tuple[Any, str]] = [
-    (
-        [0, 1],
-        "^1 of the items have no vector in .*, for example 'b'; take those that are `usable`$",
-    ),
-    ([3], "^items goes beyond 0 to 2$"),
-    ([-1], "^items goes beyond 0 to 2$"),
-    ([True, False, True], "^items has type bool; expected indices of items$"),
-    (0, r"^items has the shape \(\); expected a list of indices$"),
-    ([0.0], "^items has type float64; expected indices of items$"),
-]
-
-
-@pytest.mark.parametrize(("asked", "message"), TAKES)
-def test_take_refuses_what_is_no_item_with_a_vector(asked: Any, message: str) -> None:
-    source = ArraySource(X[:2], ids=["a", "c"])
-    vectors = load_vectors(source, items(["a", "b", "c"]), max_unmatched=0.5)
-    with pytest.raises(InputError, match=message):
-        vectors.take(asked)
-
-
-def test_take_of_nothing_is_empty() -> None:
-    assert load_vectors(ArraySource(X), items()).take([]).shape == (0, D)
-
-
-def test_inputs_hold_every_file(tmp_path: Path) -> None:
-    vectors = load_vectors(as_npy(tmp_path, np.float32), items())
-    assert {Path(name).name for name in vectors.inputs} == {"x.npy", "ids.txt"}
-    assert {digest["rows"] for digest in vectors.inputs.values()} == {N}
-    assert json.dumps({**vectors.counts, **vectors.inputs})
-
-
 def test_a_frame_hashes_equally_in_every_library() -> None:
     frame = pl.DataFrame({"id": shuffled_ids(), **_wide_columns()})
     frames = [frame, frame.to_pandas(), frame.to_arrow(), frame.lazy()]
@@ -326,12 +178,6 @@ def test_a_frame_hashes_equally_in_every_library() -> None:
     assert all(digest == digests[0] for digest in digests)
     changed = frame.with_columns(pl.col("d0") + 1)
     assert load_vectors(ArraySource(changed), items()).inputs != digests[0]
-
-
-def test_an_array_hashes_equally_whatever_its_strides() -> None:
-    source = [X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]]
-    digests = [load_vectors(ArraySource(one), items()).inputs for one in source]
-    assert digests[0] == digests[1] == digests[2]
 
 
 def summary(vectors: Vectors) -> Any:
@@ -355,29 +201,3 @@ def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) ->
         ArraySource(np.array(values)[order], ids=np.array(order)), some, max_unmatched=1
     )
     assert summary(first) == summary(second) == summary(arrays)
-
-
-_WITHOUT_PANDAS = """
-import sys
-class NoPandas:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
-sys.meta_path.insert(0, NoPandas())
-import numpy as np
-import pyarrow as pa
-from equipoise.data.numbers import _floats
-from equipoise.data.vector_cells import stack, stored_type
-for name in ("float16", "float32", "float64", "int8", "uint16", "int64"):
-    assert stored_type(getattr(pa, name)()) == np.dtype(name), name
-cells = pa.array([[1.0, 2.0], None], pa.list_(pa.float32()))
-vectors, absent = stack([cells], 2, "a.parquet", "vector")
-assert (vectors.dtype, vectors.tolist(), absent.tolist()) == (
-    np.float32, [[1.0, 2.0], [0.0, 0.0]], [False, True]
-)
-assert _floats(pa.chunked_array([[1.5, 2.5]])).tolist() == [1.5, 2.5]
-"""
-
-
-def test_columns_are_read_where_there_is_no_pandas() -> None:
-    subprocess.run([sys.executable, "-c", _WITHOUT_PANDAS], check=True)

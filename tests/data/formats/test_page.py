@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,16 +9,8 @@ import pytest
 
 import equipoise.data
 from equipoise.audits import load_config, run
-from equipoise.data import (
-    LEXICONS,
-    read_fairface,
-    read_social_counterfactuals,
-    to_tables,
-)
 from image_files import (
     DOLLAR_STREET,
-    FAIRFACE,
-    SOCIAL,
     VG_IMAGES,
     VG_OBJECTS,
     write_csv,
@@ -109,87 +100,6 @@ def test_the_other_code_of_the_page(
         "{'phones': (('telephone',), ())}",
         "hot dog",
     ]
-
-
-def audit(folder: Path, text: str) -> Any:
-    (folder / "audit.yaml").write_text(text)
-    return run(load_config(folder / "audit.yaml"), base=folder)
-
-
-def test_an_audit_of_predictions_reads_the_tables(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    races = rng.choice(["East Asian", "Black"], 300)
-    genders = rng.choice(["Male", "Female"], 300)
-    rows = [
-        [f"val/{n}.jpg", "20-29", gender, race, "True"]
-        for n, (gender, race) in enumerate(zip(genders, races, strict=True))
-    ]
-    path = write_csv(tmp_path / "fairface_label_val.csv", [FAIRFACE[0], *rows])
-    to_tables(read_fairface(path), tmp_path / "fairface")
-    wrong = np.where((races == "Black") & (rng.random(300) < 0.5), "Male", genders)
-    answers = [[f"val/{n}.jpg", one] for n, one in enumerate(wrong.tolist())]
-    write_csv(tmp_path / "ours.csv", [["image_id", "gender"], *answers])
-    result = audit(
-        tmp_path,
-        "audit: predictions\n"
-        "data: {table: fairface/images.parquet, id: image_id, target: gender, groups: [race]}\n"
-        "models: {ours: {table: ours.csv, prediction: gender}}\n"
-        "resampling: {replicates: 200}\n",
-    )
-    gap = next(one for one in result.findings if one.metric == "accuracy_gap")
-    assert gap.value > 0.1
-
-
-def test_an_audit_of_retrieval_reads_the_tables(tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    races, genders = ("White", "Black"), ("male", "female")
-    rows = [
-        [f"images/{s}_{r}_{g}.jpg", f"s{s}", f"A photo of a {r} {g} Nurse", "race", r, "gender", g,
-         f"{r} {g}"]
-        for s in range(40) for r in races for g in genders
-    ]  # fmt: skip
-    path = write_csv(tmp_path / "metadata.csv", [SOCIAL[0], *rows])
-    to_tables(read_social_counterfactuals(path), tmp_path / "social")
-    favoured = [2.0 * (row[6] == "female") for row in rows]
-    scores = pl.DataFrame(
-        {"image_id": [row[0] for row in rows], "nurse": favoured + rng.normal(size=len(rows))}
-    )
-    scores.write_parquet(tmp_path / "scores.parquet")
-    write_csv(tmp_path / "queries.csv", [["prompt", "subject"], ["nurse", "nurse"]])
-    result = audit(
-        tmp_path,
-        "audit: retrieval\n"
-        "data:\n"
-        "  images: {table: social/images.parquet, id: image_id}\n"
-        "  groups: [gender]\n"
-        "  subject: subject\n"
-        "  sets: set\n"
-        "queries: {table: queries.csv, id: prompt, subject: subject}\n"
-        "models: {ours: {scores: {file: scores.parquet, id: image_id}}}\n"
-        "resampling: {replicates: 200}\n",
-    )
-    assert any(one.metric == "max_skew" and one.value > 0.2 for one in result.findings)
-
-
-def test_everything_public_about_data_sets_is_on_the_page() -> None:
-    rooms = ("formats", "groups", "box_", "caption_", "value_", "image_", "class_", "crops",
-             "synsets", "lexicons")  # fmt: skip
-    parts = {"Boxes", "Captions", "Pairs", "Step", "Rule", "LEXICONS", "Lexicon", "provenance",
-             "MappingDifference", "PataCaption", "DollarStreetColumns"}  # fmt: skip
-    text = PAGE.replace("(", " ").replace(")", " ")
-    found = {
-        name
-        for name in equipoise.data.__all__
-        if getattr(getattr(equipoise.data, name), "__module__", "")
-        .removeprefix("equipoise.data.")
-        .startswith(rooms)
-    }
-    assert len(found) > 30
-    assert sorted(name for name in found - parts if not re.search(rf"\b{name}\b", text)) == []
-
-
-def test_every_lexicon_is_on_the_page() -> None:
-    assert [name for name in LEXICONS if f"| `{name}` |" not in PAGE] == []
 
 
 def test_every_count_on_the_page_is_real() -> None:

@@ -1,40 +1,24 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core import DataError
 from equipoise.data import (
     CollapseRows,
-    DollarStreetColumns,
     ImageSet,
     PataCaption,
     read_celeba,
-    read_coco_instances,
     read_dollar_street,
-    read_fairface,
     read_huggingface,
     read_pata_captions,
     read_plain,
-    read_visogender,
-    read_visual_genome,
-    read_visual_genome_images,
 )
 from image_files import (
     CELEBA,
-    COCO_INSTANCES,
     DOLLAR_STREET,
     FORMATS,
-    VG_IMAGES,
-    VG_OBJECTS,
-    Format,
     celeba_csv,
     hugging_face,
     write_csv,
@@ -94,31 +78,6 @@ def test_hugging_face_without_a_column_of_ids(tmp_path: Path) -> None:
     assert images.counts["missing"]["race"] == 1
 
 
-@pytest.mark.parametrize(
-    ("columns", "given", "said"),
-    [
-        ({"label": [7]}, {}, r"column 'label', row 1: the number 7 is no class. Expected: 0 to 1"),
-        ({"id": [""]}, {"id": "id"}, r"column 'id', row 1: 1 empty id"),
-        ({}, {"id": "name"}, r"column 'name': "),
-        ({}, {"image": "photo"}, r"column 'photo': "),
-    ],
-)
-def test_what_is_wrong_in_a_table_of_hugging_face(
-    tmp_path: Path, columns: dict[str, Any], given: dict[str, str], said: str
-) -> None:
-    features = {"label": {"names": ["cat", "dog"], "_type": "ClassLabel"}}
-    told = {"huggingface": json.dumps({"info": {"features": features}})}
-    table = pa.table({"image": [b"x"], **columns}).replace_schema_metadata(told)
-    pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match=said):
-        read_huggingface(tmp_path / "t.parquet", **given)
-
-
-def test_coco_without_sizes_or_file_names(tmp_path: Path) -> None:
-    bare = {**COCO_INSTANCES, "images": [{"id": i} for i in ("139", 25.0, 9, 7)]}
-    assert columns(read_coco_instances(write_json(tmp_path / "c.json", bare))) == {}
-
-
 def test_objects_of_visual_genome(tmp_path: Path) -> None:
     images = read("Visual Genome", tmp_path)
     assert columns(images) == {
@@ -134,45 +93,12 @@ def test_objects_of_visual_genome(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_names_of_visual_genome_and_its_first_version(tmp_path: Path) -> None:
-    old = [{"id": one["image_id"], "objects": one["objects"]} for one in VG_OBJECTS]
-    path = write_json(tmp_path / "objects.json", old)
-    assert ("1", "clock") in labels(read_visual_genome(path, labels="names"))
-    for one in old[0]["objects"]:
-        del one["synsets"]
-    try:
-        images = read_visual_genome(write_json(path, old))
-        assert images.counts["objects_without_label"] == 4
-    finally:
-        for one, synsets in zip(
-            old[0]["objects"],
-            (["man.n.01"], ["woman.n.01"], ["clock.n.01", "watch.n.01"]),
-            strict=True,
-        ):
-            one["synsets"] = synsets
-
-
-def test_images_of_visual_genome(tmp_path: Path) -> None:
-    images = read_visual_genome_images(write_json(tmp_path / "image_data.json", VG_IMAGES))
-    assert images.counts == {"images": 6, "in_coco": 3}
-    assert columns(images)["coco_id"] == ["139", None, "9", None, "77", None]
-
-
 def test_fairface(tmp_path: Path) -> None:
     images = read("FairFace", tmp_path)
     assert images.ids.tolist() == ["val/1.jpg", "val/10.jpg", "val/2.jpg"]
     assert columns(images)["race"] == ["East Asian", None, "Latino_Hispanic"]
     assert images.labels is None
     assert images.counts["missing"] == {"age": 0, "gender": 0, "race": 1, "service_test": 0}
-
-
-def test_the_real_sample_of_fairface(shared_dir: Path) -> None:
-    path = shared_dir / "data" / "fairface3k" / "labels.csv"
-    images = read_fairface(path, id="image_id")
-    frame = pl.read_csv(path)
-    assert images.counts["images"] == len(frame)
-    genders = dict(zip(images.ids, columns(images)["gender"], strict=True))
-    assert genders == {str(one): text for one, text in frame.select("image_id", "gender").rows()}
 
 
 def test_dollar_street(tmp_path: Path) -> None:
@@ -209,12 +135,6 @@ def test_rows_of_one_file_collapse_to_the_first_id(tmp_path: Path) -> None:
     assert ("1", "bedrooms") in labels(images)
 
 
-def test_columns_of_dollar_street_can_have_other_names(tmp_path: Path) -> None:
-    named = DollarStreetColumns("i", "c", "r", "m", "l", "f")
-    path = write_csv(tmp_path / "d.csv", [[*"icrmlf"], ["1", "Chad", "af", "5", "bed", "a.jpg"]])
-    assert columns(read_dollar_street(path, columns=named))["country"] == ["Chad"]
-
-
 @pytest.mark.parametrize(
     "name", ["SocialCounterfactuals", "SocialCounterfactuals, Parquet"], ids=["csv", "parquet"]
 )
@@ -243,15 +163,6 @@ def test_visogender(tmp_path: Path) -> None:
         "missing": {"sector": 0, "specialisation": 0, "occupation": 0, "gender": 0,
                     "participant": 0, "participant_gender": 1},
     }  # fmt: skip
-
-
-def test_visogender_of_one_person(tmp_path: Path) -> None:
-    header = ["IDX", "Sector", "Specialisation", "Occupation", "Object",
-              "URL type (Type NA if can't find)", "LICENSE OK?", "Occupation_Gender"]  # fmt: skip
-    row = ["OO_1", "education", "institutional", "teacher", "board", "https://x", "Yes", "man"]
-    images = read_visogender(write_csv(tmp_path / "o.tsv", [header, row], "\t"))
-    assert columns(images)["object"] == ["board"]
-    assert "participant" not in images.columns
 
 
 def test_pata(tmp_path: Path) -> None:
@@ -300,50 +211,6 @@ def test_celeba_as_a_csv_is_the_same(tmp_path: Path) -> None:
     assert columns(read_celeba(renamed)) == columns(images)
 
 
-# The first lines of both files as they are downloaded; the official one ends its second line so.
-CELEBA_NAMES = (
-    "5_o_Clock_Shadow Arched_Eyebrows Attractive Bags_Under_Eyes Bald Bangs Big_Lips Big_Nose "
-    "Black_Hair Blond_Hair Blurry Brown_Hair Bushy_Eyebrows Chubby Double_Chin Eyeglasses Goatee "
-    "Gray_Hair Heavy_Makeup High_Cheekbones Male Mouth_Slightly_Open Mustache Narrow_Eyes No_Beard "
-    "Oval_Face Pale_Skin Pointy_Nose Receding_Hairline Rosy_Cheeks Sideburns Smiling Straight_Hair "
-    "Wavy_Hair Wearing_Earrings Wearing_Hat Wearing_Lipstick Wearing_Necklace Wearing_Necktie Young"
-)
-CELEBA_ROW = (
-    "000001.jpg -1  1  1 -1 -1 -1 -1 -1 -1 -1 -1  1 -1 -1 -1 -1 -1 -1  1  1 -1  1 -1 -1  1 -1 -1  "
-    "1 -1 -1 -1  1  1 -1  1 -1  1 -1 -1  1"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("list_attr_celeba.txt", f"1\n{CELEBA_NAMES} \n{CELEBA_ROW}\n"),
-        (
-            "list_attr_celeba.csv",
-            f"image_id,{','.join(CELEBA_NAMES.split())}\n{','.join(CELEBA_ROW.split())}\n",
-        ),
-    ],
-)
-def test_celeba_as_it_is_downloaded(name: str, text: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    images = read_celeba(tmp_path / name)
-    assert columns(images) == {"Male": ["not Male"]}
-    assert {label for _, label in labels(images)} == {
-        "Arched_Eyebrows", "Attractive", "Brown_Hair", "Heavy_Makeup", "High_Cheekbones",
-        "Mouth_Slightly_Open", "No_Beard", "Pointy_Nose", "Smiling", "Straight_Hair",
-        "Wearing_Earrings", "Wearing_Lipstick", "Young",
-    }  # fmt: skip
-    assert images.counts["attributes"] == 40
-
-
-def test_attributes_of_celeba_are_chosen(tmp_path: Path) -> None:
-    read("CelebA", tmp_path)
-    path = tmp_path / "list_attr_celeba.txt"
-    images = read_celeba(path, attributes={"Young": ("young", "old")})
-    assert columns(images) == {"Young": ["young", "old", "old"]}
-    assert ("000003.jpg", "Male") in labels(images)
-
-
 def test_plain_tables(tmp_path: Path) -> None:
     images = read("plain table", tmp_path)
     assert columns(images) == {"gender": ["M", "F", None]}
@@ -355,19 +222,3 @@ def test_plain_tables(tmp_path: Path) -> None:
     images = read_plain(frame, id="id", columns=("age",))
     assert columns(images) == {"age": [None, "30"]}
     assert images.labels is None
-
-
-@pytest.mark.parametrize("one", FORMATS, ids=lambda one: one.name)
-def test_every_set_goes_on_as_items_and_matrix(one: Format, tmp_path: Path) -> None:
-    images = one.read(tmp_path, None)
-    items = images.items()
-    assert items.ids.tolist() == images.ids.tolist()
-    assert items.inputs == images.inputs
-    for name, column in items.columns.items():
-        assert column.tolist() == images.columns[name].values.tolist()
-    if images.labels is not None:
-        matrix = images.label_matrix()
-        assert matrix.counts["items_without_row"] == 0
-        assert int(matrix.take(matrix.names).sum()) == len(images.labels.image)
-        for name in matrix.names:
-            assert {*np.unique(matrix.labels(name))} <= {0, 1}
