@@ -27,10 +27,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from benchmarks import harness
 from benchmarks.harness import Row, alternate, peak_mb, sizes, timed
 from equipoise.metrics import Choices
-from equipoise.metrics.concepts.cells import Metric
-from equipoise.metrics.concepts.disparity import concept_metrics
-from equipoise.metrics.concepts.inputs import Prevalence
-from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.scores.cells import Metric
+from equipoise.metrics.scores.disparity import concept_metrics
+from equipoise.metrics.scores.inputs import Prevalence
+from equipoise.metrics.scores.results import ConceptResults
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.threads import threads
 

@@ -10,9 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from equipoise.core import mapped
-from equipoise.core.parquet import read_table, table_bytes, write_table
-from equipoise.core.regular import IrregularFileError, read_regular
+from equipoise.core import files
+from equipoise.core.files import (
+    IrregularFileError,
+    read_regular,
+    read_table,
+    table_bytes,
+    write_table,
+)
 from equipoise.metrics.chosen_rows import ChosenRows
 
 ROWS, NUMBERS = 20_000, 256
@@ -41,7 +46,7 @@ def resident(path: Path) -> int:
 def test_chosen_rows_of_a_mapped_file_stay_small(
     file: Path, scattered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "_KEPT", 1 << 21)
+    monkeypatch.setattr(files, "_KEPT", 1 << 21)
     array = np.load(file, mmap_mode="r")
     rows = np.random.default_rng(0).permutation(ROWS) if scattered else np.arange(ROWS)
     chosen, most = ChosenRows(array, rows), 0
@@ -56,7 +61,7 @@ def test_chosen_rows_of_a_mapped_file_stay_small(
 def test_numbers_that_were_changed_in_memory_stay(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapped, "_KEPT", 0)
+    monkeypatch.setattr(files, "_KEPT", 0)
     array = np.load(file, mmap_mode="c")
     array[5] = -1.0
     chosen = ChosenRows(array, np.arange(ROWS))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import recall_at_k
-from equipoise.metrics.retrieval.recall import recall_hits
+from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 

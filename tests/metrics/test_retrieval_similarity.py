@@ -12,7 +12,7 @@ import retrieval_plain as plain
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import Golden, cases
 

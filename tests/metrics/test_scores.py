@@ -13,7 +13,7 @@ from sklearn import metrics as sk
 from concept_worlds import world
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import (
+from equipoise.metrics.scores.cells import (
     Metric,
     best_f1_threshold,
     fixed_prevalence,
@@ -24,15 +24,15 @@ from equipoise.metrics.concepts.cells import (
     threshold_cells,
     weighted_sums,
 )
-from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.concepts.disparity import (
+from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.scores.disparity import (
     concept_disparity,
     concept_hit_rate,
     concept_metrics,
     concept_results,
 )
-from equipoise.metrics.concepts.inputs import Choices, Prevalence
-from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.scores.inputs import Choices, Prevalence
+from equipoise.metrics.scores.results import ConceptResults
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import cases
 
@@ -311,7 +311,7 @@ def test_replicates_without_a_value_do_not_spoil_halls_mean() -> None:
 
 
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("equipoise.metrics.concepts.measure.MAX_SHUFFLED_ROWS", 1000)
+    monkeypatch.setattr("equipoise.metrics.scores.measure.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
     found = concept_results(scores, labels, group)
     assert (

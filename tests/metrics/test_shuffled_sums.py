@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
-from equipoise.metrics.retrieval import kernels
-from equipoise.metrics.retrieval.kernels import exchange_alone, of_shuffled
+from equipoise.metrics.rankings import kernels
+from equipoise.metrics.rankings.kernels import exchange_alone, of_shuffled
 from equipoise.stats.resampling import Permutation
 
 SCORES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]

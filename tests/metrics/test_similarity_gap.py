@@ -68,7 +68,7 @@ def test_within_sets_effects_are_least_squares(seed: int, holes: bool) -> None:
 
 
 def test_resampled_effects_are_weighted_least_squares() -> None:
-    from equipoise.metrics.retrieval.pools import pools_of
+    from equipoise.metrics.rankings.pools import pools_of
     from equipoise.metrics.similarity.effects import Effects
 
     scores, groups, sets = world(3, holes=True)

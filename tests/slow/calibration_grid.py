@@ -27,7 +27,7 @@ from equipoise.metrics.odds import EqualizedOdds
 from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.rates import Rates
 from equipoise.metrics.spec import SPECS
-from equipoise.stats.multiplicity import benjamini_hochberg
+from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Permutation
 from equipoise.stats.streams import stream
 from slow.worlds import WORLDS, Rows, World, clustered, group_of, independent

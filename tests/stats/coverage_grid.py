@@ -21,7 +21,6 @@ from equipoise.metrics.effect_sizes import effect_sizes
 from equipoise.stats import (
     Association,
     association_interval,
-    effect_size_interval,
     newcombe,
     simultaneous_gap,
     simultaneous_minimum,
@@ -224,9 +223,20 @@ def _plain(tables: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     shares = np.divide(tables**2, product, out=np.zeros(tables.shape), where=product > 0)
     rows, columns = (r > 0).sum(axis=(1, 2)), (c > 0).sum(axis=(1, 2))
     chi2 = np.maximum(n * (shares.sum(axis=(1, 2)) - 1.0), 0.0)
-    return effect_size_interval(
-        chi2, n, (rows - 1) * (columns - 1), np.minimum(rows, columns) - 1, LEVEL
-    )
+    df, size = (rows - 1.0) * (columns - 1.0), n * (np.minimum(rows, columns) - 1.0)
+    known = np.where(df > 0, df, np.nan), np.where(size > 0, size, np.nan)
+    low, high = (_noncentrality(chi2, known[0], share) for share in (0.975, 0.025))
+    return np.sqrt(np.minimum(low / known[1], 1.0)), np.sqrt(np.minimum(high / known[1], 1.0))
+
+
+def _noncentrality(x: Floats, df: Floats, share: float) -> Floats:
+    """Noncentrality at which a statistic of at most x has the probability `share`."""
+    low, high = np.zeros_like(x), np.sqrt(x) + 2.0
+    for _ in range(56):
+        middle = (low + high) / 2.0
+        above = stats.ncx2.cdf(x, df, middle * middle) > share
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(stats.chi2.cdf(x, df) > share, low * low, 0.0) + 0.0 * df
 
 
 EFFECTS: dict[str, Callable[[int], Floats]] = {

@@ -9,13 +9,17 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from equipoise.core.errors import InputError
-from equipoise.stats import draws, margins
-from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
-from equipoise.stats.exact import exact_tables
-from equipoise.stats.exchange import Exchange
-from equipoise.stats.poisson import unit_counts, unit_times
+from equipoise.stats import draws
+from equipoise.stats.draws import Exchange, ItemSampler, Sampler, TableSampler, exact_tables
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys, shuffle
-from equipoise.stats.streams import philox, stream, unit_keys, unit_uniforms
+from equipoise.stats.streams import (
+    philox,
+    stream,
+    unit_counts,
+    unit_keys,
+    unit_times,
+    unit_uniforms,
+)
 
 Array = np.ndarray
 
@@ -51,10 +55,10 @@ WAYS = {"outcomes": 1e9, "groups": 1e9, "rows": 0.0, "both": 20.0, "items": 0.0}
 
 def choose(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let tables be permuted one way, whatever their shape."""
-    monkeypatch.setattr(margins, "_COUNT", WAYS[way])
-    monkeypatch.setattr(margins, "_SHUFFLE", 0.0)
+    monkeypatch.setattr(draws, "_COUNT", WAYS[way])
+    monkeypatch.setattr(draws, "_SHUFFLE", 0.0)
     if way == "groups":
-        monkeypatch.setattr(margins, "_by_outcome", margins._by_group)
+        monkeypatch.setattr(draws, "_by_outcome", draws._by_group)
 
 
 @pytest.fixture(params=WAYS)

@@ -29,7 +29,7 @@ from equipoise.stats import (
     simultaneous_shortfall,
     wilson,
 )
-from equipoise.stats.exact import exact_tables
+from equipoise.stats.draws import exact_tables
 
 counts = st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 several = st.lists(counts, min_size=2, max_size=6)

@@ -13,8 +13,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.core.finding import Verdict
 from equipoise.stats import band, benjamini_hochberg, holm, judge, p_value, tail
-from equipoise.stats.chance import mirrored_band, mirrored_p_value
-from equipoise.stats.sign_flips import sign_flips
+from equipoise.stats.chance import mirrored_band, mirrored_p_value, sign_flips
 
 draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 

@@ -13,7 +13,7 @@ from equipoise.audits.config_sections import AuditConfig
 from equipoise.audits.config_yaml import line_of, parse_yaml
 from equipoise.audits.kinds import names, schema
 from equipoise.core.errors import ConfigError
-from equipoise.core.regular import IrregularFileError, read_regular
+from equipoise.core.files import IrregularFileError, read_regular
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:

@@ -14,7 +14,7 @@ from equipoise.core.parts import Part
 from equipoise.core.wording import number, percent
 from equipoise.metrics.associations.predicted import is_spread
 from equipoise.metrics.spec import corrected_with, spec_of
-from equipoise.stats.multiplicity import benjamini_hochberg, holm
+from equipoise.stats.chance import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
 
 

@@ -13,7 +13,28 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.core.masked import check_unmasked
+
+
+def check_unmasked(values: Any, *, what: str) -> None:
+    """Refuse a masked array.
+
+    Parameters
+    ----------
+    values : any
+    what : str
+        Name of the argument, for errors.
+
+    Raises
+    ------
+    InputError
+        When `values` is a masked array.
+    """
+    if np.ma.isMaskedArray(values):
+        raise InputError(
+            f"{what}: the array is masked, and what is masked would count; expected an array "
+            "without a mask. Leave the masked rows out of every array"
+        )
+
 
 Codes = npt.NDArray[np.int32]
 Places = npt.NDArray[np.int64]

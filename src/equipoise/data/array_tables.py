@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core import DataError
-from equipoise.core.regular import open_regular
+from equipoise.core.files import open_regular
 from equipoise.data.array_files import FORMATS
 from equipoise.data.arrays import ArraySource
 from equipoise.data.csv_file import csv_names, read_csv

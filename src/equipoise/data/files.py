@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core import DataError
-from equipoise.core.regular import IrregularFileError, open_regular, read_regular
+from equipoise.core.files import IrregularFileError, open_regular, read_regular
 from equipoise.data.problems import nearest, show
 
 ROWS_EXPECTED = "a header and at least one row of data"

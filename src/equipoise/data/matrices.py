@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import DataError
-from equipoise.core.mapped import Mapped
+from equipoise.core.files import Mapped
 from equipoise.data.array_ids import align
 from equipoise.data.array_tables import ColumnFile, NumberColumns
 from equipoise.data.arrays import ArraySource

@@ -15,7 +15,7 @@ from typing import Any
 
 from equipoise import __version__
 from equipoise.core.errors import DataError, EquipoiseError, ModelError, RunError
-from equipoise.core.parquet import table_bytes
+from equipoise.core.files import table_bytes
 from equipoise.evidence.asking import Request
 from equipoise.evidence.decoding import quiet
 from equipoise.evidence.engine import Engine, Telling, engine_of

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import RunError
-from equipoise.core.parquet import read_table, table_bytes
+from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import COLUMNS, Asked
 from equipoise.evidence.pictures import Pictures
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
-from equipoise.core.parquet import read_table
-from equipoise.core.regular import open_regular, read_regular
+from equipoise.core.files import open_regular, read_regular, read_table
 from equipoise.data.formats.huggingface import data_files
 from equipoise.evidence.pictures import Pictures, sorted_by_id
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import DataError
-from equipoise.core.regular import read_regular
+from equipoise.core.files import read_regular
 
 Objects = npt.NDArray[np.object_]
 Boxes = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core.errors import RunError
-from equipoise.core.parquet import read_table, write_table
+from equipoise.core.files import read_table, write_table
 
 if TYPE_CHECKING:
     from equipoise.data import ModelPredictions, PredictionData, Predictions

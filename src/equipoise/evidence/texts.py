@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.core.parquet import read_table, table_bytes
+from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.parts import warn_of_damage
 from equipoise.evidence.prompts import Prompts, class_vectors

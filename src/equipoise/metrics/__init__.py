@@ -36,14 +36,6 @@ from equipoise.metrics.associations.weat import sc_weat, weat
 from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.metrics.comparisons import rate_comparisons
-from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.concepts.disparity import (
-    concept_disparity,
-    concept_hit_rate,
-    concept_metrics,
-    concept_results,
-)
-from equipoise.metrics.concepts.inputs import Choices
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.diversity.difference import iss_difference
@@ -61,12 +53,10 @@ from equipoise.metrics.quality.frechet import frechet_distance
 from equipoise.metrics.quality.inception import inception_score
 from equipoise.metrics.quality.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.quality.layout import background_layout, pose_layout
-from equipoise.metrics.rates import rates
-from equipoise.metrics.rejections.gap import rejection_gap
-from equipoise.metrics.retrieval.chance import expected_max_skew
-from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
-from equipoise.metrics.retrieval.curves import query_distribution, retrieval_curves
-from equipoise.metrics.retrieval.measures import (
+from equipoise.metrics.rankings.chance import expected_max_skew
+from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
+from equipoise.metrics.rankings.curves import query_distribution, retrieval_curves
+from equipoise.metrics.rankings.measures import (
     bias_at_k,
     max_skew,
     min_skew,
@@ -74,9 +64,19 @@ from equipoise.metrics.retrieval.measures import (
     retrieval_mad,
     skew_at_k,
 )
-from equipoise.metrics.retrieval.recall import recall_at_k
-from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
-from equipoise.metrics.retrieval.together import retrieval_measures
+from equipoise.metrics.rankings.recall import recall_at_k
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
+from equipoise.metrics.rankings.together import retrieval_measures
+from equipoise.metrics.rates import rates
+from equipoise.metrics.rejections.gap import rejection_gap
+from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.scores.disparity import (
+    concept_disparity,
+    concept_hit_rate,
+    concept_metrics,
+    concept_results,
+)
+from equipoise.metrics.scores.inputs import Choices
 from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
 from equipoise.metrics.shares.corrected import corrected_shares

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import CountedGroups, Groups
-from equipoise.core.labels import Codes, coded, encode, in_order, label_array
-from equipoise.core.masked import check_unmasked
+from equipoise.core.labels import Codes, check_unmasked, coded, encode, in_order, label_array
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each, stretches
 

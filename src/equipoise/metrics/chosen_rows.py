@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.mapped import Mapped
+from equipoise.core.files import Mapped
 
 
 @dataclass(frozen=True, eq=False)

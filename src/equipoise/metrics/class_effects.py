@@ -38,7 +38,7 @@ from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.effect_intervals import MeanEffect, summaries
 from equipoise.metrics.measure import Draws
 from equipoise.stats.association import Association
-from equipoise.stats.proportions import wilson
+from equipoise.stats.intervals import wilson
 
 Floats = npt.NDArray[np.float64]
 

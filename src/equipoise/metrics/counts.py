@@ -17,8 +17,15 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import Codes, Encoded, coded, encode, label_array, natural
-from equipoise.core.masked import check_unmasked
+from equipoise.core.labels import (
+    Codes,
+    Encoded,
+    check_unmasked,
+    coded,
+    encode,
+    label_array,
+    natural,
+)
 from equipoise.metrics.cells import Cells, check_any, check_lengths
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import unit_keys

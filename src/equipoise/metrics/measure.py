@@ -13,7 +13,7 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.metrics.counts import Counts, Null
-from equipoise.stats.exact import exact_tables
+from equipoise.stats.draws import exact_tables
 from equipoise.stats.resampling import (
     Bootstrap,
     Exact,

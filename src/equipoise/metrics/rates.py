@@ -44,8 +44,7 @@ from equipoise.metrics.gaps import (
 from equipoise.metrics.hybrid import Scored
 from equipoise.metrics.measure import DEFAULT, Draws, measure
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec, register
-from equipoise.stats.critical import studentized_range
-from equipoise.stats.intervals import ClosedForm, percentile
+from equipoise.stats.intervals import ClosedForm, percentile, studentized_range
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from equipoise.mitigate.measuring import Measured
 from equipoise.mitigate.pairing import Paired, Share, paired, share_of_way
-from equipoise.stats.multiplicity import benjamini_hochberg
+from equipoise.stats.chance import benjamini_hochberg
 
 HALFWAY = 0.5
 """Share of the way to the floor from which on a recipe is said to transfer."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
-from equipoise.metrics.retrieval.recall import recall_hits
+from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
 from equipoise.mitigate.sets import ImageSets, Objects, Rows, SubjectTexts
 from equipoise.models.matching import unit_vectors

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
-from equipoise.stats.sign_flips import sign_flips
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]

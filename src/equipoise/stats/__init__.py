@@ -1,22 +1,18 @@
 """Resampling, intervals, chance levels, multiplicity, verdicts and power."""
 
-from equipoise.stats.chance import PValue, band, chi2_mean, p_value, tail
+from equipoise.stats.association import Association, association_interval
+from equipoise.stats.chance import PValue, band, benjamini_hochberg, holm, p_value, tail
 from equipoise.stats.intervals import (
-    Association,
     ClosedForm,
-    association_interval,
-    effect_size_interval,
     fisher_z,
     mean_t,
     newcombe,
-    noncentral_chi2,
     percentile,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
     wilson,
 )
-from equipoise.stats.multiplicity import benjamini_hochberg, holm
 from equipoise.stats.power import (
     minimum_difference,
     minimum_effect_size,
@@ -39,8 +35,6 @@ __all__ = [
     "association_interval",
     "band",
     "benjamini_hochberg",
-    "chi2_mean",
-    "effect_size_interval",
     "fisher_z",
     "holm",
     "judge",
@@ -48,7 +42,6 @@ __all__ = [
     "minimum_difference",
     "minimum_effect_size",
     "newcombe",
-    "noncentral_chi2",
     "p_value",
     "percentile",
     "power_of_association",

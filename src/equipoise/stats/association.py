@@ -30,7 +30,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from equipoise.core.errors import InputError
-from equipoise.stats.critical import Floats, check_level, where
+from equipoise.stats.intervals import Floats, check_level, where
 
 Statistic = Literal["cramers_v", "phi", "tschuprows_t"]
 

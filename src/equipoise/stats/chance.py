@@ -1,9 +1,10 @@
-"""Chance levels and p-values from draws of the null distribution."""
+"""Chance levels, p-values, sign flips and corrections for the number of tests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from scipy import stats
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
+from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
 
@@ -241,29 +243,6 @@ def _pareto(draws: Floats, observed: float) -> float:
     return _TAIL_SHARE * float(stats.genpareto.sf(observed - threshold, shape, scale=scale))
 
 
-def chi2_mean(n: npt.ArrayLike, rows: npt.ArrayLike, columns: npt.ArrayLike) -> Floats:
-    """Return the exact mean of Pearson's statistic over all tables with the same margins.
-
-    Parameters
-    ----------
-    n, rows, columns : array-like
-        The table's total and its numbers of non-empty rows and columns, broadcast together.
-
-    Returns
-    -------
-    ndarray
-        n / (n - 1) (rows - 1)(columns - 1); NaN where `n` is below 2.
-
-    References
-    ----------
-    Haldane 1940, Biometrika 31, 346-355.
-    """
-    total = np.asarray(n, np.float64)
-    known = np.where(total >= 2, total, np.nan)
-    freedom = (np.asarray(rows, np.float64) - 1.0) * (np.asarray(columns, np.float64) - 1.0)
-    return np.asarray(known / (known - 1.0) * freedom)
-
-
 def _value(p: PValue) -> float:
     return p.value if not np.isnan(p.value) else np.inf
 
@@ -298,3 +277,134 @@ def _draws(
     if not known.all():
         draws, mass = draws[known], mass[known]
     return draws, None if (mass == 1.0).all() else mass
+
+
+# Differences whose signs are all enumerated: 65,536 of them.
+_EVERY = 16
+_AT_ONCE = 1 << 20
+
+
+def sign_flips(
+    differences: npt.ArrayLike,
+    *,
+    harm: Harm = "either",
+    permutations: int = 100_000,
+    seed: int = 0,
+) -> PValue:
+    """Return the p-value of a mean of paired differences against randomly flipped signs.
+
+    Parameters
+    ----------
+    differences : array-like, shape (n,)
+        One per pair, finite; one of 0 is the same with either sign. Pairs must be independent.
+    harm : "higher", "lower" or "either"
+        Which direction counts as more extreme; of "either" the smaller p-value is doubled.
+    permutations : int
+        Flips drawn; up to 16 differences other than 0 all are enumerated, and p is exact.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        When differences are not finite numbers in one dimension.
+
+    References
+    ----------
+    Fisher 1935, The Design of Experiments, section 21.
+    """
+    array = np.asarray(differences, dtype=np.float64)
+    if array.ndim != 1 or not np.isfinite(array).all():
+        raise InputError("differences must be finite numbers in one dimension, one for each pair")
+    if not len(array):
+        return PValue(np.nan, "no p-value: no pairs")
+    array = array[array != 0.0]
+    scale = float(np.abs(array).sum())
+    if len(array) <= _EVERY:
+        signs = np.array([*product((1.0, -1.0), repeat=len(array))])
+        equal = np.full(len(signs), 1.0 / len(signs))
+        return p_value(signs @ array, float(array.sum()), harm, weights=equal, scale=scale)
+    return p_value(_drawn(array, permutations, seed), float(array.sum()), harm, scale=scale)
+
+
+def _drawn(array: Floats, permutations: int, seed: int) -> Floats:
+    random, drawn = stream(seed, "sign flips"), []
+    step = max(_AT_ONCE // len(array), 1)
+    for start in range(0, permutations, step):
+        many = min(step, permutations - start)
+        signs = random.integers(0, 2, (many, len(array)), dtype=np.int8) * 2 - 1
+        drawn.append((signs * array).sum(axis=1))
+    return np.concatenate(drawn)
+
+
+def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
+    """Return q-values that control the false discovery rate.
+
+    Among the tests with q <= α at most the share α is false on average, when tests are
+    independent or positively dependent.
+
+    Parameters
+    ----------
+    p : array-like, shape (tests,)
+        P-values; NaN where there was no test: stays NaN and is not counted.
+
+    Returns
+    -------
+    ndarray, shape (tests,)
+        In [0, 1], at least as large as `p`.
+
+    Raises
+    ------
+    InputError
+        When a p-value lies outside [0, 1] or `p` is not one-dimensional.
+
+    References
+    ----------
+    Benjamini & Hochberg 1995, JRSS B 57, 289-300.
+    """
+    values, order = _sorted(p)
+    ranks = np.arange(1, len(order) + 1)
+    steps = values[order] * (len(order) / ranks)
+    return _unsorted(values, order, np.minimum.accumulate(steps[::-1])[::-1])
+
+
+def holm(p: npt.ArrayLike) -> Floats:
+    """Return adjusted p-values that control the chance of even one false discovery.
+
+    Parameters
+    ----------
+    p : array-like, shape (tests,)
+        P-values; NaN where there was no test: stays NaN and is not counted.
+
+    Returns
+    -------
+    ndarray, shape (tests,)
+        In [0, 1], at least as large as `p`; valid under any dependence of the tests.
+
+    Raises
+    ------
+    InputError
+        When a p-value lies outside [0, 1] or `p` is not one-dimensional.
+
+    References
+    ----------
+    Holm 1979, Scandinavian Journal of Statistics 6, 65-70.
+    """
+    values, order = _sorted(p)
+    steps = values[order] * np.arange(len(order), 0, -1)
+    return _unsorted(values, order, np.maximum.accumulate(steps))
+
+
+def _sorted(p: npt.ArrayLike) -> tuple[Floats, npt.NDArray[np.int64]]:
+    values = np.asarray(p, dtype=np.float64)
+    if values.ndim != 1:
+        raise InputError(f"p: shape {values.shape}; expected one p-value per test, shape (tests,)")
+    if ((values < 0) | (values > 1)).any():
+        raise InputError("p: expected p-values between 0 and 1, NaN where there was no test")
+    tested = np.flatnonzero(~np.isnan(values))
+    return values, tested[np.argsort(values[tested], kind="stable")]
+
+
+def _unsorted(values: Floats, order: npt.NDArray[np.int64], adjusted: Floats) -> Floats:
+    out = np.full_like(values, np.nan)
+    out[order] = np.minimum(adjusted, 1.0)
+    return out

@@ -1,4 +1,4 @@
-"""Draws of count tables: bootstrap replicates and permutations of groups.
+"""Draws of count tables: bootstrap replicates, permutations of groups, and all rearrangements.
 
 A table has one row per outcome (for predictions: a true class with a predicted label) and one
 column per group. For independent rows of unit weight, resampling rows is a multinomial draw on
@@ -13,6 +13,7 @@ each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,14 +21,278 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
-from equipoise.stats.exchange import Exchange
-from equipoise.stats.margins import FixedMargins
-from equipoise.stats.poisson import unit_counts
-from equipoise.stats.streams import stream
+from equipoise.core.errors import InputError
+from equipoise.stats.streams import stream, unit_counts
+
+Indices = npt.NDArray[np.int64]
+Keys = npt.NDArray[np.uint64]
+
+# Measured costs in nanoseconds: of drawing a cell, of shuffling one count of a row, of each
+# replicate's shuffle.
+_DEALT, _COUNT, _SHUFFLE = 75, 9, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class FixedMargins:
+    """Draws tables like an observed one, with groups exchanged within strata of outcomes.
+
+    Attributes
+    ----------
+    table : ndarray of int64, shape (outcomes, groups)
+    strata : ndarray of int64, shape (outcomes,)
+    """
+
+    table: Indices
+    strata: Indices
+
+    def draw(self, rng: np.random.Generator, size: int) -> Indices:
+        """Return tables (size, outcomes, groups)."""
+        large, small = np.flatnonzero(~self._pooled), self._small
+        rows = np.concatenate([self.table[large], self._pools])
+        strata = np.concatenate([self._stratum[large], np.unique(self._stratum[small])])
+        cells = cellwise(rows, strata, rng, size)
+        drawn = np.empty((size, *self.table.shape), dtype=np.int64)
+        drawn[:, large] = cells[:, : len(large)]
+        if len(small):
+            for replicate, pools in zip(drawn, cells[:, len(large) :], strict=True):
+                replicate[small] = self._shuffled(pools, rng)
+        return drawn
+
+    @cached_property
+    def _stratum(self) -> Indices:
+        return np.unique(self.strata, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def _pooled(self) -> npt.NDArray[np.bool_]:
+        """Outcomes with so few counts that shuffling them costs less than drawing cells."""
+        totals, cells = self.table.sum(axis=1), _DEALT * (self.table.shape[1] - 1)
+        pooled = _COUNT * totals < cells
+        pooled &= np.bincount(self._stratum, pooled)[self._stratum] > 1
+        saved = (cells - _COUNT * totals[pooled]).sum()
+        return pooled if saved > _SHUFFLE else np.zeros_like(pooled)
+
+    @cached_property
+    def _small(self) -> Indices:
+        """Outcomes that are pooled, by stratum."""
+        order = np.argsort(self._stratum, kind="stable")
+        return order[self._pooled[order]]
+
+    @cached_property
+    def _pools(self) -> Indices:
+        return _sums(self.table[self._small], self._stratum[self._small])
+
+    @cached_property
+    def _places(self) -> Indices:
+        """Where the row of each pooled count begins, in the order of `_small`."""
+        totals = self.table[self._small].sum(axis=1)
+        return np.repeat(np.arange(len(totals)) * self.table.shape[1], totals)
+
+    @cached_property
+    def _labels(self) -> Keys:
+        """Sort keys of each pool and group: the pool in the highest bits, the group in the lowest.
+
+        Sorting with random bits between them shuffles all pools at once.
+        """
+        pools, groups = np.indices(self._pools.shape, dtype=np.uint64)
+        return np.asarray(pools << np.uint64(64 - self._bits[0]) | groups).ravel()
+
+    @cached_property
+    def _bits(self) -> tuple[int, int]:
+        pools, groups = self._pools.shape
+        return max(1, (pools - 1).bit_length()), max(1, (groups - 1).bit_length())
+
+    def _shuffled(self, pools: Indices, rng: np.random.Generator) -> Indices:
+        """Deal the counts of pools (pools, groups) to the pooled outcomes."""
+        pool_bits, group_bits = self._bits
+        keys = rng.integers(
+            0, 1 << (64 - pool_bits - group_bits), len(self._places), dtype=np.uint64
+        )
+        keys <<= np.uint64(group_bits)
+        keys |= np.repeat(self._labels, pools.ravel())
+        keys.sort()
+        keys &= np.uint64((1 << group_bits) - 1)
+        shape = (len(self._small), self.table.shape[1])
+        dealt = np.bincount(self._places + keys.view(np.int64), minlength=shape[0] * shape[1])
+        return dealt.reshape(shape)
+
+
+def cellwise(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+    """Draw tables (size, outcomes, groups) with the sums of `table` in each stratum.
+
+    Strata and replicates are drawn side by side, outcome after outcome; where there are few of
+    them and many outcomes, one replicate after the other, group after group.
+    """
+    lengths = np.bincount(strata)
+    if 4 * (lengths.max() - 1) > size * len(lengths):
+        return _by_group(table, strata, rng, size)
+    return _by_outcome(table, strata, rng, size)
+
+
+def _by_group(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+    drawn = np.empty((size, *table.shape), dtype=np.int64)
+    parts = [np.flatnonzero(strata == name) for name in range(int(strata.max()) + 1)]
+    for replicate in drawn:
+        for part in parts:
+            left = table[part].sum(axis=1)
+            for group, wanted in enumerate(table[part, :-1].sum(axis=0).tolist()):
+                taken = rng.multivariate_hypergeometric(left, wanted, method="marginals")
+                replicate[part, group] = taken
+                left = left - taken
+            replicate[part, -1] = left
+    return drawn
+
+
+def _by_outcome(table: Indices, strata: Indices, rng: np.random.Generator, size: int) -> Indices:
+    totals = table.sum(axis=1)
+    # The largest outcome of a stratum comes last: it takes what is left and costs no draw.
+    order = np.lexsort((totals, strata))
+    lengths = np.bincount(strata)
+    first = np.cumsum(lengths) - lengths
+    left = np.broadcast_to(_sums(table, strata), (size, len(lengths), table.shape[1])).copy()
+    drawn = np.empty((size, *table.shape), dtype=np.int64)
+    for position in range(int(lengths.max())):
+        last = np.flatnonzero(lengths == position + 1)
+        drawn[:, order[first[last] + position]] = left[:, last]
+        active = np.flatnonzero(lengths > position + 1)
+        if len(active):
+            outcomes = order[first[active] + position]
+            taken = _take(left[:, active], totals[outcomes], rng)
+            drawn[:, outcomes] = taken
+            left[:, active] -= taken
+    return drawn
+
+
+def _sums(table: Indices, strata: Indices) -> Indices:
+    """Sum the outcomes of each stratum that occurs."""
+    order = np.argsort(strata, kind="stable")
+    first = np.unique(strata[order], return_index=True)[1]
+    return np.add.reduceat(table[order], first, axis=0) if len(table) else table
+
+
+def _take(left: Indices, totals: Indices, rng: np.random.Generator) -> Indices:
+    """Draw `totals` rows without replacement from what is `left`, (size, strata, groups)."""
+    taken = np.empty_like(left)
+    wanted = np.broadcast_to(totals, left.shape[:-1]).copy()
+    others = left.sum(axis=-1)
+    for group in range(left.shape[-1] - 1):
+        here = left[..., group]
+        others = others - here
+        drawn = rng.hypergeometric(here, others, wanted)
+        taken[..., group] = drawn
+        wanted -= drawn
+    taken[..., -1] = wanted
+    return taken
+
+
+# Units that span the same strata exchange among themselves where there are as many.
+_FEWEST_ALIKE = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Which rows may exchange their groups.
+
+    Attributes
+    ----------
+    carrier : ndarray, shape (items,)
+        Rows with one carrier share one group: a unit, its part in a stratum, or a single row.
+    pool : ndarray, shape (carriers,)
+        Carriers of one pool exchange groups.
+    group : ndarray, shape (carriers,)
+    """
+
+    carrier: Indices
+    pool: Indices
+    group: Indices
+
+    @classmethod
+    def of(cls, group: Indices, unit: Indices, stratum: Indices) -> Exchange:
+        """Find carriers and pools from each row's group, unit and stratum.
+
+        A unit of one group moves as a whole, so that what its rows have in common across strata
+        stays together; it exchanges with units alike in the strata they span (`_profiles`). A
+        unit of several groups moves in parts: its rows in a stratum, where they have one group,
+        exchange with other units' in that stratum, otherwise among themselves.
+        """
+        strata = np.unique(stratum, return_inverse=True)[1]
+        many = int(strata.max()) + 1
+        cell = unit * many + strata
+        of_cells = np.unique(cell, return_inverse=True)[1]
+        rows = np.arange(len(group))
+        whole, even = ~_mixed(group, unit), ~_mixed(group, of_cells)
+        carrier = _distinct(
+            np.select([whole, even], [np.zeros_like(rows), np.ones_like(rows)], 2),
+            np.select([whole, even], [unit, cell], rows),
+        )
+        pool = _distinct(
+            np.where(whole | even, 0, 1),
+            np.select([whole, even], [_profiles(unit, strata), strata], cell),
+        )
+        _, first = np.unique(carrier, return_index=True)
+        return cls(carrier, pool[first], group[first])
+
+    @cached_property
+    def _places(self) -> Indices:
+        return np.argsort(self.pool, kind="stable")
+
+    def shuffle(self, group: Indices, rng: np.random.Generator) -> Indices:
+        """Return each row's group after one random exchange within pools."""
+        order = np.lexsort((rng.random(len(self.pool)), self.pool))
+        exchanged = np.empty_like(self.group)
+        exchanged[self._places] = self.group[order]
+        return exchanged[self.carrier].astype(group.dtype)
+
+
+def _profiles(unit: Indices, stratum: Indices) -> Indices:
+    """Return for each row a number that its unit shares with the units it may exchange with.
+
+    Those span the same strata. Where they are few, the unit joins those with rows in one
+    stratum only: the one that most of its own rows are in, of several the first.
+    """
+    many = int(stratum.max()) + 1
+    unit = np.unique(unit, return_inverse=True)[1]
+    cells, rows = np.unique(unit * many + stratum, return_counts=True)
+    units, strata = cells // many, cells % many
+    # The largest part of each unit comes first.
+    order = np.lexsort((strata, -rows, units))
+    home = strata[order[np.unique(units[order], return_index=True)[1]]]
+    spans = np.bincount(units)
+    profile = home.copy()
+    several = np.flatnonzero(spans > 1)
+    names: dict[bytes, list[int]] = {}
+    for one, span in zip(several.tolist(), _spanned(units, strata, several), strict=True):
+        names.setdefault(span, []).append(one)
+    for index, members in enumerate(names[key] for key in sorted(names)):
+        if len(members) >= _FEWEST_ALIKE:
+            profile[members] = many + index
+    return np.asarray(profile[unit])
+
+
+def _spanned(units: Indices, strata: Indices, chosen: Indices) -> Iterator[bytes]:
+    """Yield the strata of each chosen unit; `units` is sorted, then `strata`."""
+    first = np.searchsorted(units, chosen)
+    last = np.searchsorted(units, chosen, side="right")
+    for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+        yield strata[start:stop].tobytes()
+
+
+def _mixed(group: Indices, part: Indices) -> npt.NDArray[np.bool_]:
+    """Whether the part that each row belongs to has rows of several groups."""
+    lowest = np.full(part.max() + 1, group.max())
+    highest = np.zeros(part.max() + 1, dtype=np.int64)
+    np.minimum.at(lowest, part, group)
+    np.maximum.at(highest, part, group)
+    return np.asarray((lowest != highest)[part])
+
+
+def _distinct(kind: Indices, name: Indices) -> Indices:
+    """Number pairs from 0 in their order."""
+    return np.asarray(np.unique(kind * (int(name.max()) + 1) + name, return_inverse=True)[1])
+
 
 Tables = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 # What moving a row costs, in draws of one cell.
 _ROW_EFFORT = 25
@@ -198,3 +463,70 @@ def _by_size(cells: Indices) -> tuple[Indices, Indices]:
     if _CELL * small.sum() - _ROW * cells[small].sum() < _CALLS:
         small[:] = False
     return np.flatnonzero((cells > 0) & ~small), np.flatnonzero(small)
+
+
+Floats = npt.NDArray[np.float64]
+
+
+def exact_tables(table: Floats, strata: Indices, *, limit: int) -> tuple[Floats, Floats]:
+    """Enumerate all rearrangements of groups within strata of a count table.
+
+    Parameters
+    ----------
+    table : ndarray, shape (outcomes, groups)
+        Whole counts of independent rows.
+    strata : ndarray of int, shape (outcomes,)
+        Groups are exchangeable within each stratum.
+    limit : int
+        The most tables that are enumerated.
+
+    Returns
+    -------
+    tables : ndarray, shape (tables, outcomes, groups)
+    weights : ndarray, shape (tables,)
+        Probability of each table when groups are exchangeable; sums to 1.
+
+    Raises
+    ------
+    InputError
+        When there are more than `limit` tables.
+    """
+    order = group_order(table)
+    counts = table[:, order].astype(np.int64)
+    members = [np.flatnonzero(strata == name) for name in np.unique(strata)]
+    parts: list[tuple[Indices, Floats]] = []
+    for rows in members:
+        before = math.prod(len(weights) for _, weights in parts)
+        parts.append(_stratum(counts[rows], limit // before, limit))
+    total = math.prod(len(weights) for _, weights in parts)
+    tables, weights, index = np.zeros((total, *table.shape)), np.ones(total), np.arange(total)
+    for rows, (some, mass) in zip(members, parts, strict=True):
+        index, pick = np.divmod(index, len(mass))
+        tables[:, rows[:, None], order] = some[pick]
+        weights *= mass[pick]
+    return tables, weights
+
+
+def _stratum(table: Indices, most: int, limit: int) -> tuple[Indices, Floats]:
+    """Fill the table cell by cell: all partial tables at once, each of which can be completed."""
+    tables = np.zeros((1, *table.shape), dtype=np.int64)
+    left = table.sum(axis=0)[None]
+    for outcome, total in enumerate(table.sum(axis=1).tolist()):
+        wanted = np.full(len(tables), total)
+        for group in range(table.shape[1]):
+            low = np.maximum(wanted - left[:, group + 1 :].sum(axis=1), 0)
+            many = np.minimum(left[:, group], wanted) - low + 1
+            if many.sum() > most:
+                raise InputError(
+                    f"resampling=Exact: more than {limit} rearrangements of the groups; "
+                    "use Permutation(), or Exact(limit=...) with a larger limit"
+                )
+            source = np.repeat(np.arange(len(many)), many)
+            step = np.arange(len(source)) - np.repeat(np.cumsum(many) - many, many)
+            here = low[source] + step
+            tables, left, wanted = tables[source], left[source], wanted[source] - here
+            tables[:, outcome, group] = here
+            left[:, group] -= here
+    logs = -gammaln(tables + 1.0).sum(axis=(1, 2))
+    weights = np.exp(logs - logs.max())
+    return tables, weights / weights.sum()

@@ -18,8 +18,8 @@ from equipoise.audits.activations.mapping import Asked, maps_of
 from equipoise.audits.config_arrays import located
 from equipoise.audits.outputs import LiveModels, Offer, Outputs
 from equipoise.core.errors import ConfigError, DataError, InputError
+from equipoise.core.files import open_regular
 from equipoise.core.groups import Groups
-from equipoise.core.regular import open_regular
 from equipoise.data import Vectors, load_items, load_vectors
 from equipoise.data.items import Items
 

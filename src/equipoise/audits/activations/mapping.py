@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core.errors import DataError, InputError, ModelError
-from equipoise.core.parquet import read_table, table_bytes
+from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.decoding import Decoding, ImageError, decode
 from equipoise.evidence.parts import digest_of, part_name, warn_of_damage
 from equipoise.evidence.store import ids_digest, locked, write

@@ -22,8 +22,8 @@ from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.result import AuditResult
 from equipoise.metrics.spec import SPECS
+from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
-from equipoise.stats.sign_flips import sign_flips
 
 if TYPE_CHECKING:
     from equipoise.audits.config_sections import AuditConfig

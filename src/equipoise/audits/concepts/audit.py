@@ -18,10 +18,10 @@ from equipoise.audits.concepts.results import Run
 from equipoise.audits.config_sections import group_name
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import Metric
-from equipoise.metrics.concepts.disparity import concept_hit_rate, concept_metrics, summarise
-from equipoise.metrics.concepts.inputs import Choices
-from equipoise.metrics.concepts.measure import FOLLOWS, permutations_of, reasons_of
+from equipoise.metrics.scores.cells import Metric
+from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
+from equipoise.metrics.scores.inputs import Choices
+from equipoise.metrics.scores.measure import FOLLOWS, permutations_of, reasons_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
     from equipoise.data import Coded
-    from equipoise.metrics.concepts.results import ConceptResults
+    from equipoise.metrics.scores.results import ConceptResults
     from equipoise.stats.resampling import Resampling
 
 Flags = npt.NDArray[np.bool_]

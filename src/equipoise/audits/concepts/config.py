@@ -26,7 +26,7 @@ from equipoise.audits.config_sections import AuditConfig, ResamplingConfig, amon
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig, Templates
 from equipoise.data import ArraySource
-from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.scores.cells import Metric
 
 BASELINE = "baseline"
 MOST_VERSIONS = 200

@@ -15,12 +15,12 @@ from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.audits.findings import parts as part_findings
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding, GroupValue
-from equipoise.metrics.concepts.cells import Metric
-from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.concepts.disparity import HALL_RULE
-from equipoise.metrics.concepts.results import ConceptResults
+from equipoise.metrics.scores.cells import Metric
+from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.scores.disparity import HALL_RULE
+from equipoise.metrics.scores.results import ConceptResults
 from equipoise.metrics.spec import spec_of
-from equipoise.stats.multiplicity import benjamini_hochberg
+from equipoise.stats.chance import benjamini_hochberg
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.audit import Design

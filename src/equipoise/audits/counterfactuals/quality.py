@@ -35,7 +35,7 @@ from equipoise.metrics.quality.labels import (
     label_errors,
 )
 from equipoise.metrics.quality.layout import CELLS, ORIENTATIONS, background_layout, pose_layout
-from equipoise.metrics.retrieval.cosines import CosineScores
+from equipoise.metrics.rankings.cosines import CosineScores
 
 if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.audit import CounterfactualData

@@ -33,9 +33,8 @@ from equipoise.metrics.building import Percentile
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import unit_counts, unit_keys
 
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config

@@ -11,7 +11,7 @@ from typing import Any
 from equipoise.audits.running.capability import Offer
 from equipoise.audits.running.opened import offer_of
 from equipoise.audits.running.remembered import recalled
-from equipoise.core.regular import read_regular
+from equipoise.core.files import read_regular
 
 
 @dataclass(frozen=True)

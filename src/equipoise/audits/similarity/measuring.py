@@ -20,7 +20,7 @@ from equipoise.audits.similarity.hypotheses import Hypothesis
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part
-from equipoise.metrics.retrieval.similarity import normalized_similarity_mad
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.similarity.gap import similarity_gap
 
 if TYPE_CHECKING:

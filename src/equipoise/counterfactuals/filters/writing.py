@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import RunError
-from equipoise.core.parquet import write_table
+from equipoise.core.files import write_table
 from equipoise.counterfactuals.filters.filtered import Filtered
 from equipoise.evidence.decoding import decode
 from equipoise.evidence.pictures import Pictures

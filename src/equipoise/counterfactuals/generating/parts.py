@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import RunError
-from equipoise.core.parquet import read_table, table_bytes
+from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.generating.drawing import Piece
 from equipoise.evidence.parts import warn_of_damage
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
-from equipoise.core.parquet import read_table
+from equipoise.core.files import read_table
 from equipoise.counterfactuals.generating.elsewhere import made_elsewhere
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.parts import read_part

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from equipoise import __version__
 from equipoise.core.errors import ModelError
-from equipoise.core.parquet import table_bytes
+from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.generating.drawing import Draws, Piece
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.generation import Settings, check_control

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
-from equipoise.core.regular import read_regular
+from equipoise.core.files import read_regular
 from equipoise.data.cells import as_text
 from equipoise.data.files import hash_file
 from equipoise.data.gathered import Gathered, image_set

@@ -18,9 +18,8 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
-from equipoise.stats.streams import stream, unit_keys
+from equipoise.stats.streams import stream, unit_keys, unit_times
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

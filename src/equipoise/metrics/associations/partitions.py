@@ -19,7 +19,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Chance, Harm
 from equipoise.metrics.associations.kernels import add_chosen, differences, enumerate_sums
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
-from equipoise.stats.exchange import Exchange
+from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling, null_draws
 from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
 from equipoise.stats.threads import each

@@ -25,9 +25,8 @@ from equipoise.metrics.associations.space import Sets, Similarity, dropped_of, s
 from equipoise.metrics.building import NOTHING, Against, ends_of, replicates_text
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import make_estimate
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Resampling
-from equipoise.stats.streams import stream, unit_keys
+from equipoise.stats.streams import stream, unit_counts, unit_keys
 from equipoise.stats.threads import each
 
 Floats = npt.NDArray[np.float64]

@@ -30,7 +30,7 @@ from equipoise.metrics.gaps import gaps
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.exchange import Exchange
+from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.masked import check_unmasked
+from equipoise.core.labels import check_unmasked
 from equipoise.metrics.chosen_rows import ChosenRows, Table
 from equipoise.metrics.unit_rows import float_rows, in_range, inverse_lengths, project, widened
 from equipoise.stats.compiled import compiled

@@ -18,9 +18,8 @@ from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
-from equipoise.stats.streams import stream, unit_keys
+from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

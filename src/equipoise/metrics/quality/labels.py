@@ -22,9 +22,8 @@ from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import percentile, wilson
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

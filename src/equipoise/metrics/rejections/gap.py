@@ -21,10 +21,8 @@ from equipoise.metrics.building import against_chance, excluded_of, group_rows, 
 from equipoise.metrics.gaps import Known, gaps, spread_level
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.draws import block_sizes
-from equipoise.stats.exchange import Exchange
+from equipoise.stats.draws import Exchange, block_sizes
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
@@ -35,7 +33,7 @@ from equipoise.stats.resampling import (
     resolution_of,
 )
 from equipoise.stats.shuffling import add_relabelled, keys
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

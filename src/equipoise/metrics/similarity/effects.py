@@ -15,15 +15,14 @@ from scipy.sparse.csgraph import connected_components
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.gaps import gaps
-from equipoise.metrics.retrieval.estimates import permutations
-from equipoise.metrics.retrieval.kernels import exchange_alone, group_sums, of_shuffled
-from equipoise.metrics.retrieval.null import LabelExchange
-from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
-from equipoise.metrics.retrieval.statistics import Bools
-from equipoise.stats.exchange import Exchange
-from equipoise.stats.poisson import Times, unit_times
+from equipoise.metrics.rankings.estimates import permutations
+from equipoise.metrics.rankings.kernels import exchange_alone, group_sums, of_shuffled
+from equipoise.metrics.rankings.null import LabelExchange
+from equipoise.metrics.rankings.pools import Floats, Indices, Pools
+from equipoise.metrics.rankings.statistics import Bools
+from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling
-from equipoise.stats.streams import place_keys, stream, unit_keys
+from equipoise.stats.streams import Times, place_keys, stream, unit_keys, unit_times
 from equipoise.stats.threads import added, each
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -272,7 +271,7 @@ _BLOCK_LABELS = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class UnitExchange:
-    """Labels of units that change places within pools, see `equipoise.stats.exchange`.
+    """Labels of units that change places within pools, see `equipoise.stats.draws`.
 
     Attributes
     ----------

@@ -27,8 +27,8 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.gaps import Known, gaps
 from equipoise.metrics.measure import NO_INTERVAL, Draws
-from equipoise.metrics.retrieval.estimates import query_weights, weighted_mean
-from equipoise.metrics.retrieval.pools import Floats
+from equipoise.metrics.rankings.estimates import query_weights, weighted_mean
+from equipoise.metrics.rankings.pools import Floats
 from equipoise.metrics.similarity.effects import Effects
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band

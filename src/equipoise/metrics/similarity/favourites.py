@@ -13,7 +13,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.building import against, bootstrap_method, ends_of, known_mean
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.pools import Floats, Indices
+from equipoise.metrics.rankings.pools import Floats, Indices
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling, null_draws, resolution_of
 from equipoise.stats.streams import stream

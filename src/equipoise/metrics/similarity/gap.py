@@ -8,7 +8,7 @@ from typing import Any
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.pools import pools_of
+from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.similarity.effects import Effects
 from equipoise.metrics.similarity.estimating import DrawnGaps, estimate_of
 from equipoise.stats.resampling import Exact, Resampling
@@ -34,7 +34,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores : array-like, shape (n,) or (queries, n), or CosineScores
         Similarity of each image to each concept.
     groups, queries, within, sets, units
-        See `equipoise.metrics.retrieval.max_skew`. With `sets`, images are compared within their
+        See `equipoise.metrics.rankings.max_skew`. With `sets`, images are compared within their
         set: similarity = set + group, by least squares.
     scale : float, optional
         What makes a logit of a similarity, such as CLIP's learned temperature: the gap is then in

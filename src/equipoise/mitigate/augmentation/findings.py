@@ -16,7 +16,7 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.metrics import accuracy_difference
 from equipoise.mitigate.augmentation.checks import few_faces
 from equipoise.mitigate.augmentation.experiment import ARMS, Experiment
-from equipoise.stats.multiplicity import benjamini_hochberg
+from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.verdict import judge
 

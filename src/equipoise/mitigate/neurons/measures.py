@@ -14,8 +14,7 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.stats.intervals import percentile
-from equipoise.stats.poisson import unit_times
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import unit_keys, unit_times
 
 Floats = npt.NDArray[np.float64]
 

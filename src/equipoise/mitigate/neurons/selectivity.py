@@ -13,7 +13,7 @@ from scipy import special, stats
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
-from equipoise.stats.multiplicity import benjamini_hochberg
+from equipoise.stats.chance import benjamini_hochberg
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -23,7 +23,7 @@ from equipoise.core.errors import DataError
 from equipoise.data import load_items, load_matrix, load_vectors
 from equipoise.data.left_out import LeftOut
 from equipoise.data.problems import listed
-from equipoise.metrics.retrieval.cosines import CosineScores, cosine_scores
+from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
     from equipoise.audits.config_rankings import DataConfig, ModelConfig, QueriesConfig, QueryAudit

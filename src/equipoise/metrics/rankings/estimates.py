@@ -24,12 +24,11 @@ from equipoise.metrics.building import (
     part,
 )
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, Draws
-from equipoise.metrics.retrieval.null import LabelExchange, simulate
-from equipoise.metrics.retrieval.pools import Floats, Indices, Pools
-from equipoise.metrics.retrieval.statistics import Drawn, Statistic
-from equipoise.metrics.retrieval.tops import Tops
+from equipoise.metrics.rankings.null import LabelExchange, simulate
+from equipoise.metrics.rankings.pools import Floats, Indices, Pools
+from equipoise.metrics.rankings.statistics import Drawn, Statistic
+from equipoise.metrics.rankings.tops import Tops
 from equipoise.metrics.spec import make_estimate
-from equipoise.stats.poisson import unit_counts
 from equipoise.stats.resampling import (
     Bootstrap,
     Exact,
@@ -38,7 +37,7 @@ from equipoise.stats.resampling import (
     null_draws,
     resolution_of,
 )
-from equipoise.stats.streams import unit_keys
+from equipoise.stats.streams import unit_counts, unit_keys
 
 Exactly = tuple[Floats, Floats]
 
@@ -273,7 +272,7 @@ class _Null:
 
 
 def estimate(asked: Asked, resampling: Resampling | None, rng: int) -> Estimate:
-    """Turn what is asked into the estimate, see `equipoise.metrics.retrieval`."""
+    """Turn what is asked into the estimate, see `equipoise.metrics.rankings`."""
     return estimates([asked], resampling, rng)[0]
 
 

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.core.labels import encode
-from equipoise.core.masked import check_unmasked
-from equipoise.metrics.retrieval.cosines import CosineScores
+from equipoise.core.labels import check_unmasked, encode
+from equipoise.metrics.rankings.cosines import CosineScores
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import Flags, Floats
-from equipoise.metrics.concepts.inputs import Choices
+from equipoise.metrics.scores.cells import Flags, Floats
+from equipoise.metrics.scores.inputs import Choices
 
 CENTRED = "bootstrap replicates centred at no difference (asymptotic)"
 

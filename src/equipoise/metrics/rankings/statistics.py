@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from equipoise.metrics.retrieval.kernels import divergences, walk
-from equipoise.metrics.retrieval.pools import Floats
-from equipoise.metrics.retrieval.tops import Tops
+from equipoise.metrics.rankings.kernels import divergences, walk
+from equipoise.metrics.rankings.pools import Floats
+from equipoise.metrics.rankings.tops import Tops
 
 # Numbers of expected counts that are held at once where scores tie.
 _COUNTS = 4_000_000

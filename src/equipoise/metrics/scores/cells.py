@@ -319,7 +319,7 @@ def weighted_sums(
     measured : ndarray, shape (n,)
         The two lowest bits of `packed`, of all rows.
     times : tuple
-        How often all rows count, see `equipoise.stats.poisson.unit_times`, and what the group's
+        How often all rows count, see `equipoise.stats.streams.unit_times`, and what the group's
         rows come to.
     ratio : float, optional
 
@@ -459,7 +459,7 @@ def packed_rows(
 ) -> tuple[npt.NDArray[np.uint32], int]:
     """Return each row's cell with its bits of `measured`, and how many thresholds there are.
 
-    See `equipoise.metrics.concepts.cells`.
+    See `equipoise.metrics.scores.cells`.
     """
     packed = np.empty(len(rows), dtype=np.uint32)
     return packed, pack(scores, labels, measured, rows, packed)

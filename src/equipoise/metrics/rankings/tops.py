@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval.cosines import CosineScores
-from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores
+from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.rankings.pools import Floats, Indices, Pools, Scores
 from equipoise.stats.threads import each
 
 Desired = Literal["pool", "uniform"] | Mapping[str, float]

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import (
+from equipoise.metrics.counts import Units
+from equipoise.metrics.measure import NULLS
+from equipoise.metrics.scores.cells import (
     RANKED,
     Cells,
     Flags,
@@ -32,13 +34,10 @@ from equipoise.metrics.concepts.cells import (
     threshold_cells,
     weighted_sums,
 )
-from equipoise.metrics.concepts.inputs import BLOCK, Choices, Concepts
-from equipoise.metrics.concepts.results import ConceptResults
-from equipoise.metrics.counts import Units
-from equipoise.metrics.measure import NULLS
-from equipoise.stats.poisson import unit_times
+from equipoise.metrics.scores.inputs import BLOCK, Choices, Concepts
+from equipoise.metrics.scores.results import ConceptResults
 from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
-from equipoise.stats.streams import stream, unit_uniforms
+from equipoise.stats.streams import stream, unit_times, unit_uniforms
 from equipoise.stats.threads import each
 
 _ANOTHER = "another group has too few positives or negatives"
@@ -96,7 +95,7 @@ class Shared:
     by_key : ndarray of int32, or None
         Rows in the random order in which they tune thresholds; None where no metric needs one.
     times : ndarray, shape (n, 1 + replicates), or None
-        See `equipoise.stats.poisson.unit_times`; None under [Hall]'s protocol.
+        See `equipoise.stats.streams.unit_times`; None under [Hall]'s protocol.
     totals : ndarray, shape (groups, 1 + replicates), or None
         What the rows of each group come to.
     units : Units or None

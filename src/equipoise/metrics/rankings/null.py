@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.retrieval.kernels import draw_first, shuffle
-from equipoise.metrics.retrieval.pools import Floats, Indices
-from equipoise.metrics.retrieval.statistics import Drawn, Statistic
-from equipoise.metrics.retrieval.tops import Tops
+from equipoise.metrics.rankings.kernels import draw_first, shuffle
+from equipoise.metrics.rankings.pools import Floats, Indices
+from equipoise.metrics.rankings.statistics import Drawn, Statistic
+from equipoise.metrics.rankings.tops import Tops
 from equipoise.stats.streams import stream
 from equipoise.stats.threads import each
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.estimates import estimate
-from equipoise.metrics.retrieval.pools import pools_of
-from equipoise.metrics.retrieval.requests import (
+from equipoise.metrics.rankings.estimates import estimate
+from equipoise.metrics.rankings.pools import pools_of
+from equipoise.metrics.rankings.requests import (
     asked_bias,
     asked_mad,
     asked_max_skew,
@@ -16,7 +16,7 @@ from equipoise.metrics.retrieval.requests import (
     asked_ndkl,
     asked_skews,
 )
-from equipoise.metrics.retrieval.tops import Desired, Ranking
+from equipoise.metrics.rankings.tops import Desired, Ranking
 from equipoise.stats.resampling import Resampling
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.concepts.cells import RANKED, Flags, Metric
 from equipoise.metrics.counts import Units, units_of
+from equipoise.metrics.scores.cells import RANKED, Flags, Metric
 from equipoise.stats.streams import unit_keys
 
 Array = npt.NDArray[Any]

@@ -18,23 +18,22 @@ from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, group_rows, part
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.retrieval.estimates import (
+from equipoise.metrics.rankings.estimates import (
     POOL_ORDER,
     SET_ORDER,
     permutations,
     query_weights,
     weighted_mean,
 )
-from equipoise.metrics.retrieval.kernels import exchange_alone, group_sums, of_shuffled
-from equipoise.metrics.retrieval.null import LabelExchange
-from equipoise.metrics.retrieval.pools import Floats, Indices, Pools, Scores, pools_of
-from equipoise.metrics.retrieval.statistics import Bools, deviation
+from equipoise.metrics.rankings.kernels import exchange_alone, group_sums, of_shuffled
+from equipoise.metrics.rankings.null import LabelExchange
+from equipoise.metrics.rankings.pools import Floats, Indices, Pools, Scores, pools_of
+from equipoise.metrics.rankings.statistics import Bools, deviation
 from equipoise.metrics.similarity.effects import UnitExchange, unit_codes
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import percentile
-from equipoise.stats.poisson import unit_times
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
-from equipoise.stats.streams import place_keys, unit_keys
+from equipoise.stats.streams import place_keys, unit_keys, unit_times
 from equipoise.stats.threads import added
 
 # Rounding that hides the order in which a matrix product adds, far above its error.
@@ -320,7 +319,7 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores : array-like, shape (n,) or (queries, n)
         Similarity of each image to each concept.
     groups, queries, within, sets, units
-        See `equipoise.metrics.retrieval.max_skew`. Images of one counterfactual set are
+        See `equipoise.metrics.rankings.max_skew`. Images of one counterfactual set are
         resampled together, and exchange their groups within the set.
     clusters : array-like (n,), optional
         Unit of each image, such as the person shown, whose images are resampled together, and,

@@ -14,15 +14,15 @@ import pyarrow as pa
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.estimates import (
+from equipoise.metrics.rankings.estimates import (
     exchange_of,
     permutations,
     query_weights,
     weighted_mean,
 )
-from equipoise.metrics.retrieval.pools import Floats, Pools, pools_of
-from equipoise.metrics.retrieval.statistics import Bools, Drawn, discounted, prefixes
-from equipoise.metrics.retrieval.tops import Desired, Ranking, Tops, desired_shares
+from equipoise.metrics.rankings.pools import Floats, Pools, pools_of
+from equipoise.metrics.rankings.statistics import Bools, Drawn, discounted, prefixes
+from equipoise.metrics.rankings.tops import Desired, Ranking, Tops, desired_shares
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling, level_of
@@ -60,7 +60,7 @@ def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
     k : int
         The last K. Queries whose pool has k items or fewer take no part in any K.
     scores, groups, desired, queries, within, sets, units, resampling, rng
-        See `equipoise.metrics.retrieval.max_skew`.
+        See `equipoise.metrics.rankings.max_skew`.
 
     Returns
     -------

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.chosen_rows import ChosenRows, Table
-from equipoise.metrics.retrieval.kernels import inner, reaching
+from equipoise.metrics.rankings.kernels import inner, reaching
 from equipoise.metrics.unit_rows import widened
 from equipoise.stats.threads import each
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, get_args
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.retrieval.estimates import Asked, estimates
-from equipoise.metrics.retrieval.pools import pools_of
-from equipoise.metrics.retrieval.requests import (
+from equipoise.metrics.rankings.estimates import Asked, estimates
+from equipoise.metrics.rankings.pools import pools_of
+from equipoise.metrics.rankings.requests import (
     asked_bias,
     asked_mad,
     asked_max_skew,
@@ -18,7 +18,7 @@ from equipoise.metrics.retrieval.requests import (
     asked_ndkl,
     asked_skews,
 )
-from equipoise.metrics.retrieval.tops import Desired, Ranking
+from equipoise.metrics.rankings.tops import Desired, Ranking
 from equipoise.stats.resampling import Resampling
 
 RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
 from equipoise.core.groups import Groups
-from equipoise.metrics.retrieval.chance import max_skew_distribution
-from equipoise.metrics.retrieval.estimates import Asked, Exactly, Other
-from equipoise.metrics.retrieval.pools import Floats, Pools
-from equipoise.metrics.retrieval.statistics import (
+from equipoise.metrics.rankings.chance import max_skew_distribution
+from equipoise.metrics.rankings.estimates import Asked, Exactly, Other
+from equipoise.metrics.rankings.pools import Floats, Pools
+from equipoise.metrics.rankings.statistics import (
     Bias,
     Bools,
     Divergence,
@@ -27,7 +27,7 @@ from equipoise.metrics.retrieval.statistics import (
     discounted_shares,
     skews,
 )
-from equipoise.metrics.retrieval.tops import Desired, Ranking, desired_shares
+from equipoise.metrics.rankings.tops import Desired, Ranking, desired_shares
 from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, MetricSpec, register
 
 SKEW = "Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)"

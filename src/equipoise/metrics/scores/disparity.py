@@ -18,14 +18,14 @@ from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against, group_values, number, sizes
 from equipoise.metrics.building import excluded_of as with_groups
-from equipoise.metrics.concepts.cells import Floats, Metric
-from equipoise.metrics.concepts.inputs import BLOCK, Choices, Prevalence, read_concepts
-from equipoise.metrics.concepts.measure import measure_concepts
-from equipoise.metrics.concepts.results import CENTRED, ConceptResults, centred
 from equipoise.metrics.gaps import Known
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
+from equipoise.metrics.scores.cells import Floats, Metric
+from equipoise.metrics.scores.inputs import BLOCK, Choices, Prevalence, read_concepts
+from equipoise.metrics.scores.measure import measure_concepts
+from equipoise.metrics.scores.results import CENTRED, ConceptResults, centred
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.concepts.cells import Floats
-from equipoise.metrics.concepts.measure import FOLLOWS
-from equipoise.metrics.concepts.results import ConceptResults, centred
-from equipoise.stats.chance import p_value
+from equipoise.metrics.scores.cells import Floats
+from equipoise.metrics.scores.measure import FOLLOWS
+from equipoise.metrics.scores.results import ConceptResults, centred
+from equipoise.stats.chance import benjamini_hochberg, p_value
 from equipoise.stats.intervals import percentile
-from equipoise.stats.multiplicity import benjamini_hochberg
 
 Versions = Mapping[str, ConceptResults]
 Key = tuple[str, str, str]

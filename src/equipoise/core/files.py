@@ -1,0 +1,209 @@
+"""Files: read only where they are regular, verified by checksums, given back when mapped."""
+
+from __future__ import annotations
+
+import errno
+import io
+import mmap
+import os
+import stat
+from collections.abc import Sequence
+from hashlib import sha256
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class IrregularFileError(OSError):
+    """A path names a pipe, a socket or a device; `strerror` says which."""
+
+
+def open_regular(path: str | Path) -> BufferedReader:
+    """Open a file to read its bytes; links to files are followed.
+
+    Raises
+    ------
+    IrregularFileError
+        When it is a named pipe, a socket or a device. Nothing is waited for.
+    OSError
+        As `open`.
+    """
+    return open(path, "rb", opener=_opened)
+
+
+def read_regular(path: str | Path) -> bytes:
+    """Return the bytes of a file, with the errors of `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def _opened(path: str, flags: int) -> int:
+    try:
+        found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EOPNOTSUPP, errno.ENODEV):  # sockets, and the like
+            _check(Path(path).stat().st_mode, path)
+        raise
+    try:
+        _check(os.fstat(found).st_mode, path)
+    except OSError:
+        os.close(found)
+        raise
+    return found
+
+
+def _check(mode: int, path: str) -> None:
+    for is_kind, name in _KINDS:
+        if is_kind(mode):
+            raise IrregularFileError(errno.EINVAL, f"it is no regular file: {name}", path)
+
+
+_MARK = b"EQSHA256"
+_SEAL = len(_MARK) + sha256().digest_size
+# What ends a file: the length of the footer in four bytes, and four letters.
+_END = 8
+
+
+def write_table(table: pa.Table, path: Path, **options: Any) -> None:
+    """Write a table as a Parquet file with checksums.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    path : Path
+    **options
+        For `pyarrow.parquet.write_table`.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be written.
+    """
+    with path.open("wb+") as file:
+        _write(table, file, options)
+
+
+def table_bytes(table: pa.Table, **options: Any) -> bytes:
+    """Return the bytes that `write_table` writes."""
+    file = io.BytesIO()
+    _write(table, file, options)
+    return file.getvalue()
+
+
+def _write(table: pa.Table, file: BinaryIO, options: dict[str, Any]) -> None:
+    pq.write_table(table, file, write_page_checksum=True, **options)
+    start = _footer(file)
+    file.seek(start)
+    footer = file.read()
+    file.seek(start)
+    file.write(_MARK + sha256(footer).digest() + footer)
+
+
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, schema: pa.Schema | None = None
+) -> pa.Table:
+    """Read a Parquet file and verify its checksums; a file without checksums is read as it is.
+
+    Parameters
+    ----------
+    path : Path
+    columns : sequence of str, optional
+        Columns to read; only their pages are verified.
+    schema : pyarrow.Schema, optional
+        Types of the columns.
+
+    Raises
+    ------
+    OSError, pyarrow.ArrowException
+        When the file is missing, damaged or no Parquet.
+    """
+    check_footer(path)
+    names = None if columns is None else [*columns]
+    return pq.read_table(
+        path, columns=names, schema=schema, partitioning=None, page_checksum_verification=True
+    )
+
+
+def check_footer(path: Path) -> None:
+    """Verify the checksum of a footer; a file without one passes.
+
+    Raises
+    ------
+    OSError
+        When the file is missing, or its footer is damaged.
+    """
+    with path.open("rb") as file:
+        file.seek(max(_footer(file) - _SEAL, 0))
+        seal, footer = file.read(_SEAL), file.read()
+    if seal.startswith(_MARK) and seal[len(_MARK) :] != sha256(footer).digest():
+        raise OSError(f"{path}: the footer does not match its checksum")
+
+
+def _footer(file: BinaryIO) -> int:
+    """Return where the footer starts, as the file itself says."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(max(size - _END, 0))
+    return max(size - _END - int.from_bytes(file.read(4), "little"), 0)
+
+
+# Bytes that may be read before memory is given back, and what the system reads around a row.
+_KEPT, _AROUND = 1 << 26, 1 << 16
+
+
+class Mapped:
+    """How much was read of an array, where that is a file mapped for reading only.
+
+    The system keeps what was read for as long as the array lives, and counts it as memory of the
+    process; given back, it is read anew where it is needed. Arrays in memory are left alone.
+
+    Parameters
+    ----------
+    array : ndarray
+    """
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self._map, self._read = _map_of(array), 0
+        self._row = array[:1].nbytes
+
+    def rows(self, rows: npt.NDArray[np.int64]) -> None:
+        """Count rows that were read, and give memory back beyond 64 MiB."""
+        if self._map is not None and len(rows):
+            span = (int(rows.max()) - int(rows.min()) + 1) * self._row
+            self._count(min(span, len(rows) * max(self._row, _AROUND)))
+
+    def run(self, many: int) -> None:
+        """Count rows that follow each other, and give memory back beyond 64 MiB."""
+        if self._map is not None:
+            self._count(many * self._row)
+
+    def _count(self, size: int) -> None:
+        self._read += size
+        if self._read > _KEPT:
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Give back all memory that reading took."""
+        self._read = 0
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    """Return the map that an array lies in, None where that can be written or is none."""
+    reads = False
+    while isinstance(array, np.ndarray):
+        reads |= isinstance(array, np.memmap) and array.mode == "r"
+        array = array.base
+    return array if reads and isinstance(array, mmap.mmap) else None
