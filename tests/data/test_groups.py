@@ -25,7 +25,7 @@ from equipoise.data import (
     read_dollar_street,
     read_visual_genome,
 )
-from equipoise.data.caption_groups import folded, pattern_of
+from equipoise.data.groups import folded, pattern_of
 from image_files import DOLLAR_STREET, FORMATS, write_csv, write_json
 
 GENDER = {"woman": ("woman", "she"), "man": ("Man", "he")}

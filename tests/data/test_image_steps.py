@@ -25,7 +25,7 @@ from equipoise.data import (
     synset_text,
     to_tables,
 )
-from equipoise.data.items import ItemSource
+from equipoise.data.labels import ItemSource
 from image_files import COCO_CAPTIONS, COCO_INSTANCES, VG_IMAGES, write_json
 
 

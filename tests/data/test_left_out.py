@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
-from equipoise.data.left_out import LeftOut
+from equipoise.data.coded import LeftOut
 from equipoise.data.outputs import Outputs
 
 ITEMS = load_items(ItemSource(pa.table({"id": ["a", "b", "c"]}), "id", ()))

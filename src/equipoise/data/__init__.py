@@ -1,23 +1,7 @@
 """Tables and data sets in, one checked and joined form out."""
 
 from equipoise.data.arrays import ArraySource
-from equipoise.data.box_groups import (
-    ALL_BOXES,
-    AT_LEAST_600_PIXELS,
-    LARGE_BOXES,
-    BoxGroups,
-    BoxSize,
-    hall_boxes,
-)
-from equipoise.data.caption_groups import CaptionGroups, hall_captions
-from equipoise.data.class_mapping import (
-    ClassMapping,
-    MappingDifference,
-    compare_mappings,
-    read_class_mapping,
-)
 from equipoise.data.coded import Coded
-from equipoise.data.crops import CropBoxes
 from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.coco import read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import (
@@ -32,30 +16,60 @@ from equipoise.data.formats.plain import read_plain
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
 from equipoise.data.formats.visogender import read_visogender
 from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images
-from equipoise.data.groups import design_choices
-from equipoise.data.image_parts import Boxes, Captions, Pairs, Step
-from equipoise.data.image_set import ImageSet, Rule
+from equipoise.data.groups import (
+    ALL_BOXES,
+    AT_LEAST_600_PIXELS,
+    LARGE_BOXES,
+    BandGroups,
+    BoxGroups,
+    BoxSize,
+    CaptionGroups,
+    ValueGroups,
+    continents,
+    design_choices,
+    hall_boxes,
+    hall_captions,
+    income_bands,
+)
+from equipoise.data.image_set import (
+    Boxes,
+    Captions,
+    ImageSet,
+    Pairs,
+    Rule,
+    Step,
+    provenance,
+    to_tables,
+)
 from equipoise.data.image_steps import (
+    ClassMapping,
+    CropBoxes,
     IdsFrom,
     LeaveOutImages,
     LeaveOutLabels,
     LeaveOutUnlabelled,
+    MappingDifference,
     combine,
+    compare_mappings,
     leave_out_visual_genome,
+    read_class_mapping,
 )
-from equipoise.data.image_tables import provenance, to_tables
-from equipoise.data.items import Items, ItemSource, load_items
+from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon
 from equipoise.data.matrices import Matrix, load_matrix
-from equipoise.data.normalize import Normalization
 from equipoise.data.outputs import Choices, Outputs
-from equipoise.data.predictions import join_predictions, load_predictions, read_predictions
-from equipoise.data.results import ModelPredictions, PredictionData, Predictions
-from equipoise.data.sources import LabelSource, PredictionSource, Reading
+from equipoise.data.predictions import (
+    ModelPredictions,
+    PredictionData,
+    Predictions,
+    join_predictions,
+    load_predictions,
+    read_predictions,
+)
+from equipoise.data.sources import LabelSource, Normalization, PredictionSource, Reading
 from equipoise.data.synsets import synset_text, synset_texts
 from equipoise.data.tables import Table, read_table
 from equipoise.data.templates import TEMPLATES, Templates, filled, templates
-from equipoise.data.value_groups import BandGroups, ValueGroups, continents, income_bands
 from equipoise.data.vectors import Vectors, load_vectors
 
 __all__ = [

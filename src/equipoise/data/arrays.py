@@ -1,14 +1,25 @@
-"""Where embeddings, scores and labels by concept are, and how to read them."""
+"""Where arrays are: the source as given, and .npy, .npz and .safetensors mapped into memory."""
 
 from __future__ import annotations
 
+import json
+import math
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from equipoise.core import InputError
-from equipoise.data.problems import listed
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import DataError, InputError
+from equipoise.data.files import hash_file, translated
+from equipoise.data.problems import listed, nearest, show
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +86,299 @@ class ArraySource:
         if self.columns is None or isinstance(self.columns, Mapping):
             return self.columns
         return {name: name for name in self.columns}
+
+
+FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
+EXTENSIONS = (".npy", ".npz", ".safetensors")
+ONE_ARRAY = "an array with a row per item"
+# Bytes that a compressed array may have in memory; other arrays are mapped and may have any size.
+MOST_UNPACKED = 1 << 32
+# What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
+DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OSError,
+)
+SAFETENSORS = {
+    "BOOL": "?",
+    "U8": "u1",
+    "I8": "i1",
+    "I16": "<i2",
+    "U16": "<u2",
+    "I32": "<i4",
+    "U32": "<u4",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F16": "<f2",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a file says of one of its arrays.
+
+    Attributes
+    ----------
+    kind : str
+        Type of the values, in the words of the file.
+    shape : tuple of int
+    dtype : numpy.dtype or None
+        None where numpy has no such type, or the values are pickled objects.
+    fortran : bool
+        Whether columns are contiguous.
+    start : int
+        Byte of the file where the values start; -1 where they are compressed.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | None
+    fortran: bool = False
+    start: int = -1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the values."""
+        return math.prod(self.shape) * (self.dtype.itemsize if self.dtype else 0)
+
+
+@dataclass(frozen=True)
+class ArrayFile:
+    """A file of arrays: its headers are read, its values are not.
+
+    Attributes
+    ----------
+    path : Path
+    headers : mapping of str to Header
+        By name; the one array of an .npy is called "".
+    digest : mapping
+        "sha256" and "bytes".
+    """
+
+    path: Path
+    headers: Mapping[str, Header]
+    digest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> ArrayFile:
+        """Read the headers.
+
+        Raises
+        ------
+        DataError
+            When the file is missing, empty, damaged or not what its extension says.
+        """
+        digest = hash_file(path, FORMATS, ONE_ARRAY)
+        readers = {".npy": _npy_headers, ".npz": _npz_headers, ".safetensors": _tensor_headers}
+        with translated(path, FORMATS):
+            headers = readers[path.suffix.lower()](path)
+        return cls(path, headers, digest)
+
+    def place(self, name: str) -> str:
+        """Return how errors name one of the arrays."""
+        return f"{self.path}, array {name!r}" if name else str(self.path)
+
+    def named(self, name: str | None) -> str:
+        """Return the name of the array asked for: the only two-dimensional one, if none is.
+
+        Raises
+        ------
+        DataError
+            When there is no such array, or several might be meant.
+        """
+        if name is not None and self.several:
+            if name not in self.headers:
+                raise self.no_array(name)
+            return name
+        found = [name for name, header in self.headers.items() if len(header.shape) == 2]
+        if len(found) == 1 or not self.several:
+            return found[0] if found else ""
+        held = ", ".join(f"{show(name)} {header.shape}" for name, header in self.headers.items())
+        raise DataError(
+            f"{len(found) or 'none'} of the arrays {'are' if found else 'is'} two-dimensional: "
+            f"{held or 'there are no arrays'}",
+            file=str(self.path),
+            expected="one array with a row per item",
+            fix="give `array:` with the name of the one that is meant"
+            if found
+            else "save an array with a row per item",
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether the file can hold more than one array, each with a name."""
+        return [*self.headers] != [""]
+
+    def no_array(self, name: str) -> DataError:
+        """Return the error of a name that no array has."""
+        similar = nearest(name, self.headers)
+        return DataError(
+            f"there is no array {show(name)}",
+            file=str(self.path),
+            expected=f"one of {listed(self.headers)}",
+            fix=f"write {show(similar)} if that was meant" if similar else "name one of these",
+        )
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """Return an array, mapped into memory where it is not compressed.
+
+        Raises
+        ------
+        DataError
+            When the values are pickled objects, of a type that numpy lacks, or cut off.
+        """
+        header, place = self.headers[name], self.place(name)
+        dtype = _known(header, place)
+        order: Any = "F" if header.fortran else "C"
+        if header.start < 0:
+            return self._unpacked(name, header)
+        if header.start + header.size > self.digest["bytes"]:
+            raise _cut(place, header, self.digest["bytes"])
+        if header.size == 0:
+            return np.empty(header.shape, dtype)
+        with translated(self.path, FORMATS):
+            return np.memmap(self.path, dtype, "r", header.start, header.shape, order)
+
+    def _unpacked(self, name: str, header: Header) -> npt.NDArray[Any]:
+        """Read a compressed array, after its size in memory has been checked."""
+        place = self.place(name)
+        if header.size > MOST_UNPACKED:
+            raise DataError(
+                f"the array is compressed, and unpacked it has {header.size} bytes",
+                file=place,
+                expected=f"at most {MOST_UNPACKED} bytes",
+                fix="save it with np.save as .npy, which may have any size",
+            )
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                held = archive.getinfo(f"{name}.npy").file_size
+                if header.size <= held:
+                    with archive.open(f"{name}.npy") as file:
+                        values: npt.NDArray[Any] = np.lib.format.read_array(
+                            file, allow_pickle=False
+                        )
+                        return values
+        except DAMAGED:
+            raise _damaged(place, ".npz") from None
+        raise _cut(place, header, held)
+
+
+def _known(header: Header, place: str) -> np.dtype[Any]:
+    """Return the type of the values, or say why they cannot be read."""
+    if header.dtype is not None and not header.dtype.hasobject and header.dtype.kind != "V":
+        return header.dtype
+    bfloat = header.kind in ("BF16", "bfloat16") or header.dtype == np.dtype("V2")
+    if bfloat:
+        raise DataError(
+            "the values are bfloat16, which numpy lacks",
+            file=place,
+            expected="float16, float32 or float64",
+            fix="save it as float32: tensor.float()",
+        )
+    if header.dtype is not None and header.dtype.hasobject:
+        raise DataError(
+            "the values are pickled Python objects, which can run code when they are read",
+            file=place,
+            expected="numbers",
+            fix="save a plain array: np.asarray(values, dtype=np.float32), or dtype=str for ids",
+        )
+    raise DataError(
+        f"the values are of type {header.kind}",
+        file=place,
+        expected="float16, float32 or float64",
+        fix="save it as float32",
+    )
+
+
+def _npy_headers(path: Path) -> dict[str, Header]:
+    with path.open("rb") as file:
+        return {"": _npy_header(file, str(path))}
+
+
+def _npy_header(file: IO[bytes], place: str) -> Header:
+    read = np.lib.format
+    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
+    try:
+        with warnings.catch_warnings():
+            # numpy warns of headers that Python 2 wrote, and reads them.
+            warnings.simplefilter("ignore")
+            shape, fortran, dtype = readers[read.read_magic(file)](file)
+    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError):
+        raise _damaged(place, ".npy") from None
+    # numpy makes room for a character of each text of length 0, however many a header declares.
+    if any(length < 0 for length in shape) or not dtype.itemsize:
+        raise _damaged(place, ".npy")
+    return Header(str(dtype), shape, dtype, fortran, file.tell())
+
+
+def _npz_headers(path: Path) -> dict[str, Header]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            return {_name(info): _member(archive, info, path) for info in members}
+    except DAMAGED:
+        raise _damaged(str(path), ".npz") from None
+
+
+def _name(info: zipfile.ZipInfo) -> str:
+    return info.filename.removesuffix(".npy")
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Header:
+    with archive.open(info) as file:
+        header = _npy_header(file, f"{path}, array {_name(info)!r}")
+    if info.compress_type != zipfile.ZIP_STORED:
+        return replace(header, start=-1)
+    with path.open("rb") as file:
+        # Name and extra field of the local header, whose lengths stand at its bytes 26 and 28.
+        file.seek(info.header_offset + 26)
+        lengths = np.frombuffer(file.read(4), "<u2")
+    return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
+
+
+def _tensor_headers(path: Path) -> dict[str, Header]:
+    """Read the header after the library has checked it against the length of the file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except SafetensorError:
+        raise _damaged(str(path), ".safetensors") from None
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        described = json.loads(file.read(length))
+    described.pop("__metadata__", None)
+    return {name: _tensor(described[name], 8 + length) for name in sorted(described)}
+
+
+def _tensor(described: Mapping[str, Any], values: int) -> Header:
+    kind = described["dtype"]
+    dtype = np.dtype(SAFETENSORS[kind]) if kind in SAFETENSORS else None
+    start = values + described["data_offsets"][0]
+    return Header(kind, tuple(described["shape"]), dtype, start=start)
+
+
+def _damaged(place: str, extension: str) -> DataError:
+    return DataError(
+        f"the file is truncated, damaged or no {extension}",
+        file=place,
+        expected=f"a whole {extension} file",
+        fix="write or copy it again",
+    )
+
+
+def _cut(place: str, header: Header, size: int) -> DataError:
+    return DataError(
+        f"the file is truncated: it has {size} bytes, and its header says {header.shape} of "
+        f"{header.kind}",
+        file=place,
+        expected=f"{max(header.start, 0) + header.size} bytes",
+        fix="write or copy it again",
+    )

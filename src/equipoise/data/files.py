@@ -1,8 +1,12 @@
-"""Files: read whole or hashed in pieces, with one error for each way that fails."""
+"""Files: read whole or hashed in pieces, and decoded; JSON in which a key twice is an error."""
 
 from __future__ import annotations
 
+import codecs
+import csv
 import hashlib
+import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,3 +119,120 @@ def _no_file(path: Path) -> DataError:
         file=str(path),
         fix=f"write {show(similar)} if that was meant" if similar else "check the path",
     )
+
+
+MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def to_utf8(content: bytes, file: str, encoding: str, *, header: bool = True) -> bytes:
+    """Return the content as UTF-8, unchanged when it is UTF-8 already.
+
+    Errors count rows of data: without the first line, where that is a `header`.
+
+    Raises
+    ------
+    DataError
+        When the encoding is unknown, or the content is not of it (byte and row are named).
+    """
+    try:
+        text = content.decode(encoding)
+        return content if _is_utf8(encoding) else text.encode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_decodable(content, file, encoding, error.start, header) from None
+    except (LookupError, ValueError, AttributeError):
+        raise DataError(
+            f"the encoding {show(encoding)} is unknown, or not one of text",
+            file=file,
+            expected="a name such as utf-8, utf-16, cp1252 or latin-1",
+            fix="correct `encoding:`",
+        ) from None
+
+
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+
+
+def _not_decodable(
+    content: bytes, file: str, encoding: str, position: int, header: bool
+) -> DataError:
+    marked = next((name for mark, name in MARKS if content.startswith(mark)), None)
+    row = _row_at(content, position) + (not header)
+    return DataError(
+        f"byte {position} (0x{content[position]:02x}) is not {encoding}",
+        file=file,
+        row=row or None,
+        expected=f"text encoded as {encoding}",
+        fix=f"give `encoding: {marked or 'cp1252'}`"
+        + ("" if marked else ", or the encoding that the file was written in"),
+    )
+
+
+def _row_at(content: bytes, position: int) -> int:
+    """Row of data that holds a byte, 0 for the header; quoted newlines do not count."""
+    before = content[:position].decode("latin-1")
+    try:
+        return sum(1 for record in csv.reader(io.StringIO(before + "x", newline="")) if record) - 1
+    except csv.Error:
+        return before.count("\n")
+
+
+class RepeatedKeyError(ValueError):
+    """An object has the same key twice.
+
+    Attributes
+    ----------
+    key : str
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__("the key is there twice")
+
+    def located(self, file: str, row: int | None = None) -> DataError:
+        """Return the error that a user sees, with the place of the object."""
+        return DataError(
+            str(self),
+            file=file,
+            column=self.key,
+            row=row,
+            expected="every key once",
+            fix="remove or rename one of them",
+        )
+
+
+def _unique_keys(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(members)
+    if len(fields) < len(members):
+        keys = [key for key, _ in members]
+        raise RepeatedKeyError(next(key for key in keys if keys.count(key) > 1))
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    RepeatedKeyError
+        When an object has the same key twice, at any depth.
+    ValueError
+        When the text is not JSON, or is nested too deep.
+    """
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("the nesting is too deep") from None
+
+
+def parse_json_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the JSON value that starts at a character, and the character where it ends.
+
+    Raises as `parse_json` does.
+    """
+    try:
+        return _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("the nesting is too deep") from None

@@ -2,19 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from equipoise.core import InputError
+from equipoise.core import DataError, InputError
 from equipoise.data.arrays import ArraySource
 from equipoise.data.coded import Coded
-from equipoise.data.image_parts import Boxes, Captions, Flags, Objects, Pairs, Step
-from equipoise.data.items import Items, ItemSource, load_items
+from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.matrices import Matrix, load_matrix
+
+Objects = npt.NDArray[np.object_]
+Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Labels by image, each pair once, in the order of images and then labels.
+
+    Attributes
+    ----------
+    image : ndarray of int64, shape (pairs,)
+        Position of the image.
+    label : Coded, shape (pairs,)
+    """
+
+    image: Positions
+    label: Coded
+
+    def take(self, kept: Flags) -> Pairs:
+        """Return the pairs of the images kept, with their new positions."""
+        rows, image = _moved(self.image, kept)
+        return Pairs(image, Coded(self.label.codes[rows], self.label.vocabulary))
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """Texts by image, in the order of images and then texts.
+
+    Attributes
+    ----------
+    image : ndarray of int64, shape (captions,)
+    texts : ndarray of str objects, shape (captions,)
+    """
+
+    image: Positions
+    texts: Objects
+
+    def take(self, kept: Flags) -> Captions:
+        """Return the captions of the images kept, with their new positions."""
+        rows, image = _moved(self.image, kept)
+        return Captions(image, self.texts[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes by image, in the order of images, labels and then corners.
+
+    Attributes
+    ----------
+    image : ndarray of int64, shape (boxes,)
+    label : Coded, shape (boxes,)
+        What the box holds; a box of two labels has two rows.
+    corners : ndarray of float64, shape (boxes, 4)
+        Left, top, width and height in pixels.
+    """
+
+    image: Positions
+    label: Coded
+    corners: npt.NDArray[np.float64]
+
+    def take(self, kept: Flags) -> Boxes:
+        """Return the boxes of the images kept, with their new positions."""
+        rows, image = _moved(self.image, kept)
+        label = Coded(self.label.codes[rows], self.label.vocabulary)
+        return Boxes(image, label, self.corners[rows])
+
+
+def _moved(image: Positions, kept: Flags) -> tuple[Flags, Positions]:
+    rows = np.asarray(kept[image], dtype=np.bool_)
+    return rows, (np.cumsum(kept) - 1)[image[rows]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A declared rule that was applied.
+
+    Attributes
+    ----------
+    name : str
+    description : str
+        The rule in words, the same for the same rule.
+    counts : mapping
+        What it did to how many images or labels.
+    """
+
+    name: str
+    description: str
+    counts: Mapping[str, Any]
+
+
+def coded(values: Sequence[str | None]) -> Coded:
+    """Encode some texts; None is missing."""
+    return Coded.of(pl.Series(values, dtype=pl.String))
+
+
+def pairs(labels: Sequence[tuple[int, str]]) -> Pairs:
+    """Return pairs of an image and a label, each once."""
+    image = np.array([position for position, _ in labels], dtype=np.int64)
+    return unique_pairs(image, coded([text for _, text in labels]))
+
+
+def unique_pairs(image: Positions, label: Coded) -> Pairs:
+    """Return each pair of image and label once, in order."""
+    width = max(len(label.vocabulary), 1)
+    keys = np.unique(image * width + label.codes)
+    return Pairs(keys // width, Coded((keys % width).astype(np.int32), label.vocabulary))
+
 
 ID = "image_id"
 LABEL = "label"
@@ -177,3 +289,237 @@ class Rule(Protocol):
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Return the set under the rule, with one more step."""
         ...
+
+
+class Places:
+    """Ids met so far, with where each is and its position.
+
+    Parameters
+    ----------
+    file, what : str
+        The path as given, and what has the ids, for errors.
+    """
+
+    def __init__(self, file: str, what: str) -> None:
+        self._file, self._what = file, what
+        self._places: dict[str, tuple[int, str]] = {}
+
+    def add(self, key: str, place: str) -> int:
+        """Keep an id and return its position; an id that was met is an error."""
+        if key in self._places:
+            raise DataError(
+                f"the {self._what} id {key!r} is at {self._places[key][1]} and {place}",
+                file=self._file,
+                expected="every id once",
+                fix="remove one of the two",
+            )
+        self._places[key] = (len(self._places), place)
+        return len(self._places) - 1
+
+    def of(self, key: str, place: str, where: str) -> int:
+        """Return the position of an id; one that is not there is an error."""
+        if key not in self._places:
+            raise DataError(
+                f"there is no {self._what} of the id {key!r}",
+                file=f"{self._file}, {place}",
+                expected=f"an id that {where} has",
+                fix="use the annotations and the list of one and the same version of the data",
+            )
+        return self._places[key][0]
+
+    def __contains__(self, key: str) -> bool:
+        """Whether an id was met."""
+        return key in self._places
+
+    def __len__(self) -> int:
+        """Return how many ids were met."""
+        return len(self._places)
+
+
+class Marks:
+    """Labels of images, with boxes if they have any, held as numbers: there may be millions."""
+
+    def __init__(self, marks: Iterable[tuple[int, str]] = ()) -> None:
+        self._image, self._label, self._corners = array("q"), array("q"), array("d")
+        self._codes: dict[str, int] = {}
+        for image, label in marks:
+            self.add(image, label)
+
+    def add(self, image: int, label: str, corners: tuple[float, ...] = ()) -> None:
+        """Keep a label of an image; the same one may come again."""
+        self._image.append(image)
+        self._label.append(self._codes.setdefault(label, len(self._codes)))
+        self._corners.extend(corners)
+
+    @property
+    def image(self) -> Positions:
+        """Position of the image of each mark."""
+        return np.array(self._image, dtype=np.int64)
+
+    @property
+    def label(self) -> Coded:
+        """Label of each mark."""
+        names = sorted(self._codes)
+        place = {name: code for code, name in enumerate(names)}
+        codes = np.array([place[name] for name in self._codes] or [0], dtype=np.int32)
+        return Coded(codes[np.array(self._label, dtype=np.int64)], tuple(names))
+
+    @property
+    def corners(self) -> npt.NDArray[np.float64]:
+        """Corners of each mark, shape (marks, 4)."""
+        return np.array(self._corners, dtype=np.float64).reshape(-1, 4)
+
+    @property
+    def images(self) -> int:
+        """How many images have a mark."""
+        return len(np.unique(self.image))
+
+    @property
+    def pairs(self) -> int:
+        """How many different pairs of image and label there are."""
+        return len(unique_pairs(self.image, self.label).image)
+
+
+@dataclass
+class Gathered:
+    """What a reader collects, in the order of its file.
+
+    Attributes
+    ----------
+    ids : list of str
+        Each once.
+    columns : dict of str to list of str or None
+    labels : Marks, optional
+    captions : list of (int, str), optional
+        Position of an image and a text.
+    boxes : Marks, optional
+    """
+
+    ids: list[str] = field(default_factory=list)
+    columns: dict[str, list[str | None]] = field(default_factory=dict)
+    labels: Marks | None = None
+    captions: list[tuple[int, str]] | None = None
+    boxes: Marks | None = None
+
+
+def image_set(
+    gathered: Gathered,
+    *,
+    name: str,
+    format: str,  # noqa: A002 - the field has this name
+    inputs: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, Any],
+    steps: tuple[Step, ...] = (),
+) -> ImageSet:
+    """Return what was gathered in an order that does not depend on that of the file."""
+    order = np.array(sorted(range(len(gathered.ids)), key=gathered.ids.__getitem__), dtype=np.int64)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    columns = {
+        column: coded([values[row] for row in order.tolist()])
+        for column, values in gathered.columns.items()
+    }
+    return ImageSet(
+        name=name,
+        format=format,
+        ids=np.array(gathered.ids, dtype=object)[order],
+        columns=columns,
+        labels=None if gathered.labels is None else _labels(gathered.labels, place),
+        captions=None if gathered.captions is None else _captions(gathered.captions, place),
+        boxes=None if gathered.boxes is None else _boxes(gathered.boxes, place),
+        inputs=inputs,
+        counts=counts,
+        steps=steps,
+    )
+
+
+def _labels(labels: Marks, place: Positions) -> Pairs:
+    return unique_pairs(place[labels.image], labels.label)
+
+
+def _captions(captions: list[tuple[int, str]], place: Positions) -> Captions:
+    ordered = sorted((int(place[position]), text) for position, text in captions)
+    texts = np.array([text for _, text in ordered], dtype=object)
+    return Captions(np.array([position for position, _ in ordered], dtype=np.int64), texts)
+
+
+def _boxes(boxes: Marks, place: Positions) -> Boxes:
+    image, label, corners = place[boxes.image], boxes.label, boxes.corners
+    order = np.lexsort((*corners.T[::-1], label.codes, image))
+    return Boxes(image[order], Coded(label.codes[order], label.vocabulary), corners[order])
+
+
+IMAGES, LABELS, PROVENANCE = "images.parquet", "labels.parquet", "provenance.json"
+
+
+def to_tables(images: ImageSet, folder: Path | str, *, wide: bool = False) -> tuple[Path, ...]:
+    """Write `images.parquet`, `labels.parquet` and `provenance.json`.
+
+    Parameters
+    ----------
+    images : ImageSet
+    folder : path
+        Made if it is not there.
+    wide : bool
+        Labels as one row per image with a column of 0 and 1 for each label. Otherwise one row per
+        image and label, with the columns `image_id` and `label`.
+
+    Returns
+    -------
+    tuple of Path
+        The files written; `labels.parquet` only where there are labels.
+
+    Raises
+    ------
+    DataError
+        When one of the files exists already, or the folder cannot be written.
+    """
+    directory = Path(folder)
+    tables = {IMAGES: images.image_table()}
+    if images.labels is not None:
+        tables[LABELS] = images.label_table(wide=wide)
+    paths = [directory / name for name in (*tables, PROVENANCE)]
+    for path in paths:
+        if path.exists():
+            raise DataError(
+                "the file exists already",
+                file=str(path),
+                expected="a folder without the tables of another set",
+                fix="name another folder, or remove the file",
+            )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, table in zip(paths, tables.values(), strict=False):
+            _write_table(path, table)
+        _write_text(directory / PROVENANCE, json.dumps(provenance(images), indent=1) + "\n")
+    except OSError as error:
+        raise DataError(
+            f"the tables cannot be written ({error.strerror or error})",
+            file=str(directory),
+            fix="name a folder that you may write, and check the disk",
+        ) from None
+    return tuple(paths)
+
+
+def provenance(images: ImageSet) -> dict[str, Any]:
+    """Return where an image set comes from and what was left out, as plain data."""
+    return {
+        "format": images.format,
+        "images": len(images),
+        "inputs": {name: dict(digest) for name, digest in images.inputs.items()},
+        "read": dict(images.counts),
+        "steps": [asdict(step) for step in images.steps],
+    }
+
+
+def _write_table(path: Path, table: pl.DataFrame) -> None:
+    """Write under a temporary name, so that a table is there whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    table.write_parquet(partial)
+    partial.replace(path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)

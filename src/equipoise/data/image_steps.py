@@ -1,18 +1,32 @@
-"""Declared steps that leave images or labels out, or join two sets."""
+"""Declared steps that leave images or labels out, cut images, rename labels or join two sets."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
 from equipoise.data.coded import Coded
-from equipoise.data.gathered import Gathered, Marks, image_set
-from equipoise.data.image_parts import Boxes, Flags, Pairs, Step
-from equipoise.data.image_set import ImageSet
+from equipoise.data.files import RepeatedKeyError, parse_json, read_whole, unknown_extension
+from equipoise.data.formats.rows import read_rows, utf8_text
+from equipoise.data.image_set import (
+    Boxes,
+    Flags,
+    Gathered,
+    ImageSet,
+    Marks,
+    Pairs,
+    Step,
+    image_set,
+    pairs,
+)
+from equipoise.data.problems import listed, show
 
 
 @dataclass(frozen=True)
@@ -226,3 +240,405 @@ def _kept(images: ImageSet, kept: Flags, step: Step) -> ImageSet:
     if not kept.any():
         raise InputError(f"{images.name}: no image is left where {step.description}")
     return images.take(kept, step)
+
+
+_CORNERS = ("left", "top", "right", "bottom")
+
+
+@dataclass(frozen=True)
+class CropBoxes:
+    """Each box of some labels becomes an image of its own.
+
+    Attributes
+    ----------
+    labels : frozenset of str
+        What is cropped, such as "person", or synsets.
+    margin : float
+        Share of the box's width and height that is added on each side, up to the border of the
+        image.
+    pixels : float
+        Smaller boxes, in square pixels and before the margin, are left out.
+    """
+
+    labels: frozenset[str]
+    margin: float = 0.0
+    pixels: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the margin.
+
+        Raises
+        ------
+        InputError
+            When there is no label, or a number is below 0.
+        """
+        if not self.labels or self.margin < 0 or self.pixels < 0:
+            raise InputError(
+                f"labels are {sorted(self.labels)}, margin is {self.margin:g} and pixels "
+                f"{self.pixels:g}; expected labels, and 0 or more"
+            )
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        least = f" of at least {self.pixels:g} pixels" if self.pixels else ""
+        added = f", with {self.margin:.0%} of it added on each side" if self.margin else ""
+        return f"crops of every box{least} of {', '.join(sorted(self.labels))}{added}"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Return the crops as images, each with the columns and labels of its image.
+
+        The columns `left`, `top`, `right` and `bottom` say what to cut out, in whole pixels, and
+        `image` from where: name it as the unit, since crops of one image are not independent. Ids
+        are the image's with the number of its crop, counted by label and corners. Several boxes
+        with the same corners are one crop.
+
+        Raises
+        ------
+        InputError
+            When the set has no boxes, no sizes of images, or no box of these labels.
+        """
+        boxes = images.boxes
+        if boxes is None or not {"width", "height"} <= {*images.columns}:
+            raise InputError(f"{images.name} has no boxes, or no widths and heights of its images")
+        wanted = np.isin(
+            boxes.label.codes,
+            [code for code, text in enumerate(boxes.label.vocabulary) if text in self.labels],
+        )
+        area = boxes.corners[:, 2] * boxes.corners[:, 3]
+        large = wanted & (area >= self.pixels)
+        cut = _cut(images, boxes.image[large], boxes.corners[large], self.margin)
+        rows = np.column_stack([boxes.image[large], cut])
+        inside = (cut[:, 2] > cut[:, 0]) & (cut[:, 3] > cut[:, 1])
+        unique = np.unique(rows[inside], axis=0)
+        if not len(unique):
+            raise InputError(
+                f"{images.name} leaves no box for {self.description}; expected some of its "
+                f"{listed(boxes.label.vocabulary)}, large enough and inside their images"
+            )
+        counts: Mapping[str, int] = {
+            "boxes": int(wanted.sum()),
+            "boxes_too_small": int(wanted.sum() - large.sum()),
+            "boxes_outside": int((~inside).sum()),
+            "boxes_of_the_same_corners": int(inside.sum() - len(unique)),
+            "images_without_crop": int(len(images) - len(np.unique(unique[:, 0]))),
+        }
+        return _crops(images, unique, Step("crops", self.description, counts))
+
+
+def _cut(
+    images: ImageSet,
+    image: npt.NDArray[np.int64],
+    corners: npt.NDArray[np.float64],
+    margin: float,
+) -> npt.NDArray[np.int64]:
+    """Return left, top, right and bottom in whole pixels, inside the image."""
+    ends = np.column_stack([_numbers(images.column(one))[image] for one in ("width", "height")])
+    size = corners[:, 2:]
+    low = np.floor(corners[:, :2] - margin * size)
+    high = np.ceil(corners[:, :2] + (1 + margin) * size)
+    return np.column_stack([np.clip(low, 0, ends), np.clip(high, 0, ends)]).astype(np.int64)
+
+
+def _numbers(column: Coded) -> npt.NDArray[np.float64]:
+    # A missing size would cut everything away; 0 does so openly, and is counted.
+    return np.array([*map(float, column.vocabulary), 0.0])[column.codes]
+
+
+def _crops(images: ImageSet, rows: npt.NDArray[np.int64], step: Step) -> ImageSet:
+    owner = rows[:, 0]
+    first = np.searchsorted(owner, owner)
+    ids = [
+        f"{images.ids[i]}#{n}" for i, n in zip(owner, np.arange(len(owner)) - first, strict=True)
+    ]
+    columns = {name: column.values[owner].tolist() for name, column in images.columns.items()}
+    columns = {n: v for n, v in columns.items() if n not in ("width", "height", "image")}
+    columns |= {"image": images.ids[owner].tolist()}
+    columns |= {name: [*map(str, rows[:, 1 + at])] for at, name in enumerate(_CORNERS)}
+    labels = None
+    if images.labels is not None:
+        texts: dict[int, list[str]] = {}
+        for image, text in zip(
+            images.labels.image.tolist(), images.labels.label.values.tolist(), strict=True
+        ):
+            texts.setdefault(image, []).append(text)
+        labels = Marks(
+            (crop, text)
+            for crop, image in enumerate(owner.tolist())
+            for text in texts.get(image, ())
+        )
+    return image_set(
+        Gathered(ids, columns, labels),
+        name=images.name,
+        format=f"crops of {images.format}",
+        inputs=images.inputs,
+        counts=images.counts,
+        steps=(*images.steps, step),
+    )
+
+
+FORMATS = ".csv, .tsv, .json, .yaml or .yml"
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class ClassMapping:
+    """Which classes of a model stand for each label of a data set.
+
+    Attributes
+    ----------
+    name : str
+    pairs : frozenset of (str, str)
+        Label and class; either may be in several.
+    """
+
+    name: str
+    pairs: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, name: str, classes: Mapping[str, str | Sequence[str]]) -> ClassMapping:
+        """Return the mapping of a dictionary of label to class or classes."""
+        listed = {k: (v,) if isinstance(v, str) else v for k, v in classes.items()}
+        return cls(name, frozenset((label, one) for label, ones in listed.items() for one in ones))
+
+    @property
+    def by_label(self) -> dict[str, tuple[str, ...]]:
+        """Label to its classes, sorted: the `map:` of a model in an audit of concepts."""
+        return _grouped(self.pairs)
+
+    @property
+    def by_class(self) -> dict[str, tuple[str, ...]]:
+        """Class to its labels, sorted: the `map:` of the labels in an audit of concepts."""
+        return _grouped({(one, label) for label, one in self.pairs})
+
+    @property
+    def description(self) -> str:
+        """The mapping in words."""
+        said = "; ".join(f"{label}: {', '.join(ones)}" for label, ones in self.by_label.items())
+        return f"labels are the classes of the mapping {self.name!r} ({said})"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Return the set with the classes of each image as its labels.
+
+        An image has a class when any of its labels has it. Labels without a class are counted, and
+        so are classes whose labels no image has.
+
+        Raises
+        ------
+        InputError
+            When the set has no labels, or none of them is in the mapping.
+        """
+        old = images.need_labels()
+        classes = self.by_label
+        vocabulary = [old.label.vocabulary[code] for code in np.unique(old.label.codes)]
+        unmapped = sorted(label for label in vocabulary if label not in classes)
+        if len(unmapped) == len(vocabulary):
+            raise InputError(
+                f"the mapping {self.name!r} has none of the labels of {images.name}, such as "
+                f"{', '.join(map(show, unmapped[:_EXAMPLES]))}"
+            )
+        labels = zip(old.image.tolist(), old.label.values.tolist(), strict=True)
+        new = pairs([(image, one) for image, text in labels for one in classes.get(text, ())])
+        counts = {
+            "labels": len(vocabulary),
+            "labels_without_class": len(unmapped),
+            "labels_without_class_examples": unmapped[:_EXAMPLES],
+            "classes": len(new.label.vocabulary),
+            "classes_without_images": len({*self.by_class} - {*new.label.vocabulary}),
+            "images_without_class": int(len(images) - len(np.unique(new.image))),
+        }
+        step = Step(f"classes of {self.name}", self.description, counts)
+        return replace(images, labels=new, steps=(*images.steps, step))
+
+
+def _grouped(
+    found: frozenset[tuple[str, str]] | set[tuple[str, str]],
+) -> dict[str, tuple[str, ...]]:
+    grouped: dict[str, tuple[str, ...]] = {}
+    for key, value in sorted(found):
+        grouped[key] = (*grouped.get(key, ()), value)
+    return grouped
+
+
+@dataclass(frozen=True)
+class MappingDifference:
+    """Where two mappings differ.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the mappings.
+    same : tuple of str
+        Labels that have the same classes in both.
+    only_first, only_second : tuple of str
+        Labels that one mapping alone has.
+    changed : mapping of str to (tuple of str, tuple of str)
+        Label to the classes that the first alone gives it, and those of the second alone.
+    """
+
+    first: str
+    second: str
+    same: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    changed: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Labels by what happened to them."""
+        return {
+            "same": len(self.same),
+            "changed": len(self.changed),
+            "only_first": len(self.only_first),
+            "only_second": len(self.only_second),
+        }
+
+
+def compare_mappings(first: ClassMapping, second: ClassMapping) -> MappingDifference:
+    """Return where two mappings differ.
+
+    Parameters
+    ----------
+    first, second : ClassMapping
+    """
+    a, b = first.by_label, second.by_label
+    changed = {
+        label: (
+            tuple(one for one in a[label] if one not in b[label]),
+            tuple(one for one in b[label] if one not in a[label]),
+        )
+        for label in a
+        if label in b and a[label] != b[label]
+    }
+    return MappingDifference(
+        first.name,
+        second.name,
+        tuple(label for label in a if a[label] == b.get(label)),
+        tuple(label for label in a if label not in b),
+        tuple(label for label in b if label not in a),
+        changed,
+    )
+
+
+def read_class_mapping(
+    path: Path | str, *, name: str | None = None, columns: tuple[str, str] = ("label", "class")
+) -> ClassMapping:
+    """Read a mapping.
+
+    Parameters
+    ----------
+    path : path
+        A CSV with a row for each pair of label and class; or JSON or YAML with the labels as keys,
+        each with a class or a list of classes.
+    name : str, optional
+        The name of the file, without its ending, unless given.
+    columns : (str, str)
+        Columns of a CSV: the label and the class.
+
+    Raises
+    ------
+    DataError
+        When the file cannot be read, a label or class is empty or no text, or a label is there
+        twice.
+    """
+    file = Path(path)
+    extension = file.suffix.lower()
+    if extension in (".csv", ".tsv"):
+        found = _from_table(file, columns)
+    elif extension in (".json", ".yaml", ".yml"):
+        content = read_whole(file, FORMATS, "labels, each with a class or a list of classes")
+        parse = _parse_json if extension == ".json" else parse_mapping_yaml
+        found = _from_mapping(parse(utf8_text(content, str(path)), str(path)), str(path))
+    else:
+        raise unknown_extension(file, FORMATS)
+    return ClassMapping(name or file.stem, found)
+
+
+def _from_table(path: Path, columns: tuple[str, str]) -> frozenset[tuple[str, str]]:
+    rows = read_rows(path, columns, role="class mapping")
+    label, one = (rows.filled(column, "a text in every row") for column in columns)
+    stripped = ((a.strip(), b.strip()) for a, b in zip(label, one, strict=True))
+    return frozenset(stripped)
+
+
+def _parse_json(text: str, file: str) -> Any:
+    try:
+        return parse_json(text)
+    except RepeatedKeyError as error:
+        raise error.located(file) from None
+    except ValueError as error:
+        raise DataError(
+            f"this is not JSON ({error})",
+            file=file,
+            expected='an object such as {"phones": ["cellphone", "telephone"]}',
+            fix="correct the file",
+        ) from None
+
+
+def _from_mapping(found: Any, file: str) -> frozenset[tuple[str, str]]:
+    if not isinstance(found, dict) or not found:
+        raise DataError(
+            f"the file holds {show(found)}",
+            file=file,
+            expected="labels, each with a class or a list of classes",
+            fix="write one label a line, as in 'phones: [cellphone, telephone]'",
+        )
+    return frozenset(
+        (label.strip(), one.strip())
+        for label, classes in found.items()
+        for one in _classes(label, classes, file)
+    )
+
+
+def _classes(label: object, classes: object, file: str) -> list[str]:
+    listed: Any = [classes] if isinstance(classes, str) else classes
+    good = isinstance(listed, list) and bool(listed) and isinstance(label, str) and label.strip()
+    if good and all(isinstance(one, str) and one.strip() for one in listed):
+        return [*dict.fromkeys(listed)]
+    raise DataError(
+        f"the classes of {show(label)} are {show(classes)}",
+        file=file,
+        expected="a text, or a list of texts",
+        fix="correct the line, or remove it if the label has no class",
+    )
+
+
+def parse_mapping_yaml(text: str, file: str) -> Any:
+    """Return labels and classes; `yes`, `010` and `null` are the texts they look like.
+
+    Raises
+    ------
+    DataError
+        When the text is no YAML, has a key twice, or uses anchors.
+    """
+    import yaml
+
+    try:
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise yaml.YAMLError("it has an alias, such as *name")
+        _check_keys(node, file)
+        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts, lists and dicts
+    except (yaml.YAMLError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        raise DataError(
+            f"this is not YAML of labels ({getattr(error, 'problem', None) or error})",
+            file=f"{file}{place}",
+            expected="labels such as 'phones: [cellphone, telephone]'",
+            fix="correct the file",
+        ) from None
+
+
+def _check_keys(node: Any, file: str) -> None:
+    if not hasattr(node, "value") or not isinstance(node.value, list):
+        return
+    keys = [one[0].value for one in node.value if isinstance(one, tuple)]
+    twice = next((key for key in keys if isinstance(key, str) and keys.count(key) > 1), None)
+    if twice is not None:
+        raise DataError(
+            f"the label {show(twice)} is there twice",
+            file=file,
+            expected="every label once",
+            fix="give it one list of classes",
+        )

@@ -12,13 +12,11 @@ import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.core.files import Mapped
-from equipoise.data.array_ids import align
-from equipoise.data.array_tables import ColumnFile, NumberColumns
-from equipoise.data.arrays import ArraySource
-from equipoise.data.items import Items, Objects
-from equipoise.data.join import Positions
-from equipoise.data.opened import (
+from equipoise.data.array_sources import (
+    ColumnFile,
     Grid,
+    NumberColumns,
+    align,
     how_to_give_ids,
     ids_of,
     inputs_of,
@@ -26,9 +24,12 @@ from equipoise.data.opened import (
     open_source,
     unmatched,
 )
+from equipoise.data.arrays import ArraySource
+from equipoise.data.cells import Mask
+from equipoise.data.join import Positions
+from equipoise.data.labels import Items, Objects
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns
-from equipoise.data.vector_cells import Mask
 
 Floats = npt.NDArray[np.float64]
 BLOCK_BYTES = 1 << 28

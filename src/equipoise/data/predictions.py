@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,9 +16,7 @@ from equipoise.data.coded import Coded, Codes, encode
 from equipoise.data.join import EXAMPLES, Positions, check_ids, check_matches, match
 from equipoise.data.labels import LabelRows, read_labels
 from equipoise.data.outputs import Outputs
-from equipoise.data.probabilities import arrange, check_probabilities
-from equipoise.data.problems import listed, show
-from equipoise.data.results import ModelPredictions, PredictionData, Predictions
+from equipoise.data.problems import counted, listed, show
 from equipoise.data.sources import LabelSource, PredictionSource, Reading
 from equipoise.data.tables import Table, read_table
 from equipoise.data.versions import (
@@ -37,7 +35,255 @@ from equipoise.data.versions import (
     text_states,
 )
 
+Objects = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """One version of a model's predictions, row by row as the labels.
+
+    Attributes
+    ----------
+    coded : Coded, shape (n,)
+        First-ranked labels. The vocabulary starts with the target's classes in their order, so
+        for those classes the codes are the target's codes.
+    coded_top : Coded, shape (n, k), or None
+        Labels of rank 1 to k in the same vocabulary; None where there is one rank only.
+    probabilities : ndarray (n, classes) or None
+        NaN in rows without an answer.
+    probability_classes : tuple of str
+        What the columns of `probabilities` stand for: the target's classes, then the others.
+    scale : str
+        How the model's texts became these labels, versioned and in words.
+    """
+
+    coded: Coded
+    coded_top: Coded | None
+    probabilities: Floats | None
+    probability_classes: tuple[str, ...]
+    scale: str
+
+    @property
+    def codes(self) -> npt.NDArray[np.int32]:
+        """Codes of the first-ranked labels, shape (n,); -1 where there is no answer."""
+        return self.coded.codes
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Labels that the codes stand for."""
+        return self.coded.vocabulary
+
+    @property
+    def label(self) -> Objects:
+        """First-ranked labels, shape (n,); None where there is no answer."""
+        return self.coded.values
+
+    @property
+    def top(self) -> Objects | None:
+        """Labels of rank 1 to k, shape (n, k), or None; None also where a rank is empty."""
+        return None if self.coded_top is None else self.coded_top.values
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPredictions:
+    """What one model predicted.
+
+    Attributes
+    ----------
+    versions : mapping of str to Predictions
+        "default"; or the names of the mappings; or "raw" and "normalised".
+    coded_state : Coded, shape (n,)
+        State of each row: "answered", "missing" (an empty cell), "unknown", "refused", or
+        "unmatched" (the label's id is not among the predictions).
+    without_label : int
+        Ids of the predictions that no label has.
+    failed : int
+        Of the "unmatched" rows those whose image failed when the model was run.
+    """
+
+    versions: Mapping[str, Predictions]
+    coded_state: Coded
+    without_label: int
+    failed: int = 0
+
+    @property
+    def state(self) -> Objects:
+        """State of each row in words, shape (n,)."""
+        return self.coded_state.values
+
+    def rows(self, state: str) -> int:
+        """Return the number of rows in a state; failed images don't count as "unmatched"."""
+        failed = self.failed if state == "unmatched" else 0
+        return int((self.state == state).sum()) - failed
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionData:
+    """Labels and the predictions of every model, one row per labelled id, sorted by id.
+
+    Attributes
+    ----------
+    ids : ndarray of str objects, shape (n,)
+    coded_target : Coded, shape (n,)
+        True classes after the mapping.
+    coded_attributes : mapping of str to Coded
+    coded_unit : Coded or None
+    models : mapping of str to ModelPredictions
+    inputs : mapping
+        Per file as given: "sha256", "bytes", "rows".
+    counts : mapping
+        Everything read, matched, changed and left over; see docs/data.md.
+    """
+
+    ids: Objects
+    coded_target: Coded
+    coded_attributes: Mapping[str, Coded]
+    coded_unit: Coded | None
+    models: Mapping[str, ModelPredictions]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    @property
+    def target(self) -> Objects:
+        """True classes, shape (n,); None where missing."""
+        return self.coded_target.values
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Classes of the target, sorted."""
+        return self.coded_target.vocabulary
+
+    @property
+    def attributes(self) -> Mapping[str, Objects]:
+        """Group attributes, each of shape (n,); None where missing."""
+        return {name: column.values for name, column in self.coded_attributes.items()}
+
+    @property
+    def unit(self) -> Objects | None:
+        """Unit that repeats, shape (n,), or None."""
+        return None if self.coded_unit is None else self.coded_unit.values
+
+
+Mask = npt.NDArray[np.bool_]
+
+# Wide enough for probabilities printed with three decimals, narrow enough to refuse logits.
+SUM_TOLERANCE = 0.01
+RANGE_TOLERANCE = 1e-6
+
+
+def check_probabilities(table: Table, columns: Sequence[str]) -> Floats:
+    """Return probability columns side by side, shape (rows, columns).
+
+    A row whose cells are all empty has no probabilities and is NaN throughout.
+
+    Raises
+    ------
+    DataError
+        When a cell is NaN or infinite, is empty while others of its row are not, lies outside
+        [0, 1], or a row does not sum to 1 within `SUM_TOLERANCE`.
+    """
+    empty: Mask = np.column_stack([table.numbers[name].is_null().to_numpy() for name in columns])
+    values: Floats = np.column_stack(
+        [table.numbers[name].fill_null(0.0).to_numpy() for name in columns]
+    )
+    whole_row = np.asarray(empty.all(axis=1))
+    _refuse(~np.isfinite(values), values, table, columns, "a finite number")
+    _refuse(empty & ~whole_row[:, None], values, table, columns, "a number in every column")
+    outside = (values < -RANGE_TOLERANCE) | (values > 1 + RANGE_TOLERANCE)
+    _refuse(outside, values, table, columns, "a number from 0 to 1")
+    _check_sums(values, whole_row, table, columns)
+    values[whole_row] = np.nan
+    return np.asarray(np.clip(values, 0.0, 1.0))
+
+
+def _refuse(
+    wrong: Mask,
+    values: Floats,
+    table: Table,
+    columns: Sequence[str],
+    expected: str,
+) -> None:
+    if not wrong.any():
+        return
+    row, place = (int(index[0]) for index in np.nonzero(wrong))
+    column = columns[place]
+    empty = table.numbers[column][row] is None
+    problem = "the cell is empty while others of its row are not" if empty else ""
+    raise DataError(
+        problem
+        or f"{values[row, place]:g} is no probability ({counted(int(wrong.sum()), 'such cell')})",
+        file=table.name,
+        column=column,
+        row=row + 1,
+        expected=expected,
+        fix="give probabilities, not logits or percentages; leave a whole row empty where the "
+        "model gave no answer",
+    )
+
+
+def _check_sums(values: Floats, whole_row: Mask, table: Table, columns: Sequence[str]) -> None:
+    # Column by column, so that the sum has one order whatever the memory layout.
+    sums = np.zeros(len(values))
+    for place in range(values.shape[1]):
+        sums += values[:, place]
+    wrong = np.flatnonzero((np.abs(sums - 1) > SUM_TOLERANCE) & ~whole_row)
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"the probabilities in {listed(columns, 5)} sum to {sums[row]:.4g} "
+            f"({counted(len(wrong), 'such row')})",
+            file=table.name,
+            row=row + 1,
+            expected=f"a sum of 1 within {SUM_TOLERANCE}",
+            fix="name the columns of all classes, and give probabilities, not logits",
+        )
+
+
+def arrange(
+    probabilities: Floats,
+    names: Sequence[str],
+    rename: Callable[[str], str],
+    classes: Sequence[str],
+    file: str,
+) -> tuple[Floats, tuple[str, ...]]:
+    """Add up columns that map to one class and put them in the order of the classes.
+
+    Parameters
+    ----------
+    probabilities : ndarray (rows, columns)
+    names : sequence of str
+        What each column is the probability of, before the mapping.
+    rename : callable
+        From such a name to the class it counts for.
+    classes : sequence of str
+        The target's classes; they come first. Others follow in sorted order.
+
+    Returns
+    -------
+    probabilities : ndarray (rows, classes)
+    classes : tuple of str
+
+    Raises
+    ------
+    DataError
+        When a class of the target has no column.
+    """
+    mapped = [rename(name) for name in names]
+    absent = [name for name in classes if name not in mapped]
+    if absent:
+        raise DataError(
+            f"no probability column for {listed(absent, 5)}",
+            file=file,
+            expected=f"a column for every class of the target: {listed(classes)}",
+            fix="add it to `probabilities:`, or map another column's class to it; for a class that "
+            "the model cannot say, add a column of zeros",
+        )
+    every = (*classes, *sorted(set(mapped) - set(classes)))
+    arranged = np.zeros((len(probabilities), len(every)))
+    for place, name in enumerate(mapped):
+        arranged[:, every.index(name)] += probabilities[:, place]
+    return arranged, every
 
 
 def load_predictions(

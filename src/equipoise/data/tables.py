@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +16,335 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 
 from equipoise.core import DataError
-from equipoise.data.cells import as_numbers, as_text
-from equipoise.data.csv_file import read_csv
-from equipoise.data.files import hash_file, read_whole, unknown_extension
+from equipoise.data.cells import as_numbers, as_text, float_texts
+from equipoise.data.files import (
+    RepeatedKeyError,
+    hash_file,
+    parse_json,
+    read_whole,
+    to_utf8,
+    unknown_extension,
+)
 from equipoise.data.frames import FRAME, read_frame
-from equipoise.data.json_lines import read_json_lines
-from equipoise.data.parquet_file import read_parquet
+from equipoise.data.problems import check_columns, is_whole, show
+
+HEADER_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 24
+MAX_BLOCK_BYTES = 2**31 - 1
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+
+
+def read_csv(
+    content: bytes, wanted: tuple[str, ...], file: str, encoding: str, delimiter: str
+) -> dict[str, pa.ChunkedArray]:
+    """Read some columns of a CSV as text.
+
+    Raises
+    ------
+    DataError
+        When the text is of another encoding, a column is missing or doubled, or a row has
+        another number of cells than the header.
+    """
+    _check_delimiter(delimiter, file)
+    utf8 = to_utf8(content, file, encoding)
+    header = _header(utf8, file, delimiter)
+    check_columns(header, wanted, file, _delimiter_hint(header, delimiter))
+    _check_quotes(utf8, file, delimiter)
+    places = [f"f{header.index(column)}" for column in wanted]
+    table = _parse(utf8, places, file, delimiter)
+    # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
+    return {column: table[place][1:] for column, place in zip(wanted, places, strict=True)}
+
+
+def csv_names(content: bytes, file: str, encoding: str, delimiter: str) -> tuple[str, ...]:
+    """Return the names of all columns.
+
+    Raises
+    ------
+    DataError
+        When the text is of another encoding, or the first line is no header.
+    """
+    _check_delimiter(delimiter, file)
+    return tuple(_header(to_utf8(content, file, encoding), file, delimiter))
+
+
+def _check_delimiter(delimiter: str, file: str) -> None:
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise DataError(
+            f"the delimiter {show(delimiter)} cannot separate cells",
+            file=file,
+            expected="one ASCII character such as ',' or ';'",
+            fix="correct `delimiter:`",
+        )
+
+
+def _header(utf8: bytes, file: str, delimiter: str) -> list[str]:
+    start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
+    try:
+        rows = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
+        header = next((row for row in rows if row), [])
+    except csv.Error:
+        header = []
+    if not header or any("\0" in name for name in header):
+        raise DataError(
+            "the first line is not a header of column names",
+            file=file,
+            expected="a text file with column names in its first line",
+            fix="check that this is a CSV, and give `encoding:` if it is UTF-16",
+        )
+    return header
+
+
+def _delimiter_hint(header: list[str], delimiter: str) -> str:
+    if len(header) > 1:
+        return ""
+    others = [mark for mark in SEPARATORS if mark != delimiter and mark in header[0]]
+    if not others:
+        return ""
+    return f"cells look separated by {SEPARATORS[others[0]]}: give `delimiter: {others[0]!r}`"
+
+
+def _check_quotes(utf8: bytes, file: str, delimiter: str) -> None:
+    """Refuse a quote that is never closed: it would swallow the rest of the file as one cell."""
+    if utf8.count(b'"') % 2 == 0:
+        return
+    record = 0
+    text = io.StringIO(utf8.decode("utf-8"), newline="")
+    try:
+        for row in csv.reader(text, delimiter=delimiter, strict=True):
+            record += bool(row)
+    except csv.Error as error:
+        if "unexpected end of data" not in str(error):
+            return
+        raise DataError(
+            "a quote opened in this row is never closed",
+            file=file,
+            row=record or None,
+            expected="quotes in pairs",
+            fix="close the quote, or double it inside a quoted cell",
+        ) from None
+
+
+def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Table:
+    ragged: list[Any] = []
+
+    def note(row: Any) -> str:
+        ragged.append(row)
+        return "skip"
+
+    table = _parse_blocks(utf8, places, file, delimiter, note, threads=True)
+    if ragged:
+        # Only a single thread knows the numbers of the rows.
+        ragged.clear()
+        _parse_blocks(utf8, places, file, delimiter, note, threads=False)
+        raise _ragged_row(ragged[0], file, delimiter)
+    return table
+
+
+def _parse_blocks(
+    utf8: bytes, places: list[str], file: str, delimiter: str, note: Any, *, threads: bool
+) -> pa.Table:
+    parse = pc.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note)
+    convert = pc.ConvertOptions(
+        column_types=dict.fromkeys(places, pa.string()),
+        include_columns=places,
+        strings_can_be_null=False,
+    )
+    problem = ""
+    # A cell larger than a block cannot be parsed: the second try takes the file as one block.
+    for block in (BLOCK_BYTES, min(len(utf8) + 1, MAX_BLOCK_BYTES)):
+        read = pc.ReadOptions(autogenerate_column_names=True, use_threads=threads, block_size=block)
+        try:
+            return pc.read_csv(
+                pa.BufferReader(utf8), read_options=read, parse_options=parse,
+                convert_options=convert,
+            )  # fmt: skip
+        except (pa.ArrowException, KeyError) as error:
+            problem = str(error)
+    raise DataError(
+        f"the file cannot be parsed as CSV ({show(problem)})",
+        file=file,
+        expected="one header and rows of as many cells",
+        fix="check `delimiter:` and the quotes",
+    )
+
+
+def _ragged_row(row: Any, file: str, delimiter: str) -> DataError:
+    return DataError(
+        f"the row has {row.actual_columns} cells: {show(row.text)}",
+        file=file,
+        row=row.number - 1,
+        expected=f"{row.expected_columns} cells, as in the header",
+        fix=f"quote cells that hold {SEPARATORS.get(delimiter, 'the delimiter')}, "
+        "and write empty cells out",
+    )
+
+
+_BLANK = " \t\r\v\f"
+
+
+def read_json_lines(
+    content: bytes, wanted: tuple[str, ...], file: str, encoding: str
+) -> dict[str, pa.ChunkedArray]:
+    """Read some keys of a JSON lines file as text; a key that a line lacks is missing there.
+
+    Raises
+    ------
+    DataError
+        When a line is no JSON object or has a key twice, a value is a list or an object, or no
+        line has the key.
+    """
+    columns: dict[str, list[Any]] = {column: [] for column in wanted}
+    keys: dict[str, None] = {}
+    for record in _records(content, file, encoding):
+        if not record.keys() <= keys.keys():
+            keys |= dict.fromkeys(record)
+        for column, cells in columns.items():
+            cells.append(record.get(column))
+    if any(columns.values()):
+        check_columns([*keys], wanted, file)
+    return {
+        column: pa.chunked_array([_texts(cells, file, column).to_arrow()])
+        for column, cells in columns.items()
+    }
+
+
+def keys_of_json_lines(content: bytes, file: str, encoding: str = "utf-8") -> list[str]:
+    """Return every key of a JSON lines file, in the order of their first lines.
+
+    Raises
+    ------
+    DataError
+        When a line is no JSON object or has a key twice.
+    """
+    return [*dict.fromkeys(key for record in _records(content, file, encoding) for key in record)]
+
+
+def _records(content: bytes, file: str, encoding: str) -> Iterator[dict[str, Any]]:
+    text = to_utf8(content, file, encoding).decode("utf-8-sig")
+    lines = (line for line in text.split("\n") if line.strip(_BLANK))
+    for row, line in enumerate(lines, start=1):
+        try:
+            record = parse_json(line)
+        except RepeatedKeyError as error:
+            raise error.located(file, row) from None
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise DataError(
+                f"the line is no JSON object: {show(line)}",
+                file=file,
+                row=row,
+                expected='one object a line, such as {"id": "1", "prediction": "cat"}',
+                fix="correct the line",
+            )
+        yield record
+
+
+def _texts(cells: list[Any], file: str, column: str) -> pl.Series:
+    """Turn values into text where they lie, floats by the rule of all formats."""
+    floats = [row for row, cell in enumerate(cells) if type(cell) is float]
+    written = float_texts(pl.Series([cells[row] for row in floats], dtype=pl.Float64))
+    for row, text in zip(floats, written, strict=True):
+        cells[row] = text
+    for row, cell in enumerate(cells):
+        if not (cell is None or (type(cell) is str and cell.isascii())):
+            cells[row] = _text(cell, file, column, row + 1)
+    return pl.Series(column, cells, dtype=pl.String)
+
+
+def _text(value: object, file: str, column: str, row: int) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if isinstance(value, dict | list) or not is_whole(text):
+        raise DataError(
+            f"the value is {show(text)}",
+            file=file,
+            column=column,
+            row=row,
+            expected="one text, number or boolean",
+            fix="name another key, or store one plain value per key",
+        )
+    return text
+
+
+_BYTES_AT_ONCE = 1 << 20
+# The name under which a footer keeps the types that the writer had, and one that nothing reads.
+_TYPES, _NO_TYPES = b"ARROW:schema", b"ARROW_schema"
+# What ends a file: the length of the footer in four bytes, and four letters.
+_END = 8
+
+
+def read_parquet(path: Path, wanted: tuple[str, ...], file: str) -> dict[str, pa.ChunkedArray]:
+    """Read some columns of a Parquet file.
+
+    Raises
+    ------
+    DataError
+        When the file is truncated or damaged, or a column is missing or doubled.
+    """
+    with open_parquet(path, file) as parquet:
+        check_columns(parquet.schema_arrow.names, wanted, file)
+        table = parquet.read(columns=[*wanted]).select([*wanted])
+        # Damaged pages can hold bytes that are no text; later steps rely on valid text.
+        table.validate(full=True)
+    return {column: table[column] for column in wanted}
+
+
+@contextmanager
+def open_parquet(path: Path, file: str, *, stored_types: bool = False) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; what it is read with inside the block fails with one error.
+
+    Parameters
+    ----------
+    path : Path
+    file : str
+        The path as given, for messages.
+    stored_types : bool
+        Read what Parquet itself holds, whatever types the writer had: lists of a fixed size are
+        lists. Before version 26 pyarrow reads none of a fixed size of which one is null.
+
+    Raises
+    ------
+    DataError
+        When the file is truncated or damaged.
+    """
+    try:
+        with pa.OSFile(str(path)) as source:
+            # Pieces of a column are read as they are asked for; a map would count as memory held.
+            metadata = _without_types(source) if stored_types else None
+            yield pq.ParquetFile(
+                source,
+                metadata=metadata,
+                buffer_size=_BYTES_AT_ONCE,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise DataError(
+            "the file is truncated, damaged or no Parquet",
+            file=file,
+            expected="a whole Parquet file",
+            fix="write or copy it again",
+        ) from None
+
+
+def _without_types(source: pa.NativeFile) -> pq.FileMetaData:
+    """Return the footer of a file without the types that the writer had."""
+    size = source.size()
+    source.seek(max(0, size - _END))
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(max(0, size - _END - length))
+    footer = source.read()
+    before, found, after = footer.rpartition(_TYPES)
+    renamed = before + (_NO_TYPES if found else b"") + after
+    return pq.read_metadata(pa.BufferReader(b"PAR1" + renamed))
+
 
 Columns = dict[str, pa.ChunkedArray]
 PARQUET = (".parquet", ".pq")
@@ -127,11 +451,11 @@ def _read(
         digest = hash_file(path, FORMATS)
         return read_parquet(path, wanted, str(path)), digest
     content = read_whole(path, FORMATS)
-    columns = _parse(path, content, wanted, encoding, delimiter)
+    columns = _parse_text(path, content, wanted, encoding, delimiter)
     return columns, {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
-def _parse(
+def _parse_text(
     path: Path, content: bytes, wanted: tuple[str, ...], encoding: str, delimiter: str
 ) -> Columns:
     name, extension = str(path), path.suffix.lower()

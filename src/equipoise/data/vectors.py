@@ -11,14 +11,11 @@ import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
 from equipoise.core.files import Mapped
-from equipoise.data.array_ids import align
-from equipoise.data.array_tables import ColumnFile, NumberColumns
-from equipoise.data.arrays import ArraySource
-from equipoise.data.items import Items, Objects
-from equipoise.data.join import EXAMPLES, Positions
-from equipoise.data.left_out import LeftOut
-from equipoise.data.opened import (
+from equipoise.data.array_sources import (
+    ColumnFile,
     Grid,
+    NumberColumns,
+    align,
     how_to_give_ids,
     ids_of,
     inputs_of,
@@ -26,9 +23,13 @@ from equipoise.data.opened import (
     open_source,
     unmatched,
 )
+from equipoise.data.arrays import ArraySource
+from equipoise.data.cells import Mask
+from equipoise.data.coded import LeftOut
+from equipoise.data.join import EXAMPLES, Positions
+from equipoise.data.labels import Items, Objects
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import listed
-from equipoise.data.vector_cells import Mask
 
 NORM_TOLERANCE = 1e-3
 NUMBERS_AT_ONCE = 1 << 18

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.data.coded import Coded
-from equipoise.data.normalize import Normalization
 from equipoise.data.outputs import Choices, Outputs
 from equipoise.data.problems import (
     SAME_NUMBERS,
@@ -25,7 +24,7 @@ from equipoise.data.problems import (
     show,
     without_point,
 )
-from equipoise.data.sources import Reading
+from equipoise.data.sources import Normalization, Reading
 
 STATES = ("answered", "missing", "unknown", "refused", "unmatched")
 ANSWERED, MISSING, UNKNOWN, REFUSED, UNMATCHED = range(len(STATES))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import DataError
-from equipoise.data.probabilities import RANGE_TOLERANCE, SUM_TOLERANCE
+from equipoise.data.predictions import RANGE_TOLERANCE, SUM_TOLERANCE
 from equipoise.data.problems import counted
 from equipoise.models import ModelInfo
 

@@ -21,7 +21,7 @@ from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.files import open_regular
 from equipoise.core.groups import Groups
 from equipoise.data import Vectors, load_items, load_vectors
-from equipoise.data.items import Items
+from equipoise.data.labels import Items
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from equipoise.core.errors import DataError
 from equipoise.data import ImageSet
-from equipoise.data.gathered import Gathered, image_set
+from equipoise.data.image_set import Gathered, image_set
 from equipoise.evidence import pictures_in_folder
 
 

@@ -14,7 +14,7 @@ from equipoise.data import (
     read_visual_genome_images,
 )
 from equipoise.data.files import read_whole
-from equipoise.data.formats.utf8 import utf8_text
+from equipoise.data.formats.rows import utf8_text
 
 
 def class_mapping(file: Path, name: str | None) -> ClassMapping:

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from equipoise.core.errors import DataError
 from equipoise.counterfactuals.generating.generated import Generated
 from equipoise.counterfactuals.generating.parts import COLUMNS
-from equipoise.data.json_lines import keys_of_json_lines
-from equipoise.data.tables import read_table
+from equipoise.data.tables import keys_of_json_lines, read_table
 from equipoise.evidence import Pictures, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import Files
 

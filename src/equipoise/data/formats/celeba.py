@@ -16,9 +16,8 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
-from equipoise.data.formats.utf8 import utf8_text
-from equipoise.data.gathered import Gathered, Marks, Places, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.rows import utf8_text
+from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 from equipoise.data.problems import check_columns, counted, show
 
 GENDER = {"Male": ("Male", "not Male")}

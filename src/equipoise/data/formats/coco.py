@@ -10,10 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.formats.json_file import open_json, records_of_lists
-from equipoise.data.formats.records import Record
-from equipoise.data.gathered import Gathered, Marks, Places, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.json_file import Record, open_json, records_of_lists
+from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 
 _IMAGES = ("file_name", "width", "height")
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from equipoise.core import DataError
+from equipoise.data.files import parse_json
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.gathered import Gathered, Marks, image_set
-from equipoise.data.image_parts import Step
-from equipoise.data.image_set import ImageSet
-from equipoise.data.json_text import parse_json
+from equipoise.data.image_set import Gathered, ImageSet, Marks, Step, image_set
 from equipoise.data.problems import show
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.data.formats.rows import read_rows
-from equipoise.data.gathered import Gathered, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.image_set import Gathered, ImageSet, image_set
 
 _COLUMNS = ("age", "gender", "race", "service_test")
 

@@ -20,13 +20,11 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.core.files import read_regular
 from equipoise.data.cells import as_text
-from equipoise.data.files import hash_file
-from equipoise.data.gathered import Gathered, image_set
-from equipoise.data.image_set import ID, ImageSet
+from equipoise.data.files import hash_file, parse_json
+from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.join import check_ids
-from equipoise.data.json_text import parse_json
-from equipoise.data.parquet_file import open_parquet
 from equipoise.data.problems import check_columns
+from equipoise.data.tables import open_parquet
 
 _FORMATS = ".parquet or .arrow"
 _FOLDER = "a Parquet file, a folder of them, or a folder that save_to_disk wrote"

@@ -14,11 +14,9 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
-from equipoise.data.formats.json_file import open_json, records_of_list
-from equipoise.data.formats.records import as_record
-from equipoise.data.formats.utf8 import utf8_text
-from equipoise.data.gathered import Gathered, Places, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.json_file import as_record, open_json, records_of_list
+from equipoise.data.formats.rows import utf8_text
+from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.problems import show
 
 _TAGS = ("scene", "race", "gender", "age")

@@ -8,8 +8,7 @@ from typing import Any
 
 from equipoise.core import DataError
 from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.gathered import Gathered, Marks, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.image_set import Gathered, ImageSet, Marks, image_set
 from equipoise.data.problems import show
 
 

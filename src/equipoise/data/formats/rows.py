@@ -1,17 +1,56 @@
-"""Rows of tables, read as images."""
+"""Rows of tables in the formats of data sets, which are UTF-8, and plain tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from equipoise.core import DataError
-from equipoise.data.formats.utf8 import as_formats_are
+from equipoise.data.files import to_utf8
 from equipoise.data.join import check_ids
 from equipoise.data.problems import show
 from equipoise.data.tables import read_table
+
+_FIXES = {
+    "`encoding": "convert the file to UTF-8",
+    "`delimiter": "write cells apart by commas, or by tabs in a .tsv",
+}
+
+
+def utf8_text(content: bytes, file: str) -> str:
+    """Return the text of a file, without a byte order mark.
+
+    Raises
+    ------
+    DataError
+        When it is not UTF-8.
+    """
+    with as_formats_are():
+        to_utf8(content, file, "utf-8", header=False)
+    return content.decode("utf-8-sig")
+
+
+@contextmanager
+def as_formats_are() -> Iterator[None]:
+    """Tell errors of tables without the options that a format leaves no room for."""
+    try:
+        yield
+    except DataError as error:
+        fix = next((new for old, new in _FIXES.items() if old in (error.fix or "")), None)
+        if fix is None:
+            raise
+        raise DataError(
+            error.problem,
+            file=error.file,
+            column=error.column,
+            row=error.row,
+            expected=error.expected,
+            fix=fix,
+        ) from None
+
 
 Cells = list[str | None]
 

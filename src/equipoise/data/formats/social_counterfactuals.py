@@ -15,13 +15,11 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.core import DataError
-from equipoise.data.csv_file import csv_names
 from equipoise.data.files import read_whole
-from equipoise.data.formats.rows import Rows, read_rows
-from equipoise.data.formats.utf8 import as_formats_are
-from equipoise.data.gathered import Gathered, Places, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.rows import Rows, as_formats_are, read_rows
+from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.problems import show
+from equipoise.data.tables import csv_names
 
 _COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "a1a2")
 _FILE = "file_name"

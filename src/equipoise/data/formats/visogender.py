@@ -11,13 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError
-from equipoise.data.csv_file import csv_names
 from equipoise.data.files import read_whole
-from equipoise.data.formats.rows import read_rows
-from equipoise.data.formats.utf8 import as_formats_are
-from equipoise.data.gathered import Gathered, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.rows import as_formats_are, read_rows
+from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import listed
+from equipoise.data.tables import csv_names
 
 _ALWAYS = {
     "sector": "Sector",

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equipoise.core import DataError, InputError
-from equipoise.data.formats.json_file import open_json, records_of_list
-from equipoise.data.formats.records import Record
-from equipoise.data.gathered import Gathered, Marks, Places, image_set
-from equipoise.data.image_set import ImageSet
+from equipoise.data.formats.json_file import Record, open_json, records_of_list
+from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 
 _COLUMNS = ("width", "height", "coco_id")
 

@@ -14,7 +14,7 @@ from equipoise.audits.prompts import prompts_of
 from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
 from equipoise.data import load_items
-from equipoise.data.left_out import LeftOut
+from equipoise.data.coded import LeftOut
 from equipoise.data.problems import listed
 from equipoise.evidence.prompts import Prompts
 

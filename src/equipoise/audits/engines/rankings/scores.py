@@ -21,7 +21,7 @@ from equipoise.audits.outputs import average_prompts
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import load_items, load_matrix, load_vectors
-from equipoise.data.left_out import LeftOut
+from equipoise.data.coded import LeftOut
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 

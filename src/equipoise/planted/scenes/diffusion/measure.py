@@ -179,9 +179,6 @@ def spearman(planted: Floats, found: Floats) -> float:
     return float(spearmanr(planted, found).statistic)
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class AssociationsFound:
     """How generated images and prompts of each subject lean to its favourite hue.
