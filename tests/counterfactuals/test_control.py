@@ -13,8 +13,8 @@ from diffusion_checkpoints import stable_diffusion
 from equipoise.counterfactuals.control import ControlledSet, SharedAttention, generate_controlled
 from equipoise.counterfactuals.control.alignment import aligned, common
 from equipoise.counterfactuals.control.attention import Sharing, sharings
+from equipoise.models import Sampling, load_generator
 from equipoise.models.diffusers import DiffusersGenerator
-from equipoise.models.generators import Sampling, load_generator
 
 SAMPLING = Sampling(steps=4, guidance=4.0)
 PROMPTS = ("a red dog", "a blue dog", "an old cat")

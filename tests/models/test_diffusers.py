@@ -15,12 +15,8 @@ from diffusion_checkpoints import (
 )
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
 from equipoise.counterfactuals import generate_prompts, generate_sets
-from equipoise.models.generators import (
-    ControlledGenerator,
-    ImageGenerator,
-    Sampling,
-    load_generator,
-)
+from equipoise.models import load_generator
+from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
 
 SAMPLING = Sampling(steps=3, guidance=3.0)
 PROMPTS = ["a red dog", "a cat", "", "a red dog"]

@@ -20,8 +20,7 @@ import pytest
 from equipoise.audits.running.remembered import open_model
 from equipoise.core.errors import ModelError
 from equipoise.evidence.asking import RunOptions
-from equipoise.models import load_model
-from equipoise.models.generators import Sampling, load_generator
+from equipoise.models import Sampling, load_generator, load_model
 from equipoise.models.onnx import load_onnx_classifier
 from model_checkpoints import byte_level_vocabulary, images
 

@@ -18,12 +18,10 @@ from equipoise.models.runtimes import Placement, place
 
 @pytest.mark.parametrize("name", ["clip", "", "hf:", "keras:resnet", ":x"])
 def test_a_name_that_names_nothing(name: str) -> None:
-    expected = (
-        r" names no model\. A name is a prefix and what it loads: "
-        r"hf:…, open_clip:…, timm:…, onnx:…, python:…, edited:…, equipoise:…\.$"
-    )
-    with pytest.raises(ModelError, match=expected):
+    with pytest.raises(ModelError) as error:
         load_model(name)
+    known = ("hf", "open_clip", "timm", "onnx", "python", "edited", "equipoise")
+    assert all(f"{prefix}:" in str(error.value) for prefix in known)
 
 
 def test_a_file_has_no_revision() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from equipoise.models import hf_answers, hf_dual, hf_pairs, load_model
-from equipoise.models.loading import LOADERS
 from equipoise.models.options import Options
 from equipoise.models.python import OFFERS, load
+from equipoise.models.registry import adapters
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ ARCHITECTURES = [*hf_dual.FAMILIES, *hf_pairs.FAMILIES, *hf_answers.FAMILIES]
 OPTIONS = [name for name in inspect.signature(load_model).parameters if name != "name"]
 
 
-@pytest.mark.parametrize("name", [*(f"{p}:" for p in LOADERS), *ARCHITECTURES, *OPTIONS])
+@pytest.mark.parametrize("name", [*(f"{p}:" for p in adapters()), *ARCHITECTURES, *OPTIONS])
 def test_every_name_is_on_the_page(name: str) -> None:
     assert f"`{name}" in PAGE
 

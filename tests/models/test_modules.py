@@ -9,9 +9,9 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models import Classifier, DualEncoder
-from equipoise.models.beside import absolute, relative
 from equipoise.models.insides import insides
 from equipoise.models.modules import Scaled, module_classifier, module_encoder, weights_digest
+from equipoise.models.registry import absolute, relative
 
 PIXELS = np.arange(5 * 4 * 4 * 3, dtype=np.uint8).reshape(5, 4, 4, 3)
 

@@ -1,8 +1,8 @@
 """Models to audit: what they must offer, and the libraries that run them."""
 
-from equipoise.models.generators import ImageGenerator, Sampling, load_generator
+from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.info import ModelInfo
-from equipoise.models.loading import load_model
+from equipoise.models.loading import load_generator, load_model
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 
 __all__ = [

@@ -16,6 +16,7 @@ from equipoise.models.generators import AttentionControl, Sampling
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
+from equipoise.models.registry import adapter
 from equipoise.models.runtimes import Placement, diffusers, place, quiet, transformers
 
 # Pixels that are made at a time: on a CPU 32 images of 128 × 128, on a GPU 32 of 512 × 512.
@@ -220,6 +221,7 @@ class _Translated:
             raise ModelError(f"{self.name} failed: {type(error).__name__}: {first}") from error
 
 
+@adapter("diffusers", makes_images=True)
 def load(asked: str, options: Options) -> DiffusersGenerator:
     """Load a pipeline.
 

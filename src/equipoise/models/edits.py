@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import ModelError
-from equipoise.models.beside import absolute, relative
 from equipoise.models.info import ModelInfo
 from equipoise.models.insides import Insides, insides
 from equipoise.models.options import Options
 from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.models.registry import absolute, adapter, find_adapter, load_nested, relative
 from equipoise.models.unit_hooks import MODES, LayerEdit, Mode, hook_of
 
 Floats = npt.NDArray[np.float32]
@@ -210,6 +210,7 @@ def edited(
     )
 
 
+@adapter("edited")
 def load(target: str, options: Options) -> Any:
     """Load a model with the units changed that a file names.
 
@@ -225,8 +226,6 @@ def load(target: str, options: Options) -> Any:
     ModelError
         When there is no such file, or its model cannot be loaded or is another one.
     """
-    from equipoise.models.loading import LOADERS
-
     if options.backend not in {"auto", "torch"} or options.revision is not None:
         raise ModelError(
             f"{options.name} runs on torch, and its file names the revision; backend "
@@ -236,14 +235,6 @@ def load(target: str, options: Options) -> Any:
     path = Path(target).expanduser()
     edit = read_edit(path)
     name = absolute(edit.model, path.parent)
-    prefix, _, rest = name.partition(":")
-    if prefix not in LOADERS:
-        raise ModelError(f"{path} changes units of {name!r}, which names no model.")
-    if prefix == "python" and not options.trust_remote_code:
-        raise ModelError(
-            f"{options.name} changes units of {name}, which is Python code. To do: if you trust "
-            "where the file comes from, set trust_remote_code: true."
-        )
-    backend = "torch" if prefix in {"hf", "open_clip", "timm"} else "auto"
-    asked = replace(options, name=name, backend=backend, revision=edit.revision)
-    return edited(LOADERS[prefix](rest, asked), edit, name=options.name)
+    backend = "torch" if find_adapter(name)[0].backends else "auto"
+    model = load_nested(name, options, backend=backend, revision=edit.revision)
+    return edited(model, edit, name=options.name)

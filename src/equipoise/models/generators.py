@@ -1,15 +1,13 @@
-"""Models that make images from texts: what they must offer, and how they are loaded by name."""
+"""Models that make images from texts: what they must offer."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from equipoise.core.errors import InputError, ModelError
-from equipoise.models import python
+from equipoise.core.errors import InputError
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
-from equipoise.models.options import Options
 
 
 @dataclass(frozen=True)
@@ -141,69 +139,3 @@ class ControlledGenerator(ImageGenerator, Protocol):
     ) -> list[Image | None]:
         """Make images as `generate` does, in one batch whatever its size, under control."""
         ...
-
-
-def load_generator(
-    name: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    revision: str | None = None,
-    allow_pickle: bool = False,
-    trust_remote_code: bool = False,
-) -> ImageGenerator:
-    """Load a model that makes images from texts.
-
-    Parameters
-    ----------
-    name : str
-        ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
-        module:factory.
-    device, dtype, revision, allow_pickle, trust_remote_code
-        As in `load_model`.
-
-    Returns
-    -------
-    ImageGenerator
-        Of ``diffusers:`` also a `ControlledGenerator`; `check_control` says whether it can be
-        controlled.
-
-    Raises
-    ------
-    MissingExtraError
-        If the library that the prefix needs is not installed.
-    ModelError
-        If there is no such model, or it cannot be loaded or placed.
-    """
-    prefix, colon, rest = name.partition(":")
-    if not colon or not rest or prefix not in LOADERS:
-        raise ModelError(
-            f"{name!r} names no model that makes images. A name is a prefix and what it loads: "
-            f"{', '.join(f'{known}:…' for known in LOADERS)}."
-        )
-    return LOADERS[prefix](
-        rest, Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
-    )
-
-
-def _diffusers(rest: str, options: Options) -> ImageGenerator:
-    from equipoise.models import diffusers
-
-    return diffusers.load(rest, options)
-
-
-def _python(rest: str, options: Options) -> ImageGenerator:
-    made = python.made(rest, options)
-    if not isinstance(made, ImageGenerator):
-        raise ModelError(
-            f"{rest} made a {type(made).__name__}, which makes no images. Expected info and "
-            "generate(prompts, seeds, sampling)."
-        )
-    python.check_info(made, rest)
-    return cast(ImageGenerator, python.keyed(made, rest, options))
-
-
-LOADERS: dict[str, Callable[[str, Options], ImageGenerator]] = {
-    "diffusers": _diffusers,
-    "python": _python,
-}

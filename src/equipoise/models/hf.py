@@ -1,6 +1,8 @@
 """The prefix ``hf:``: checkpoints of transformers, by what their architecture can do."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from equipoise.core.errors import ModelError
@@ -8,10 +10,39 @@ from equipoise.models import hf_answers, hf_classifier, hf_dual, hf_pairs
 from equipoise.models.backends import torch_only, with_backend
 from equipoise.models.hf_files import find_checkpoint
 from equipoise.models.hf_loading import Source
+from equipoise.models.hub import cached
 from equipoise.models.options import Options
+from equipoise.models.registry import Offer, Preview, adapter
 from equipoise.models.runtimes import place, transformers
 
 
+def _preview(target: str) -> Preview:
+    """Return what config.json says, in a folder or in the local cache of a hub."""
+    here = Path(target).expanduser() / "config.json"
+    path = here if here.is_file() else cached(target, "config.json")
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError):
+        settings = {}
+    if not isinstance(settings, dict):
+        return Preview()
+    architecture = next(iter(settings.get("architectures") or []), "")
+    if architecture.endswith("ForImageClassification"):
+        names = settings.get("id2label") or {}
+        labels = tuple(str(names[number]) for number in sorted(names, key=int))
+        return Preview("classifier", labels, settings.get("hidden_size"))
+    offer = next((offer for offer, known in _OFFERS.items() if architecture in known), None)
+    return Preview(offer, (), settings.get("projection_dim") if offer == "encoder" else None)
+
+
+_OFFERS: Mapping[Offer, Collection[str]] = {
+    "encoder": hf_dual.FAMILIES,
+    "scorer": hf_pairs.FAMILIES,
+    "answerer": hf_answers.FAMILIES,
+}
+
+
+@adapter("hf", preview=_preview, backends=True)
 def load(target: str, options: Options) -> Any:
     """Load a checkpoint of transformers.
 

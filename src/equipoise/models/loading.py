@@ -1,21 +1,15 @@
 """Models by name: ``prefix:rest``, where the prefix says which library loads the rest."""
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from equipoise.core.errors import ModelError
-from equipoise.models import edits, hf, onnx, open_clip, python, timm, wrapped
+from equipoise.models.generators import ImageGenerator
 from equipoise.models.options import Options
+from equipoise.models.registry import load_named
 
-LOADERS: dict[str, Callable[[str, Options], Any]] = {
-    "hf": hf.load,
-    "open_clip": open_clip.load,
-    "timm": timm.load,
-    "onnx": onnx.load,
-    "python": python.load,
-    "edited": edits.load,
-    "equipoise": wrapped.load,
-}
+# Each registers its prefix; the libraries themselves are imported when a model is loaded.
+for _module in ("hf", "open_clip", "timm", "onnx", "python", "edits", "wrapped", "diffusers"):
+    import_module(f"equipoise.models.{_module}")
 
 
 def load_model(
@@ -69,13 +63,45 @@ def load_model(
     ModelError
         If there is no such model, or it cannot be loaded or placed, or run by that backend.
     """
-    prefix, colon, rest = name.partition(":")
-    if not colon or not rest or prefix not in LOADERS:
-        raise ModelError(
-            f"{name!r} names no model. A name is a prefix and what it loads: "
-            f"{', '.join(f'{known}:…' for known in LOADERS)}."
+    return load_named(
+        Options(
+            name, device, dtype, revision, allow_pickle, trust_remote_code, backend, preprocessing
         )
-    options = Options(
-        name, device, dtype, revision, allow_pickle, trust_remote_code, backend, preprocessing
     )
-    return LOADERS[prefix](rest, options)
+
+
+def load_generator(
+    name: str,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    allow_pickle: bool = False,
+    trust_remote_code: bool = False,
+) -> ImageGenerator:
+    """Load a model that makes images from texts.
+
+    Parameters
+    ----------
+    name : str
+        ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
+        module:factory.
+    device, dtype, revision, allow_pickle, trust_remote_code
+        As in `load_model`.
+
+    Returns
+    -------
+    ImageGenerator
+        Of ``diffusers:`` also a `ControlledGenerator`; `check_control` says whether it can be
+        controlled.
+
+    Raises
+    ------
+    MissingExtraError
+        If the library that the prefix needs is not installed.
+    ModelError
+        If there is no such model, or it cannot be loaded or placed.
+    """
+    options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
+    model: ImageGenerator = load_named(options, makes_images=True)
+    return model

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
+from equipoise.core.regular import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.onnx_files import files_of
 from equipoise.models.options import Options
+from equipoise.models.registry import Preview, adapter
 
 Floats = NDArray[np.float32]
 
@@ -146,6 +148,15 @@ class OnnxClassifier:
         return np.concatenate([np.empty((0, width), dtype=np.float32), *parts])[:count]
 
 
+def _preview(target: str) -> Preview:
+    try:
+        lines = read_regular(labels_path(Path(target))).decode("utf-8").splitlines()
+    except (OSError, ValueError):
+        lines = []
+    return Preview("classifier", tuple(name for line in lines if (name := line.strip())))
+
+
+@adapter("onnx", preview=_preview)
 def load(target: str, options: Options) -> OnnxClassifier:
     """Load a classifier whose labels lie beside it, one a line: model.onnx, model.labels.txt.
 

@@ -19,6 +19,7 @@ from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preparing import Preparation, preparation, stacked
 from equipoise.models.recipe import of_open_clip
+from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
 from equipoise.models.towers import Tower, build_tower
 
@@ -117,6 +118,11 @@ class OpenClipEncoder:
             )
 
 
+def _preview(_: str) -> Preview:
+    return Preview("encoder")
+
+
+@adapter("open_clip", preview=_preview, backends=True)
 def load(target: str, options: Options) -> OpenClipEncoder:
     """Load a model of open_clip.
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from equipoise.core.errors import EquipoiseError, ModelError
+from equipoise.models.generators import ImageGenerator
 from equipoise.models.info import ModelInfo
 from equipoise.models.options import Options
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 from equipoise.models.python_sources import source_digests
+from equipoise.models.registry import adapter
 
 KINDS = (DualEncoder, PairScorer, Classifier, Answerer)
 OFFERS = {
@@ -25,6 +27,7 @@ _NONE = object()
 _LISTED = 8
 
 
+@adapter("python", runs_code=True)
 def load(target: str, options: Options) -> Any:
     """Make a model by a factory of the user's.
 
@@ -47,6 +50,25 @@ def load(target: str, options: Options) -> Any:
         If there is no such factory, it fails, or what it returns is none of the protocols.
     """
     return _checked(made(target, options), target, options)
+
+
+@adapter("python", runs_code=True, makes_images=True)
+def load_generator(target: str, options: Options) -> ImageGenerator:
+    """Make a model that makes images, as `load` does.
+
+    Raises
+    ------
+    ModelError
+        As in `load`.
+    """
+    model = made(target, options)
+    if not isinstance(model, ImageGenerator):
+        raise ModelError(
+            f"{target} made a {type(model).__name__}, which makes no images. Expected info and "
+            "generate(prompts, seeds, sampling)."
+        )
+    check_info(model, target)
+    return cast("ImageGenerator", keyed(model, target, options))
 
 
 def made(target: str, options: Options) -> Any:

@@ -17,6 +17,7 @@ from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
 from equipoise.models.preparing import Preparation, preparation, stacked
 from equipoise.models.recipe import of_timm
+from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, place, timm
 from equipoise.models.towers import Tower, build_tower
 
@@ -79,6 +80,11 @@ def _outputs(model: Any, inputs: Mapping[str, Any]) -> tuple[Any, ...]:
     return model.forward_head(seen), model.forward_head(seen, pre_logits=True)
 
 
+def _preview(_: str) -> Preview:
+    return Preview("classifier")
+
+
+@adapter("timm", preview=_preview, backends=True)
 def load(target: str, options: Options) -> TimmClassifier:
     """Load a classifier of timm.
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
-from equipoise.models.beside import absolute, relative
 from equipoise.models.ensembles import Ensemble, naming
 from equipoise.models.hub import without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest
 from equipoise.models.matching import Matching
 from equipoise.models.options import Options
 from equipoise.models.protocols import DualEncoder
+from equipoise.models.registry import absolute, adapter, load_nested, relative
 
 Floats = NDArray[np.float32]
 
@@ -142,6 +142,7 @@ def save_wrapped(
     (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
 
 
+@adapter("equipoise")
 def load(target: str, options: Options) -> WrappedEncoder:
     """Load a wrapped dual encoder.
 
@@ -200,17 +201,8 @@ def _settings(target: str, folder: Path) -> dict[str, Any]:
 
 
 def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
-    from equipoise.models.loading import LOADERS
-
     name = absolute(settings["base"], folder)
-    prefix, _, rest = name.partition(":")
-    if prefix == "python" and not options.trust_remote_code:
-        raise ModelError(
-            f"{options.name} wraps {name}, which is Python code. To do: if you trust where the "
-            "folder comes from, set trust_remote_code: true."
-        )
-    if prefix not in LOADERS:
-        raise ModelError(f"{folder / SETTINGS} wraps {name!r}, which names no model.")
+    rest = name.partition(":")[2]
     if rest.startswith("../") and name == settings["base"]:
         raise ModelError(
             f"the fitted folder {folder.resolve()} wraps the model in "
@@ -218,7 +210,7 @@ def _base(settings: Mapping[str, Any], folder: Path, options: Options) -> Any:
             "from the fitted folder. To do: put that model there, or move both folders together."
         )
     try:
-        base = LOADERS[prefix](rest, replace(options, name=name))
+        base = load_nested(name, options)
     except ModelError as error:
         raise ModelError(f"{options.name} wraps {name}, which is not loaded: {error}") from error
     if not isinstance(base, DualEncoder):

@@ -8,7 +8,7 @@ from audits.running.worlds import IMAGES, associations, concepts, diversity, ret
 from equipoise.audits.config import parse_config
 from equipoise.audits.running.config import PREFIXES, RunConfig
 from equipoise.core.errors import ConfigError
-from equipoise.models.loading import LOADERS
+from equipoise.models.registry import adapters
 
 
 def refusal(values: dict[str, Any]) -> str:
@@ -18,7 +18,7 @@ def refusal(values: dict[str, Any]) -> str:
 
 
 def test_the_prefixes_are_those_of_the_loaders() -> None:
-    assert {*PREFIXES} == {*LOADERS}
+    assert {*PREFIXES} == {*adapters()}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from equipoise.counterfactuals.generating.rates import Clock
 from equipoise.counterfactuals.generating.reading import TABLE, input_of, joined, pictures_of
 from equipoise.counterfactuals.generating.workers import Telling, worked
 from equipoise.evidence.store import held, write, write_manifest
-from equipoise.models.generators import load_generator
+from equipoise.models.loading import load_generator
 
 
 def generated(asked: Asked, draws: Draws, model: Any, store: Path, settings: Settings) -> Generated:

@@ -1,0 +1,189 @@
+"""Adapters of model libraries: one registered for each prefix of a model's name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.models.options import Options
+
+Offer = Literal["encoder", "classifier", "scorer", "answerer"]
+"""What a model is: it embeds images and texts, names classes, scores pairs, or answers."""
+
+Load = Callable[[str, Options], Any]
+LoadT = TypeVar("LoadT", bound=Load)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What is known of a model before it is loaded.
+
+    Attributes
+    ----------
+    offer : str or None
+    labels : tuple of str
+        Classes of a classifier; () where they are not known.
+    dimension : int or None
+        Length of a vector.
+    """
+
+    offer: Offer | None = None
+    labels: tuple[str, ...] = ()
+    dimension: int | None = None
+
+
+def _unknown(_: str) -> Preview:
+    return Preview()
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How models of one library are loaded.
+
+    Attributes
+    ----------
+    prefix : str
+        What names of its models start with.
+    load : callable
+        From the rest of a name and `Options` to a model, see `equipoise.models.protocols`.
+    preview : callable
+        From the rest of a name to a `Preview`; nothing is loaded or fetched.
+    backends : bool
+        Whether `backend` chooses what runs its models.
+    runs_code : bool
+        Whether a name is Python code of the user's rather than a file or a folder.
+    makes_images : bool
+        Whether its models make images, see `equipoise.models.generators`.
+    """
+
+    prefix: str
+    load: Load
+    preview: Callable[[str], Preview] = _unknown
+    backends: bool = False
+    runs_code: bool = False
+    makes_images: bool = False
+
+
+_ADAPTERS: dict[tuple[str, bool], Adapter] = {}
+
+
+def adapter(
+    prefix: str,
+    *,
+    preview: Callable[[str], Preview] = _unknown,
+    backends: bool = False,
+    runs_code: bool = False,
+    makes_images: bool = False,
+) -> Callable[[LoadT], LoadT]:
+    """Register the function that loads models of one library; see `Adapter`.
+
+    Raises
+    ------
+    InputError
+        When the prefix is taken.
+
+    Examples
+    --------
+    >>> @adapter("mylibrary")  # doctest: +SKIP
+    ... def load(target: str, options: Options) -> Any:
+    ...     return MyModel(target, options.device)
+    """
+
+    def register(load: LoadT) -> LoadT:
+        if (prefix, makes_images) in _ADAPTERS:
+            raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
+        _ADAPTERS[prefix, makes_images] = Adapter(
+            prefix, load, preview, backends, runs_code, makes_images
+        )
+        return load
+
+    return register
+
+
+def unregister(prefix: str, *, makes_images: bool = False) -> None:
+    """Remove an adapter, to define it again."""
+    del _ADAPTERS[prefix, makes_images]
+
+
+def adapters(*, makes_images: bool = False) -> Mapping[str, Adapter]:
+    """Return adapters of models to audit, or of models that make images, by prefix."""
+    return MappingProxyType(
+        {
+            prefix: one
+            for (prefix, images), one in sorted(_ADAPTERS.items())
+            if images == makes_images
+        }
+    )
+
+
+def load_named(options: Options, *, makes_images: bool = False) -> Any:
+    """Load the model that `options.name` names.
+
+    Raises
+    ------
+    ModelError
+        When the name has no known prefix, or the model cannot be loaded.
+    """
+    found, rest = find_adapter(options.name, makes_images=makes_images)
+    return found.load(rest, options)
+
+
+def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str]:
+    """Return the adapter of a model's name, and the rest of the name.
+
+    Raises
+    ------
+    ModelError
+        When the name has no known prefix.
+    """
+    prefix, _, rest = name.partition(":")
+    known = adapters(makes_images=makes_images)
+    if not rest or prefix not in known:
+        what = "model that makes images" if makes_images else "model"
+        raise ModelError(
+            f"{name!r} names no {what}. A name is a prefix and what it loads: "
+            f"{', '.join(f'{one}:…' for one in known)}."
+        )
+    return known[prefix], rest
+
+
+def load_nested(name: str, options: Options, **changes: Any) -> Any:
+    """Load the model that a file names, for the model that the file describes.
+
+    Raises
+    ------
+    ModelError
+        When the inner model is Python code and `options` do not trust it, or cannot be loaded.
+    """
+    found, rest = find_adapter(name)
+    if found.runs_code and not options.trust_remote_code:
+        raise ModelError(
+            f"{options.name} runs {name}, which is Python code. To do: if you trust where the "
+            "file comes from, set trust_remote_code: true."
+        )
+    return found.load(rest, replace(options, name=name, **changes))
+
+
+def relative(name: str, folder: Path) -> str:
+    """Return the name of a model with its folder or file relative to another folder."""
+    prefix, _, rest = name.partition(":")
+    if _is_code(prefix) or not rest or not Path(rest).expanduser().exists():
+        return name
+    return f"{prefix}:{Path(os.path.relpath(Path(rest).expanduser(), folder)).as_posix()}"
+
+
+def absolute(name: str, folder: Path) -> str:
+    """Return the name of a model with a folder or file that lies beside another in full."""
+    prefix, _, rest = name.partition(":")
+    if _is_code(prefix) or not rest or not (folder / rest).exists():
+        return name
+    return f"{prefix}:{os.path.normpath(folder / rest)}"
+
+
+def _is_code(prefix: str) -> bool:
+    return prefix in adapters() and adapters()[prefix].runs_code
