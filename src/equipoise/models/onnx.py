@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import ModelError
-from equipoise.core.regular import read_regular
+from equipoise.core.files import read_regular
 from equipoise.models.hub import without_revision
 from equipoise.models.images import as_rgb
 from equipoise.models.info import ModelInfo, digests, one_digest

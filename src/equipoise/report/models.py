@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.report.blocks import Badge, Block, Chart, Grid, Section, Table
@@ -79,7 +80,7 @@ def _cell(finding: Finding | None) -> str:
 
 def _points(found: Mapping[tuple[str, str], Finding], x: str, y: str, name: str) -> Chart | None:
     names = tuple(dict.fromkeys(model for model, _ in found))
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "series": model,
             "x": across.value,
