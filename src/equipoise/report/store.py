@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from equipoise.core import AuditResult, Finding, Manifest, RunError, parquet
+from equipoise.core import AuditResult, Finding, Manifest, RunError
+from equipoise.core.files import read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION
 
@@ -122,7 +123,7 @@ def _read_manifest(folder: Path) -> Manifest:
 
 def _read_table(path: Path) -> pa.Table:
     try:
-        return parquet.read_table(path)
+        return read_table(path)
     except FileNotFoundError as error:
         raise RunError(f"{path}: missing from the run. To do: run the audit again.") from error
     except (OSError, pa.ArrowException) as error:
@@ -145,7 +146,7 @@ def _written(path: Path) -> Iterator[Path]:
 
 def _write_table(path: Path, table: pa.Table) -> None:
     with _written(path):
-        parquet.write_table(table, path)
+        write_table(table, path)
 
 
 def _write_text(path: Path, text: str) -> None:
