@@ -221,7 +221,7 @@ GOOD = sets(20)
         ({"fixed": ("c",)}, "fixed: .*'c'"),
         ({"units": {"z": ["1"]}}, "units: .*'z'"),
         ({"units": {"x": ["1"]}}, r"units\['x'\]: 1"),
-        ({"units": {"x": [*"abcde", ""]}}, r"units\['x'\]: 1"),
+        ({"units": {"x": [*"abcde", ""]}}, r"units\['x'\]: 6"),
         ({"units": {"x": [*"abcdef"]}}, "units: 'y'"),
     ],
 )

@@ -13,8 +13,8 @@ from scipy.stats import chisquare
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Harm
-from equipoise.metrics.associations import partitions
-from equipoise.metrics.associations.partitions import (
+from equipoise.metrics.vectors import partitions
+from equipoise.metrics.vectors.partitions import (
     MOST_COUNTED,
     count_at_least,
     count_partitions,
@@ -116,7 +116,7 @@ def test_enumerated_partitions_stand_in_lexicographic_order(n: int, m: int) -> N
     found = exchange(values[:n, None], values[n:, None], Exact(), 0, "x")
     expected = differences(values, n)
     np.testing.assert_allclose(found.null[:, 0], expected, atol=1e-12)
-    chance = found.chance(2.0, "twice")
+    chance = found.chance("twice", 2.0)
     assert (chance.low, chance.high) == pytest.approx(
         tuple(np.quantile(2.0 * expected, (0.025, 0.975), method="inverted_cdf"))
     )

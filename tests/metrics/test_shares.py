@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.associations.scores import association_score
+from equipoise.metrics import association_score
 from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
 from equipoise.metrics.shares.corrected import corrected_shares, inverted, likeliest

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import association_score, diverse_subset, iss_cross, sc_weat, weat
-from equipoise.metrics.associations import members, resampling
-from equipoise.metrics.associations.members import exact_mean, similarities
-from equipoise.metrics.associations.resampling import mean_vectors, replicate_blocks
-from equipoise.metrics.associations.space import embed, shared_members
 from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.metrics.vectors import resampling
+from equipoise.metrics.vectors import sets as vector_sets
+from equipoise.metrics.vectors.resampling import mean_vectors, replicate_blocks
+from equipoise.metrics.vectors.sets import (
+    embed,
+    exact_mean,
+    plain_members,
+    shared_members,
+    similarities,
+)
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream
 
@@ -55,8 +61,8 @@ def test_numbers_of_pieces_are_those_of_the_whole(
     rows[3], rows[17, 2], rows[30] = 0, np.nan, np.inf
     whole = embed({"x": rows}, {"a": others})["x"]
     vectors = whole.vectors
-    monkeypatch.setattr(members, "_KEPT", 0)
-    monkeypatch.setattr(members, "_AT_ONCE", 100)
+    monkeypatch.setattr(vector_sets, "_KEPT", 0)
+    monkeypatch.setattr(vector_sets, "_AT_ONCE", 100)
     found = embed({"x": rows}, {"a": others})["x"]
     assert len([*found.blocks()]) == 4
     assert found.dropped == whole.dropped
@@ -67,7 +73,7 @@ def test_numbers_of_pieces_are_those_of_the_whole(
         (found.mean, exact_mean(vectors)),
         (found.dots(others[0]), whole.dots(others[0])),
         (found.similarities(others), similarities(vectors, others)),
-        (mean_vectors(weights, found), mean_vectors(weights, vectors)),
+        (mean_vectors(weights, found), mean_vectors(weights, plain_members(vectors))),
     ):
         np.testing.assert_array_equal(one, other)
     assert similarities(vectors, others) == pytest.approx(vectors @ others.T, abs=1e-13)
@@ -78,8 +84,8 @@ def test_members_of_both_sets_are_counted_as_vectors(
     pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if pieces:
-        monkeypatch.setattr(members, "_KEPT", 0)
-        monkeypatch.setattr(members, "_AT_ONCE", 15)
+        monkeypatch.setattr(vector_sets, "_KEPT", 0)
+        monkeypatch.setattr(vector_sets, "_AT_ONCE", 15)
     rows = cloud(4, 8, 5)
     x, y = rows[:5], np.concatenate([3.0 * rows[3:], rows[3:4], -rows[:1]])
     sets = embed({"x": x, "y": y}, {"a": [[1, 1, 1, 0, 0]], "b": [[1, 1, 0, 1, 0]]})
@@ -165,7 +171,7 @@ def test_numbers_do_not_depend_on_what_shares_a_pass(monkeypatch: pytest.MonkeyP
     found = []
     for together, cells in ((32, 1 << 18), (1, 7), (64, 30)):
         monkeypatch.setattr(resampling, "_TOGETHER", together)
-        monkeypatch.setattr(resampling, "_AT_ONCE", cells)
+        monkeypatch.setattr(vector_sets, "_AT_ONCE", cells)
         monkeypatch.setattr(resampling, "_DRAWN", cells)
         every = (
             association_score(sets[0][:4], *sets[2:], resampling=drawing),

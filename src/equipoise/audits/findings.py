@@ -12,8 +12,8 @@ from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part
 from equipoise.core.wording import number, percent
-from equipoise.metrics.associations.predicted import is_spread
 from equipoise.metrics.spec import corrected_with, spec_of
+from equipoise.metrics.vectors.predicted_labels import is_spread
 from equipoise.stats.chance import benjamini_hochberg, holm
 from equipoise.stats.verdict import judge
 

@@ -23,18 +23,6 @@ among the excluded and not compared. docs/metrics has definitions, ranges and re
 from equipoise.metrics.accuracy import accuracy, accuracy_gap, worst_group_accuracy
 from equipoise.metrics.activation.gap import activation_share_gap
 from equipoise.metrics.activation.share import activation_share
-from equipoise.metrics.associations.alignment import alignment
-from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
-from equipoise.metrics.associations.encoders import compare_encoders, total_absolute_association
-from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
-from equipoise.metrics.associations.mcas import mcas
-from equipoise.metrics.associations.outside import correlation, correlation_p_value, loess
-from equipoise.metrics.associations.scores import association_score, differential_association
-from equipoise.metrics.associations.space import PairScores
-from equipoise.metrics.associations.summary import score_summary
-from equipoise.metrics.associations.weat import sc_weat, weat
-from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
-from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
 from equipoise.metrics.comparisons import rate_comparisons
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
@@ -81,11 +69,30 @@ from equipoise.metrics.shares.average import mean_share_mad
 from equipoise.metrics.shares.confusion import Confusion
 from equipoise.metrics.shares.corrected import corrected_shares
 from equipoise.metrics.shares.gap import share_gap
-from equipoise.metrics.similarity.favourites import favourite_gap
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.skewsize import mev_sweep, skewsize
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
+from equipoise.metrics.values.alignment import alignment, favourite_gap
+from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
+from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
+from equipoise.metrics.vectors.associations import (
+    association_score,
+    compare_encoders,
+    differential_association,
+    sc_weat,
+    total_absolute_association,
+    weat,
+)
+from equipoise.metrics.vectors.mcas import (
+    bias_amplification,
+    diffusion_bias,
+    estimate_offset,
+    mcas,
+    xmcas,
+)
+from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
+from equipoise.metrics.vectors.sets import PairScores
 
 __all__ = [
     "SPECS",

@@ -22,12 +22,11 @@ from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.core.wording import shortened
 from equipoise.metrics.accuracy import Accuracy
-from equipoise.metrics.associations.labels import label_concentration
-from equipoise.metrics.associations.predicted import ASIDE, spread
 from equipoise.metrics.counts import count
 from equipoise.metrics.effect_sizes import EffectSizes
 from equipoise.metrics.measure import measure
 from equipoise.metrics.parity import DemographicParity
+from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import Config

@@ -13,7 +13,7 @@ from equipoise.audits.answers.designs import AnswersDesign, figures_about, frequ
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.finding import Family
 from equipoise.core.wording import shortened
-from equipoise.metrics.associations.outside import correlation
+from equipoise.metrics.values.outside import correlation
 
 if TYPE_CHECKING:
     from equipoise.audits.answers.config import AnswersOptions, Config

@@ -52,7 +52,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
-from equipoise.metrics.associations.partitions import count_partitions
+from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
     from equipoise.audits.config_associations import MeasureConfig

@@ -14,8 +14,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.data import Items, load_items
-from equipoise.metrics.associations.alignment import alignment
-from equipoise.metrics.similarity.favourites import favourite_gap, preferences
+from equipoise.metrics.values.alignment import alignment, favourite_gap, preferences
 
 if TYPE_CHECKING:
     from equipoise.audits.similarity.config import HypothesisConfig

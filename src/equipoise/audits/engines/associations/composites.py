@@ -24,11 +24,14 @@ from equipoise.audits.engines.associations.spaces import Side, units_of
 from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
-from equipoise.metrics.associations.amplification import bias_amplification, diffusion_bias
-from equipoise.metrics.associations.mcas import mcas
-from equipoise.metrics.associations.outside import loess
-from equipoise.metrics.associations.summary import score_summary
-from equipoise.metrics.associations.xmcas import estimate_offset, xmcas
+from equipoise.metrics.values.outside import loess, score_summary
+from equipoise.metrics.vectors.mcas import (
+    bias_amplification,
+    diffusion_bias,
+    estimate_offset,
+    mcas,
+    xmcas,
+)
 
 _EXCHANGED = [("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")]
 _KINDS = (("images", "image"), ("texts", "text"))

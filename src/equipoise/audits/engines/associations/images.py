@@ -30,10 +30,10 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Excluded, Family, GroupValue
 from equipoise.data.problems import listed
-from equipoise.metrics.associations.labels import label_concentration, predicted_label_weat
-from equipoise.metrics.associations.members import exact_mean
-from equipoise.metrics.associations.members import similarities as inner_products
-from equipoise.metrics.associations.words import ImageSimilarities, gender_difference, trend
+from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
+from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
+from equipoise.metrics.vectors.sets import exact_mean
+from equipoise.metrics.vectors.sets import similarities as inner_products
 
 Objects = npt.NDArray[np.object_]
 Words = tuple[list[str], list[str]]

@@ -33,11 +33,16 @@ from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
-from equipoise.metrics.associations.alignment import alignment
-from equipoise.metrics.associations.encoders import compare_encoders, total_absolute_association
-from equipoise.metrics.associations.outside import correlation
-from equipoise.metrics.associations.scores import association_score, differential_association
-from equipoise.metrics.associations.weat import sc_weat, weat
+from equipoise.metrics.values.alignment import alignment
+from equipoise.metrics.values.outside import correlation
+from equipoise.metrics.vectors.associations import (
+    association_score,
+    compare_encoders,
+    differential_association,
+    sc_weat,
+    total_absolute_association,
+    weat,
+)
 from equipoise.stats.resampling import Resampling
 
 Ends = Mapping[str, tuple[float, float]]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Matrix, Vectors
-from equipoise.metrics.associations.space import Similarity
 from equipoise.metrics.chosen_rows import Table
+from equipoise.metrics.vectors.sets import Similarity
 
 Indices = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

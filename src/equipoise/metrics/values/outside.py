@@ -1,8 +1,9 @@
-"""Numbers of subjects or regions against an outside series: correlation and local regression."""
+"""Numbers of subjects: correlation with an outside series, local regression, summaries."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -171,8 +172,7 @@ def loess(x: Any, y: Any, *, span: float = 2.0 / 3.0) -> Loess:
     first, second, _ = _pairs(x, y)
     if len(first) < 3:
         raise InputError(f"loess: {len(first)} pairs of finite numbers; expected at least 3")
-    order = np.lexsort((second, first))
-    return Loess(first[order], second[order], span)
+    return Loess(first, second, span)
 
 
 def _pairs(x: Any, y: Any) -> tuple[Floats, Floats, int]:
@@ -197,6 +197,65 @@ def _part(kind: str, x: Floats, y: Floats, level: float) -> Part:
     r = float(np.clip((a * b).sum() / math.sqrt((a * a).sum() * (b * b).sum()), -1.0, 1.0))
     low, high = fisher_z(r, n, level, kind="spearman" if kind == "spearman" else "pearson")
     return Part(kind, "", r, float(low), float(high), p_value=correlation_p_value(r, n), n=n)
+
+
+def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) -> Estimate:
+    """Mean and standard deviation of scores by category of target and direction.
+
+    Parameters
+    ----------
+    scores : mapping of target to number
+        Such as MCAS; positive leans to the first group.
+    categories : mapping of target to str
+
+    Returns
+    -------
+    Estimate
+        Mean over all targets, with no interval and no chance level: targets are declared, not
+        drawn. `.by` has "mean" and "sd" (n - 1) of "category, a", "category, b" (leaning to the
+        first and second group) and "category"; scores that are not finite are counted.
+
+    Raises
+    ------
+    InputError
+        When a target has no category, or there is no finite score.
+
+    References
+    ----------
+    Mandal 2024, chapter 6.
+    """
+    if without := sorted({*scores} - {*categories}):
+        raise InputError(f"categories: none for target {without[0]!r}; expected one for each")
+    known = {name: float(scores[name]) for name in sorted(scores) if math.isfinite(scores[name])}
+    if not known:
+        raise InputError("scores: no finite number; expected one per target")
+    parts = []
+    for category in sorted({categories[name] for name in known}):
+        values = np.sort([one for name, one in known.items() if categories[name] == category])
+        for suffix, some in (
+            (", a", values[values > 0]),
+            (", b", values[values < 0]),
+            ("", values),
+        ):
+            n = len(some)
+            mean = float(some.mean()) if n else math.nan
+            spread = float(some.std(ddof=1)) if n > 1 else math.nan
+            reasons = "" if n else "no target", "" if n > 1 else "fewer than two targets"
+            parts += [
+                Part(name, category + suffix, value, n=n, reason=reason)
+                for name, value, reason in zip(("mean", "sd"), (mean, spread), reasons, strict=True)
+            ]
+    dropped = len(scores) - len(known)
+    return make_estimate(
+        metric="score_summary",
+        value=float(np.mean([*known.values()])),
+        n={"targets": len(known)},
+        method="none: targets are declared, not drawn",
+        no_chance="a summary over declared targets",
+        by=parts_to_table(parts),
+        excluded={"no finite score": dropped} if dropped else {},
+        unit="target",
+    )
 
 
 _correlation = partial(
@@ -233,5 +292,21 @@ register(
             "Spearman's correlation of a metric with outside figures, over subjects or regions."
         ),
         null="pairs are independent",
+    )
+)
+register(
+    MetricSpec(
+        name="score_summary",
+        title="Mean score",
+        kinds=("associations", "text_to_image"),
+        range="that of the score",
+        harm="either",
+        definition=(
+            "Mean and standard deviation of scores such as MCAS, by category of target and "
+            "direction."
+        ),
+        direction="Either: the sign is the direction of the score.",
+        chance="none: a summary over declared targets",
+        reference="Mandal 2024, chapter 6",
     )
 )

@@ -1,0 +1,376 @@
+"""Preferences against declarations: alignment with a hypothesis, gap of favourite groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from itertools import permutations as orderings
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.parts import parts_to_table
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    against,
+    bootstrap_method,
+    ends_of,
+    known_mean,
+    number,
+)
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.vectors.partitions import (
+    MOST_PARTITIONS,
+    against_exchanged,
+    exchange,
+    permutations,
+)
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, null_draws
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+
+_NULL = "the hypothesis is exchangeable over subjects"
+_FAVOURITES = "which group is the favourite is exchangeable over concepts"
+_MOST_ORDERS = 50_000
+
+
+def alignment(
+    preferences: Any,
+    hypothesis: Any,
+    *,
+    statistic: Literal["mean", "rank"] = "mean",
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """How far preferences for one group over another follow a declared hypothesis, over subjects.
+
+    Parameters
+    ----------
+    preferences : mapping of subject to number, or array-like, shape (subjects,)
+        Signed preference of each subject, such as an association score or a gap.
+    hypothesis : mapping of subject to number, or array-like, shape (subjects,)
+        The direction expected of each subject: its sign for "mean", its rank for "rank" (such as
+        labour statistics). 0 is no direction.
+    statistic : "mean" or "rank"
+        "mean": mean of preference times sign of the hypothesis; "rank": Spearman's correlation.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        For "mean" in units of the preference, for "rank" in [-1, 1]; higher: follows the
+        hypothesis. Interval: percentile bootstrap over subjects. Chance and p (one-sided): the
+        hypothesis is permuted over subjects; exact where it can be enumerated. `.by` has the mean
+        preference in the hypothesised direction of each side. Subjects of one mapping only,
+        without a finite number, or, for "mean", without a direction are counted in `.excluded`.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, no subject (for "rank": fewer than three) is left, or `statistic` is
+        unknown.
+
+    Notes
+    -----
+    Needed beside tests per subject: a trained model is never exactly neutral, so with images enough
+    any preference, however small, has a small p; whether preferences line up is another question.
+    """
+    if statistic not in ("mean", "rank"):
+        raise InputError(f"statistic={statistic!r}: expected 'mean' or 'rank'")
+    ranked = statistic == "rank"
+    values, expected, excluded = _pairs(preferences, hypothesis, ranked=ranked)
+    value = float(_aligned(values[None], expected[None], ranked=ranked)[0])
+    n, boot = len(values), None
+    if isinstance(resampling, Bootstrap) and n >= 2:
+        chosen = stream(rng, "bootstrap", "subjects").integers(n, size=(resampling.replicates, n))
+        boot = _aligned(values[chosen], expected[chosen], ranked=ranked)
+    held = NOTHING
+    if resampling is not None and not math.isnan(value):
+        test = _against_ranks if ranked else _against_signs
+        held = test(values, expected, value, resampling, rng)
+    reason = "all preferences, or all hypotheses, are equal" if math.isnan(value) else ""
+    sides = []
+    if not ranked:
+        if len({*expected.tolist()}) == 1:
+            reason = "the hypothesis is the same for all subjects: permuting it changes nothing"
+        for sign, name in ((1.0, "positive"), (-1.0, "negative")):
+            side = values[expected == sign]
+            if len(side):
+                mean = float(side.mean() * sign)
+                sides.append(number("alignment", mean, subject=name, n=len(side)))
+    without = "none: use Bootstrap() and two subjects or more"
+    return make_estimate(
+        metric="alignment",
+        value=value,
+        n={"subjects": n},
+        method=bootstrap_method(boot, resampling, "subjects", without),
+        params={"statistic": statistic},
+        **held.fields("no resampling was asked for, or there is no value"),
+        by=parts_to_table(sides),
+        excluded=excluded,
+        unit="subject",
+        reason=reason,
+        ends=ends_of(boot),
+    )
+
+
+def _pairs(
+    preferences: Any, hypothesis: Any, *, ranked: bool
+) -> tuple[Floats, Floats, dict[str, int]]:
+    """Return preferences and hypotheses of the same subjects, and what was left out."""
+    excluded: dict[str, int] = {}
+    if isinstance(preferences, Mapping) != isinstance(hypothesis, Mapping):
+        raise InputError("preferences and hypothesis: expected two mappings or two arrays")
+    if isinstance(preferences, Mapping):
+        names = sorted({*preferences} & {*hypothesis}, key=str)
+        excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
+        preferences, hypothesis = ([one[n] for n in names] for one in (preferences, hypothesis))
+    first = np.asarray(preferences, dtype=np.float64)
+    second = np.asarray(hypothesis, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        raise InputError(
+            f"preferences {first.shape} and hypothesis {second.shape}: expected one number each "
+            "per subject, (subjects,)"
+        )
+    known = np.isfinite(first) & np.isfinite(second)
+    excluded["no finite number"] = int((~known).sum())
+    if not ranked:
+        second = np.sign(second)
+        excluded["no direction in the hypothesis"] = int((known & (second == 0)).sum())
+        known &= second != 0
+    least = 3 if ranked else 1
+    if known.sum() < least:
+        raise InputError(
+            f"alignment: {int(known.sum())} subjects with a preference and a hypothesis; "
+            f"expected at least {least}"
+        )
+    # In one order, so that neither the value nor the draws depend on the order given.
+    first, second = first[known], second[known]
+    order = np.lexsort((second, first))
+    return first[order], second[order], {why: n for why, n in excluded.items() if n}
+
+
+def _aligned(values: Floats, expected: Floats, *, ranked: bool) -> Floats:
+    """Mean preference in the direction expected, or rank correlation, of each row."""
+    if not ranked:
+        return np.asarray((values * expected).mean(axis=1))
+    return _correlations(rankdata(values, axis=1), rankdata(expected, axis=1))
+
+
+def _correlations(first: Floats, second: Floats) -> Floats:
+    """Pearson correlations of rows, NaN where a row is constant."""
+    a = first - first.mean(axis=1, keepdims=True)
+    b = second - second.mean(axis=1, keepdims=True)
+    norms = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (a * b).sum(axis=1) / norms
+    return np.asarray(np.clip(found, -1.0, 1.0))
+
+
+def _against_signs(
+    values: Floats, signs: Floats, value: float, resampling: Resampling, seed: int
+) -> Against:
+    """Permuting signs partitions the preferences: exact where partitions are few."""
+    up = signs > 0
+    if up.all() or not up.any():
+        text = f"{_NULL}; 1 permutation enumerated"
+        return against(np.array([value]), value, "higher", text, weights=1.0)
+    first, second = values[up][:, None], values[~up][:, None]
+    tested = exchange(first, second, resampling, seed, "subjects")
+    # With S the sum where the hypothesis is positive and D the difference in means,
+    # S = (D + total / m) / (1 / k + 1 / m), and the mean is (2 S - total) / n.
+    total, k, m = float(values.sum()), len(first), len(second)
+    per = 1.0 / k + 1.0 / m
+    shift = (2.0 * total / m / per - total) / len(values)
+    factor = 2.0 / (len(values) * per)
+    return against_exchanged(tested, value, "higher", _NULL, factor=factor, shift=shift)
+
+
+def _against_ranks(
+    values: Floats, expected: Floats, value: float, resampling: Resampling, seed: int
+) -> Against:
+    first, second = rankdata(values)[None], rankdata(expected)
+    n = len(second)
+    exact = isinstance(resampling, Exact)
+    limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
+    total = math.factorial(n)
+    if total <= limit:
+        null = _correlations(first, np.array([*orderings(second)]))
+        text = f"{_NULL}; all {total} permutations enumerated"
+        return against(null, value, "higher", text, weights=1.0, scale=1.0)
+    if exact:
+        raise InputError(
+            f"resampling=Exact: {n} subjects have {total} permutations, more than {limit}; "
+            "use Permutation()"
+        )
+    draws = permutations(n, resampling)
+    shuffled = stream(seed, "permutation", "subjects").permuted(np.tile(second, (draws, 1)), axis=1)
+    null, text = _correlations(first, shuffled), f"{_NULL}; {draws} random permutations"
+    return against(null, value, "higher", text, resolution=resampling.resolution, scale=1.0)
+
+
+def favourite_gap(
+    effects: Mapping[str, Mapping[str, float]],
+    favourites: Mapping[str, str],
+    *,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Mean over concepts of how far the declared favourite group lies above the other groups.
+
+    Parameters
+    ----------
+    effects : mapping of concept to mapping of group to number
+        Mean similarities, or effects of groups; NaN: not compared.
+    favourites : mapping of concept to group
+        Declared before: a stereotype, labour statistics, what was planted.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In units of the effects; above 0: favourites are preferred. Interval: percentile bootstrap
+        over concepts. Chance and p (one-sided): favourites permuted over concepts, enumerated
+        where there are up to 50,000 orders; a model that prefers one group everywhere follows no
+        favourites. Concepts of one mapping only, and those whose favourite or all others were not
+        compared, are counted in `.excluded`.
+
+    Raises
+    ------
+    InputError
+        When no concept is left, or with Exact there are too many orders.
+    """
+    both = [name for name in sorted(favourites) if name in effects]
+    gaps = preferences(effects, {name: favourites[name] for name in both})
+    known = [name for name in both if not math.isnan(gaps[name])]
+    excluded = {
+        "in one of effects and favourites only": len({*effects} ^ {*favourites}),
+        "favourite or all others not compared": len(both) - len(known),
+    }
+    if not known:
+        raise InputError("favourites: expected a concept with effects of its favourite and another")
+    groups = sorted({favourites[name] for name in known})
+    columns = [preferences(effects, dict.fromkeys(known, group)) for group in groups]
+    above = np.array([[column[name] for column in columns] for name in known])
+    own = np.array([groups.index(favourites[name]) for name in known])
+    rows = np.arange(len(known))
+    # In one order, so that neither the value nor the draws depend on names.
+    order = np.lexsort((own, above[rows, own]))
+    above, own = above[order], own[order]
+    value, boot = float(known_mean(above[rows, own])), None
+    if isinstance(resampling, Bootstrap) and len(own) >= 2:
+        size = (resampling.replicates, len(own))
+        chosen = stream(rng, "bootstrap", "favourites").integers(len(own), size=size)
+        boot = above[rows, own][chosen].mean(axis=1)
+    held = NOTHING
+    if resampling is not None:
+        drawn, exact = _orders(own, resampling, rng)
+        many = len(drawn)
+        text = f"{_FAVOURITES}; {f'all {many} orders' if exact else f'{many} permutations'}"
+        # A favourite that a concept does not compare is left out of the mean.
+        held = against(
+            known_mean(above[rows, drawn]),
+            value,
+            "higher",
+            text,
+            weights=1.0 if exact else None,
+            resolution=0.0 if exact else resampling.resolution,
+        )
+    constant = len({*own.tolist()}) == 1
+    same = "the favourite is the same for all concepts: permuting it changes nothing"
+    without = "none: use Bootstrap() and two concepts or more"
+    return make_estimate(
+        metric="favourite_gap",
+        value=value,
+        n={"concepts": len(own)},
+        method=bootstrap_method(boot, resampling, "concepts", without),
+        **held.fields("no resampling was asked for"),
+        excluded={why: n for why, n in excluded.items() if n},
+        unit="concept",
+        reason=same if constant else "",
+        ends=ends_of(boot),
+    )
+
+
+def _orders(
+    own: npt.NDArray[np.int64], resampling: Resampling, seed: int
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return favourites permuted over concepts, and whether these are all orders."""
+    many = math.factorial(len(own))
+    exact = isinstance(resampling, Exact)
+    limit = resampling.limit if isinstance(resampling, Exact) else _MOST_ORDERS
+    if many <= limit:
+        return np.array([*orderings(own)]), True
+    if exact:
+        raise InputError(
+            f"resampling=Exact: {len(own)} concepts have {many} orders, more than {limit}; "
+            "use Permutation()"
+        )
+    draws = null_draws(resampling, 8_000_000 // len(own))
+    tiled = np.tile(own, (draws, 1))
+    return stream(seed, "permutation", "favourites").permuted(tiled, axis=1), False
+
+
+def preferences(
+    effects: Mapping[str, Mapping[str, float]], favourites: Mapping[str, str]
+) -> dict[str, float]:
+    """Return by concept the favourite's effect less the mean of the others'; NaN without one."""
+    found = {}
+    for concept, group in favourites.items():
+        own = effects.get(concept, {})
+        others = [v for name, v in own.items() if name != group and not math.isnan(v)]
+        mean = sum(others) / len(others) if others else math.nan
+        found[concept] = own.get(group, math.nan) - mean
+    return found
+
+
+_declared = partial(
+    MetricSpec, reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses"
+)
+register(
+    _declared(
+        name="alignment",
+        title="Alignment with a hypothesis",
+        kinds=("associations", "similarity"),
+        range="that of the preference; [-1, 1] for ranks",
+        definition=(
+            "Mean preference in the direction that a hypothesis declares for each subject, or "
+            "their rank correlation."
+        ),
+        direction="Higher: preferences follow the hypothesis.",
+        chance="near 0",
+        interval="percentile bootstrap over subjects",
+        null=_NULL,
+        parameters={"statistic": "mean or rank"},
+    )
+)
+register(
+    _declared(
+        name="favourite_gap",
+        title="Gap in favour of declared groups",
+        kinds=("similarity",),
+        range="that of the effects",
+        definition=(
+            "Effect of the group declared as a concept's favourite, minus the mean effect of the "
+            "others; mean over concepts."
+        ),
+        direction="Higher: preferences follow the declaration.",
+        chance="near 0, and no lower for a model that prefers one group everywhere",
+        interval="percentile bootstrap over concepts",
+        null="favourites are exchangeable over concepts",
+    )
+)

@@ -1,0 +1,665 @@
+"""MCAS and xMCAS, and what a generator adds: diffusion bias and bias amplification."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate, Harm, no_ends
+from equipoise.core.parts import parts_to_table
+from equipoise.metrics.building import NOTHING, Against, Percentile, ends_of, number
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.vectors.partitions import MOST_PARTITIONS, Exchanged, against_exchanged
+from equipoise.metrics.vectors.resampling import (
+    Space,
+    Statistic,
+    Weights,
+    mean_vectors,
+    row_dots,
+)
+from equipoise.metrics.vectors.sets import Similarity, plain_members
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+
+# Attribute kind and target set of each component.
+SIDES = {
+    "II": ("images", "target_images"),
+    "ITP": ("images", "target_texts"),
+    "ITA": ("texts", "target_images"),
+    "TT": ("texts", "target_texts"),
+}
+TARGETS = ("target_images", "target_texts")
+KINDS = ("images", "texts")
+_FEWEST_TEXTS = 10
+_NULL = "images and texts of a and b are exchangeable, each among their kind"
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Ends of MCAS, with the draws of its components for the metrics that use them.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (4,)
+        II, ITP, ITA, TT.
+    boot : ndarray, shape (replicates, 4), or None
+    tested : Exchanged or None
+        With images and texts exchanged between a and b: four columns.
+    level : float
+        Confidence level of parts.
+    """
+
+    observed: Floats
+    boot: Floats | None = None
+    tested: Exchanged | None = None
+    level: float = 0.95
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the ends of the sum of the four components."""
+        return ends_of(None if self.boot is None else self.boot.sum(axis=1))(level)
+
+    def held(self, value: float, harm: Harm, statistic: Any) -> Against:
+        """Hold a statistic of the components (draws, 4) against its chance level."""
+        return against_exchanged(self.tested, value, harm, _NULL, statistic)
+
+
+def mcas(  # noqa: PLR0913 - one keyword for each choice
+    target_images: Any,
+    target_texts: Any,
+    a_images: Any,
+    a_texts: Any,
+    b_images: Any,
+    b_texts: Any,
+    *,
+    similarity: Similarity | None = None,
+    units: Mapping[str, Any] | None = None,
+    resample_texts: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Multimodal composite association score: II + ITP + ITA + TT.
+
+    The four association scores of a concept's images and prompt with groups a and b: II (attribute
+    images, target images), ITP (attribute images, prompt), ITA (attribute texts, target images),
+    TT (attribute texts, prompt).
+
+    Parameters
+    ----------
+    target_images, target_texts : array-like, shape (n, d)
+        Embeddings of images generated for the concept, and of its prompts, in one space.
+    a_images, a_texts, b_images, b_texts : array-like, shape (n, d)
+        Embeddings of both groups' images and texts. First group in the sources: men.
+    similarity, units, resampling, rng
+        As in `association_score`.
+    resample_texts : bool
+        Draw inference over prompts and attribute texts too; needs ten attribute texts a set.
+        By default they are as declared, and images alone are resampled.
+
+    Returns
+    -------
+    Estimate
+        In [-8, 8] for cosines; positive: leans to a. Either direction can be harm. Interval:
+        percentile bootstrap over images. Chance and p (two-sided): the images of a and b exchange
+        their group, and so do their texts. `.by` has the four components.
+
+    Raises
+    ------
+    InputError
+        As `association_score`; or texts are to be resampled and too few.
+
+    Notes
+    -----
+    Erratum: the source of chapter 8 prints the range [-1, 1].
+
+    References
+    ----------
+    Mandal et al. 2023; Mandal 2024, chapters 6 and 8.
+    """
+    targets = {"target_images": target_images, "target_texts": target_texts}
+    attributes = {
+        "a_images": a_images,
+        "a_texts": a_texts,
+        "b_images": b_images,
+        "b_texts": b_texts,
+    }
+    space = Space.of(targets, attributes, similarity, units, (), resampling, rng)
+    space = _with_fixed_texts(space, resample_texts)
+    found = Components(
+        _components(space.means())[0],
+        space.replicates(_resampled_components(space)),
+        _exchanged(space),
+        space.level,
+    )
+    parts = []
+    for index, (name, (kind, target)) in enumerate(SIDES.items()):
+        value, groups = float(found.observed[index]), [f"a_{kind}", f"b_{kind}"]
+        near = [float(row_dots(space[g].mean[None], space[target].mean[None])[0]) for g in groups]
+        parts.append(
+            number(
+                name,
+                value,
+                n=len(space[target]),
+                ends=ends_of(found.boot, index),
+                level=found.level,
+                held=found.held(value, "either", itemgetter((slice(None), index))),
+                by_group=space.group_values(groups, near),
+                shows="mean similarity of the targets to the set",
+            )
+        )
+    total = float(found.observed.sum())
+    leaning = "a" if total > 0 else "b" if total < 0 else "neither"
+    return space.estimate(
+        "mcas",
+        total,
+        parts,
+        found.held(total, "either", lambda drawn: drawn.sum(axis=1)),
+        boot=found.boot,
+        ends=found,
+        params={"resample_texts": resample_texts, "leans_to": leaning},
+        pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
+    )
+
+
+def _with_fixed_texts(space: Space, resample_texts: bool) -> Space:
+    """Hold texts fixed: all of them, or prompts if they are fewer than ten."""
+    texts = [name for name in space.sets if name.endswith("_texts")]
+    few = [name for name in texts if len(space[name]) < _FEWEST_TEXTS]
+    if resample_texts and (attributes := [name for name in few if name != "target_texts"]):
+        name = attributes[0]
+        raise InputError(
+            f"resample_texts: {name} has {len(space[name])} texts; expected at least "
+            f"{_FEWEST_TEXTS} to draw inference over prompts, or leave texts fixed"
+        )
+    return replace(space, fixed=few if resample_texts else texts)
+
+
+def _components(means: Mapping[str, Floats]) -> Floats:
+    """Return II, ITP, ITA and TT from mean vectors (r, d) of every set, shape (r, 4)."""
+    apart = {kind: means[f"a_{kind}"] - means[f"b_{kind}"] for kind in KINDS}
+    return np.stack([row_dots(apart[kind], means[target]) for kind, target in SIDES.values()], 1)
+
+
+def _resampled_components(space: Space) -> Statistic:
+    """Return the components as a statistic of resampled sets.
+
+    Means of similarities to the targets are taken anew where these are fewer numbers than vectors.
+    """
+    images, texts = (space[name] for name in TARGETS)
+    if len(images) + len(texts) >= images.dimension:
+        return lambda weights: _components(space.means(weights))
+    every = np.concatenate([images.vectors, texts.vectors])
+    similar = {
+        name: plain_members(one.similarities(every))
+        for name, one in space.sets.items()
+        if name not in TARGETS
+    }
+    columns = {"target_images": slice(len(images)), "target_texts": slice(len(images), None)}
+
+    def components(weights: Weights) -> Floats:
+        near = {name: mean_vectors(weights[name], rows) for name, rows in similar.items()}
+        found = []
+        for kind, target in SIDES.values():
+            apart = near[f"a_{kind}"] - near[f"b_{kind}"]
+            times = weights[target].astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                found.append(row_dots(times, apart[:, columns[target]]) / times.sum(axis=1))
+        return np.stack(found, axis=1)
+
+    return components
+
+
+def _exchanged(space: Space) -> Exchanged | None:
+    """Exchange the attributes of each kind, counted by their similarity to both targets."""
+    centres = [space[name].mean for name in TARGETS]
+    found = []
+    for kind in KINDS:
+        groups = f"a_{kind}", f"b_{kind}"
+        columns = [space.dots(name, centres) for name in groups]
+        found.append(space.exchange(*groups, columns, kind))
+    images, texts = found
+    if images is None or texts is None or space.resampling is None:
+        return None
+    exact = isinstance(space.resampling, Exact)
+    limit = space.resampling.limit if isinstance(space.resampling, Exact) else MOST_PARTITIONS
+    whole, many = images.enumerated and texts.enumerated, images.partitions * texts.partitions
+    if whole and many <= limit:
+        first = np.repeat(images.null, len(texts.null), axis=0)
+        null = np.concatenate([first, np.tile(texts.null, (len(images.null), 1))], axis=1)
+        text = f"all {many} enumerated"
+    elif exact:
+        raise InputError(
+            f"resampling=Exact: {images.partitions} partitions of images times "
+            f"{texts.partitions} of texts, more than {limit}; use Permutation()"
+        )
+    else:
+        # Exchanges of images and of texts are independent of each other.
+        whole = False
+        drawn = min((len(one.null) for one in (images, texts) if not one.enumerated), default=1000)
+        picked = []
+        for kind, one in zip(KINDS, (images, texts), strict=True):
+            places = np.arange(drawn)
+            if one.enumerated:
+                random = stream(space.seed, "partition", kind, "pick")
+                places = random.integers(len(one.null), size=drawn)
+            picked.append(one.null[places])
+        null, text = np.concatenate(picked, axis=1), f"{drawn} random partitions"
+    # What ties refer to is the size of all scores together.
+    scale, finest = images.scale + texts.scale, max(images.resolution, texts.resolution)
+    return Exchanged(null[0], null, whole, 0, text, scale, finest)
+
+
+def xmcas(  # noqa: PLR0913 - one keyword for each choice
+    target_images: Any,
+    target_texts: Any,
+    a_images: Any,
+    a_texts: Any,
+    b_images: Any,
+    b_texts: Any,
+    c_images: Any,
+    c_texts: Any,
+    *,
+    offset: float = 0.0,
+    similarity: Similarity | None = None,
+    units: Mapping[str, Any] | None = None,
+    resample_texts: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Angle between a concept's association with two groups and its similarity to further ones.
+
+    theta = atan2(n, 1 - |mcas| + k): n is the mean over the four pairs of modalities of the mean
+    similarity of the targets to the further group, averaged over further groups; k the offset.
+
+    Parameters
+    ----------
+    target_images, target_texts, a_images, a_texts, b_images, b_texts
+        As in `mcas`.
+    c_images, c_texts : array-like, shape (n, d), or mapping of group to such
+        Embeddings of the further group's images and texts, or of several groups under one name
+        each.
+    offset : float
+        k, see `estimate_offset`.
+    similarity, units, resample_texts, resampling, rng
+        As in `mcas`; the sets of a further group are called "<group>_images" and "<group>_texts",
+        "c" where it has no name.
+
+    Returns
+    -------
+    Estimate
+        theta in radians, in [-pi, pi]. Neutral: mcas 0 and n = 1/3 (with G groups in all, 1/G):
+        atan(1/3) = 18.43 degrees. Interval: percentile bootstrap over images. No chance level: it
+        compares no exchangeable groups. `.by` has "mcas"; for every further group "similarity" (n)
+        and "theta"; and "euclidean", the distance from neutral sqrt(sum (n - 1/G)^2 + mcas^2).
+
+    Raises
+    ------
+    InputError
+        As `mcas`; or further groups have images or texts only, or the offset is not finite.
+
+    Notes
+    -----
+    The mean over four pairs is our reading of the source's cos(NB, x), and 1/G its neutral point
+    for more than three groups. Erratum: the distances of its Table 9.3 do not follow from its own
+    MCAS and theta (CEO: 0.08, 0.46 and k = 0.0227 give n = 0.467 and 0.156; printed 0.50).
+
+    References
+    ----------
+    Mandal 2024, chapter 9.
+    """
+    if not math.isfinite(offset):
+        raise InputError(f"offset={offset}: expected a finite number")
+    if isinstance(c_images, Mapping) != isinstance(c_texts, Mapping):
+        raise InputError("c_images and c_texts: expected two mappings of groups, or two arrays")
+    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
+    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
+    if not images or {*images} != {*texts}:
+        raise InputError(
+            f"c_images has groups {sorted(images)}, c_texts {sorted(texts)}; expected the same"
+        )
+    if taken := sorted({"a", "b", "target"} & {*images}):
+        raise InputError(f"c_images: a group may not be called {taken[0]!r}; choose another name")
+    names = [*images]
+    targets = {"target_images": target_images, "target_texts": target_texts}
+    attributes = {
+        "a_images": a_images,
+        "a_texts": a_texts,
+        "b_images": b_images,
+        "b_texts": b_texts,
+    }
+    for name in names:
+        attributes |= {f"{name}_images": images[name], f"{name}_texts": texts[name]}
+    space = Space.of(targets, attributes, similarity, units, (), resampling, rng)
+    space = _with_fixed_texts(space, resample_texts)
+    boot = space.replicates(lambda weights: _geometry(space.means(weights), names, offset))
+    found = _geometry(space.means(), names, offset)[0].tolist()
+    rows = [("euclidean", ""), ("mcas", "")]
+    rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
+    parts = [
+        number(
+            metric,
+            value,
+            subject=name,
+            n=len(space["target_images"]),
+            ends=ends_of(boot, index),
+            level=space.level,
+        )
+        for index, ((metric, name), value) in enumerate(zip(rows, found[1:], strict=True), start=1)
+    ]
+    return space.estimate(
+        "xmcas",
+        found[0],
+        parts,
+        NOTHING,
+        boot=boot,
+        params={"offset": offset, "resample_texts": resample_texts},
+        no_chance="an angle between similarities: it compares no exchangeable groups",
+    )
+
+
+def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) -> Floats:
+    """Return theta, distance, mcas, then similarity and theta of each further group."""
+    composite = _components(means).sum(axis=1)
+    pairs = [(target, kind) for target in TARGETS for kind in KINDS]
+    each = [
+        np.stack([row_dots(means[t], means[f"{name}_{kind}"]) for t, kind in pairs], 1)
+        for name in names
+    ]
+    similarities = np.stack([one.mean(axis=1) for one in each], axis=1)
+    across = 1.0 - np.abs(composite) + offset
+    neutral = 1.0 / (2 + len(names))
+    distance = np.sqrt(((similarities - neutral) ** 2).sum(axis=1) + composite**2)
+    theta = np.arctan2(similarities.mean(axis=1), across)
+    single = np.arctan2(similarities, across[:, None])
+    return np.column_stack([theta, distance, composite, similarities, single])
+
+
+def estimate_offset(
+    mcas_values: Any, *, resampling: Resampling | None = DEFAULT, rng: int = 0
+) -> Estimate:
+    """Offset k of `xmcas`: the mean |MCAS| of targets that are declared neutral.
+
+    With it, the denominator 1 - |mcas| + k of theta is 1 on average over those targets.
+
+    Parameters
+    ----------
+    mcas_values : array-like, shape (n,)
+        MCAS of each neutral target with the model at hand.
+    resampling : Bootstrap or None
+        None gives the value alone; others give no interval either.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        At least 0. Interval: percentile bootstrap over targets.
+
+    Raises
+    ------
+    InputError
+        When there is no value or one is not finite.
+
+    Notes
+    -----
+    The source gives k = 0.0227 for its models without the rule; the mean is our reading.
+
+    References
+    ----------
+    Mandal 2024, chapter 9.
+    """
+    values = np.sort(np.abs(np.asarray(mcas_values, dtype=np.float64)))
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise InputError("mcas_values: expected finite numbers, one per neutral target, (n,)")
+    ends, method = no_ends, NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    if isinstance(resampling, Bootstrap) and len(values) > 1:
+        size = (resampling.replicates, len(values))
+        draws = stream(rng, "bootstrap", "targets").integers(len(values), size=size)
+        ends = Percentile(values[draws].mean(axis=1))
+        method = f"percentile bootstrap over targets, {resampling.replicates} replicates"
+    return make_estimate(
+        metric="offset",
+        value=float(values.mean()),
+        n={"targets": len(values)},
+        method=method,
+        no_chance="a property of neutral targets: it compares no groups",
+        ends=ends,
+    )
+
+
+def diffusion_bias(components: Estimate | Mapping[str, float]) -> Estimate:
+    """Difference in size of the association in images and in texts: | |II| - |TT| |.
+
+    Parameters
+    ----------
+    components : Estimate or mapping
+        What `mcas` returned, or its components by name ("II" and "TT"), which give the value
+        alone.
+
+    Returns
+    -------
+    Estimate
+        In [0, 2] for cosines, higher is worse: images carry an association that the texts do not,
+        or lose one that they do. Interval, chance and p come from the draws of `mcas`. `.by` has
+        |II| - |TT|, signed.
+
+    Raises
+    ------
+    InputError
+        When a component is missing or not finite.
+
+    References
+    ----------
+    Mandal 2024, chapter 8.
+    """
+    found, sizes, method = _components_of(components)
+    signed = float(_signed(found.observed[None])[0])
+    boot = None if found.boot is None else _signed(found.boot)
+    held = found.held(abs(signed), "higher", lambda drawn: np.abs(_signed(drawn)))
+    ends, n = ends_of(boot), sum(sizes.values())
+    part = number("signed_diffusion_bias", signed, n=n, ends=ends, level=found.level)
+    return make_estimate(
+        metric="diffusion_bias",
+        value=abs(signed),
+        n=sizes,
+        method=method,
+        **held.fields("no draws: components given as numbers, or no resampling"),
+        by=parts_to_table([part]),
+        ends=ends_of(None if boot is None else np.abs(boot)),
+    )
+
+
+def bias_amplification(components: Estimate | Mapping[str, float]) -> Estimate:
+    """Cross-modal association relative to that of the texts: |(ITP + ITA) / (2 TT)|.
+
+    Parameters
+    ----------
+    components : Estimate or mapping
+        What `mcas` returned, or its components by name ("ITP", "ITA", "TT"), which give the value
+        alone.
+
+    Returns
+    -------
+    Estimate
+        At least 0; above 1 the association is amplified. Not estimable (NaN, with the reason) when
+        the 95 % interval of TT contains 0: the quotient explodes. Interval: percentile bootstrap of
+        `mcas`. No chance level: under the null TT is near 0.
+
+    Raises
+    ------
+    InputError
+        When a component is missing or not finite.
+
+    References
+    ----------
+    Mandal 2024, chapter 8.
+    """
+    found, sizes, method = _components_of(components)
+    reason = ""
+    if found.observed[3] == 0.0:
+        reason = "the association of the texts (TT) is 0"
+    elif found.boot is not None:
+        low, high = Percentile(found.boot[:, 3])(0.95)
+        if low <= 0 <= high:
+            reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
+    return make_estimate(
+        metric="bias_amplification",
+        value=math.nan if reason else float(_quotient(found.observed[None])[0]),
+        n=sizes,
+        method=method,
+        no_chance="under the null the texts' association is near 0: the quotient explodes",
+        reason=reason,
+        ends=no_ends if found.boot is None or reason else ends_of(_quotient(found.boot)),
+    )
+
+
+def _components_of(
+    given: Estimate | Mapping[str, float],
+) -> tuple[Components, Mapping[str, int], str]:
+    """Return the components with their draws, the sizes of sets and the method."""
+    values: Mapping[str, Any]
+    sizes, method = {}, "none: components given as numbers"
+    if isinstance(given, Estimate):
+        if isinstance(given.ends, Components):
+            return given.ends, given.n, given.method
+        values = {one.metric: one.value for one in given.parts}
+        sizes, method = dict(given.n), given.method
+    else:
+        values = given
+    observed = np.array([float(values.get(name, math.nan)) for name in SIDES])
+    if not np.isfinite(observed).all():
+        raise InputError(f"components: {observed.tolist()}; expected finite {', '.join(SIDES)}")
+    return Components(observed), sizes, method
+
+
+def _signed(drawn: Floats) -> Floats:
+    return np.asarray(np.abs(drawn[:, 0]) - np.abs(drawn[:, 3]))
+
+
+def _quotient(drawn: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.abs((drawn[:, 1] + drawn[:, 2]) / (2.0 * drawn[:, 3])))
+
+
+register(
+    MetricSpec(
+        name="mcas",
+        title="MCAS",
+        kinds=("associations", "text_to_image"),
+        range="[-8, 8] for cosines",
+        harm="either",
+        definition=(
+            "Sum of the four association scores II + ITP + ITA + TT of a concept's images and "
+            "prompt with two groups' images and texts."
+        ),
+        direction="Either: positive leans to the first group, negative to the second.",
+        threshold=0.04,
+        threshold_reason=COSINE,
+        chance="0",
+        interval="percentile bootstrap over images; over texts on request, with ten a set",
+        null="images of both groups are exchangeable, and so are their texts",
+        parameters={"resample_texts": "false: prompts are fixed"},
+        reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
+        errata=(
+            "Chapter 8 of the source prints the range [-1, 1]; four differences of cosines reach "
+            "[-8, 8]."
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="xmcas",
+        title="xMCAS",
+        symbol="θ",
+        kinds=("associations", "text_to_image"),
+        range="[-pi, pi] radians",
+        unit="degrees",
+        harm="either",
+        definition=(
+            "Angle θ = atan2(n, 1 − |MCAS| + k), with n the mean similarity to further groups over "
+            "the four pairs of modalities and k an offset."
+        ),
+        direction=(
+            "Either: below the neutral angle (18.43° for three groups) further groups are "
+            "represented less."
+        ),
+        chance="none: an angle compares no exchangeable groups",
+        interval="percentile bootstrap over images",
+        parameters={"offset": "0; estimate_offset estimates it"},
+        reference="Mandal 2024, chapter 9",
+        errata=(
+            "The distances of the source's Table 9.3 do not follow from its own MCAS and θ (CEO: n "
+            "= 0.467 and distance 0.156; printed 0.50). The mean over four pairs is our reading of "
+            "its cos(NB, x)."
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="offset",
+        title="Offset of xMCAS",
+        symbol="k",
+        kinds=("associations",),
+        range="[0, 8] for cosines",
+        harm="either",
+        definition=(
+            "Mean |MCAS| of targets declared neutral: the denominator of θ is then 1 on average."
+        ),
+        direction="Either: no harm by itself.",
+        chance="none: a property of neutral targets",
+        interval="percentile bootstrap over targets",
+        reference="Mandal 2024, chapter 9",
+        errata="The source gives 0.0227 without its rule; the mean is our reading.",
+    )
+)
+register(
+    MetricSpec(
+        name="diffusion_bias",
+        title="Diffusion bias",
+        symbol="δ",
+        kinds=("associations", "text_to_image"),
+        range="[0, 2] for cosines",
+        definition=(
+            "| |II| − |TT| |: difference in size of the association in generated images and in "
+            "texts."
+        ),
+        direction="Higher: images add to the association of the texts, or lose it.",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        chance="above 0",
+        interval="percentile bootstrap over images",
+        null=(
+            "groups are exchangeable, so neither images nor texts hold an association; audits "
+            "report no p-value"
+        ),
+        reference="Mandal 2024, chapter 8",
+    )
+)
+register(
+    MetricSpec(
+        name="bias_amplification",
+        title="Bias amplification",
+        symbol="α",
+        kinds=("associations", "text_to_image"),
+        range="[0, infinity)",
+        definition=(
+            "|(ITP + ITA) / (2 TT)|: association across modalities relative to that of the texts."
+        ),
+        direction="Higher: above 1 the association is amplified.",
+        chance="none: TT is near 0 under the null and the quotient explodes",
+        interval=(
+            "percentile bootstrap over images; not estimable when the 95 % interval of TT contains "
+            "0"
+        ),
+        reference="Mandal 2024, chapter 8",
+    )
+)

@@ -1,0 +1,433 @@
+"""Two sets whose members are exchangeable under the null hypothesis: p-values and chance levels.
+
+Numbers are made whole once (fixed point), so that sums are exact, ties are ties, and neither the
+order of rows nor threads decide anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Chance, Harm
+from equipoise.metrics.building import NOTHING, Against, against
+from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
+from equipoise.stats.compiled import compiled
+from equipoise.stats.draws import Exchange
+from equipoise.stats.resampling import Exact, Resampling, null_draws
+from equipoise.stats.shuffling import add_exchanged, draw_subsets, keys
+from equipoise.stats.threads import each
+
+Whole = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+Alternative = Literal["greater", "less", "two-sided"]
+
+HARM: dict[Alternative, Harm] = {"greater": "higher", "less": "lower", "two-sided": "either"}
+# Partitions that are enumerated by default.
+MOST_PARTITIONS = 200_000
+# Partitions are counted no further: nobody enumerates, or halves, that many.
+MOST_COUNTED = 10**15
+# Subset sums of one side of a halved pool: 2^22 numbers.
+MOST_HALVED = 44
+# Members that permutations beyond the least number may move: a second or two of work.
+_MAX_MOVED = 1_000_000_000
+# Subsets, and exchanges of units, that a thread draws in one go.
+_BLOCK, _EXCHANGED_AT_ONCE = 2048, 256
+# Differences of sums that are rounding only, relative to the sum of absolute numbers.
+_TIE = 1e-12
+
+
+@compiled("void(int64[::1], int64, int64[::1])")
+def enumerate_sums(values: Whole, size: int, found: Whole) -> None:
+    """Write the sums of all subsets of `size` members (n,), in lexicographic order.
+
+    After its first member, a subset goes on as one of the last of one member fewer: all sums of
+    those, which stand at the end, are added to the member in one run. Runs read what no earlier
+    one wrote.
+    """
+    n, end = values.shape[0], found.shape[0]
+    # Subsets that go on with all, all but the first, ... of the members left.
+    lengths = np.ones(n - size + 1, np.int64)
+    found[end - 1] = 0
+    for chosen in range(size):
+        place = end - lengths.sum()
+        for spare in range(n - size, -1, -1):
+            value, many = values[n - 1 - chosen - spare], lengths[spare]
+            sums, rest = found[place : place + many], found[end - many :]
+            for i in range(many):
+                sums[i] = value + rest[i]
+            place += many
+        lengths = np.cumsum(lengths)
+
+
+@compiled("void(int64[:, ::1], int64[::1], int64, int64, int64, float64[:, ::1])")
+def differences(sums: Whole, total: Whole, n: int, m: int, bits: int, found: Floats) -> None:
+    """Write the mean of a set minus the mean of the other, of numbers in fixed point.
+
+    Parameters
+    ----------
+    sums : ndarray of int64, shape (draws, k)
+        Of the first set.
+    total : ndarray of int64, shape (k,)
+        Of both sets.
+    n, m : int
+        Sizes of the sets.
+    bits : int
+        After the point.
+    found : ndarray, shape (draws, k)
+    """
+    # In two steps, for 2^-bits may be no float.
+    once, again = math.ldexp(1.0, -bits // 2), math.ldexp(1.0, -bits - -bits // 2)
+    for draw in range(sums.shape[0]):
+        for i in range(sums.shape[1]):
+            first, second = sums[draw, i], total[i] - sums[draw, i]
+            low = (first - second) / n if n == m else first / n - second / m
+            found[draw, i] = low * once * again
+
+
+@compiled("void(uint64[:, ::1], int64[:, ::1], int64[:, ::1])")
+def add_chosen(words: Words, values: Whole, found: Whole) -> None:
+    """Write the sums of the members whose bits are set.
+
+    Parameters
+    ----------
+    words : ndarray, shape (draws, w)
+    values : ndarray, shape (k, 64 w)
+        k numbers of each member.
+    found : ndarray, shape (draws, k)
+    """
+    for line in range(words.shape[0]):
+        for column in range(values.shape[0]):
+            total = np.int64(0)
+            for place in range(words.shape[1]):
+                word = words[line, place]
+                for bit in range(64):
+                    chosen = -np.int64(word >> np.uint64(bit) & np.uint64(1))
+                    total += values[column, 64 * place + bit] & chosen
+            found[line, column] = total
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """Differences in means of two sets, observed and with members exchanged.
+
+    Attributes
+    ----------
+    observed : ndarray, shape (k,)
+        Mean of the first set minus mean of the second, of each of k numbers.
+    drawn : ndarray, shape (m, k)
+        With members exchanged; of partitions that are mirrored, the first half.
+    enumerated : bool
+        Whether every partition stands there once.
+    partitions : int
+        How many partitions there are.
+    text : str
+        How the null was drawn.
+    scale : float
+        Sum of absolute numbers over both sets, in units of the differences: what ties refer to.
+    resolution : float
+        The finest p-value that matters; 0 where draws are not approximated.
+    halves : tuple of (ndarray of int64, int, int), or None
+        Whole numbers, size of the first set and its sum, where p can be counted exactly.
+    mirrored : bool
+        Whether `drawn` lacks as many rows, minus its own from the last to the first: the mirror
+        images that partitions into sets of equal sizes have.
+    """
+
+    observed: Floats
+    drawn: Floats
+    enumerated: bool
+    partitions: int
+    text: str
+    scale: float
+    resolution: float = 0.0
+    halves: tuple[Whole, int, int] | None = None
+    mirrored: bool = False
+
+    @cached_property
+    def null(self) -> Floats:
+        """All differences with members exchanged, shape (partitions, k)."""
+        return np.concatenate([self.drawn, -self.drawn[::-1]]) if self.mirrored else self.drawn
+
+    def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
+        """Return the chance level of factor × the single number (k = 1) + shift."""
+        if self.mirrored and shift == 0.0:
+            return mirrored_band(self.drawn[:, 0] * factor, method=method)
+        return band(self.null[:, 0] * factor + shift, method=method)
+
+    def p_value(self, harm: Harm) -> PValue:
+        """Return the p-value of the single number (k = 1), exact where that is feasible."""
+        observed = float(self.observed[0])
+        if self.mirrored:
+            return mirrored_p_value(self.drawn[:, 0], observed, harm, scale=self.scale)
+        if self.halves is None:
+            weights = 1.0 if self.enumerated else None
+            null, finest = self.null[:, 0], self.resolution
+            return p_value(
+                null, observed, harm, weights=weights, resolution=finest, scale=self.scale
+            )
+        values, size, first = self.halves
+        tie = math.floor(_TIE * int(np.abs(values).sum()))
+        total = math.comb(len(values), size)
+        tails = {
+            "higher": lambda: count_at_least(values, size, first - tie),
+            "lower": lambda: total - count_at_least(values, size, first + tie + 1),
+        }
+        sides = ("higher", "lower") if harm == "either" else (harm,)
+        extreme = min(tails[side]() for side in sides)
+        value = min(1.0, len(sides) * extreme / total)
+        return PValue(value, "exact, partitions counted in two halves")
+
+
+def against_exchanged(
+    tested: Exchanged | None,
+    value: float,
+    harm: Harm,
+    null: str,
+    statistic: Callable[[Floats], Floats] | None = None,
+    *,
+    factor: float = 1.0,
+    shift: float = 0.0,
+) -> Against:
+    """Hold a value against exchanged members.
+
+    Parameters
+    ----------
+    tested : Exchanged or None
+        None: there is nothing to hold it against.
+    value, harm, null
+        The value, its harm, and the null hypothesis in words.
+    statistic : callable, optional
+        From all differences (partitions, k) to the value's draws. Default: the single difference
+        (k = 1), times `factor` plus `shift`.
+    """
+    if tested is None or math.isnan(value):
+        return NOTHING
+    text = f"{null}; {tested.text}"
+    if statistic is not None:
+        return against(
+            statistic(tested.null),
+            value,
+            harm,
+            text,
+            weights=1.0 if tested.enumerated else None,
+            resolution=tested.resolution,
+            scale=tested.scale,
+        )
+    p = tested.p_value(harm)
+    return Against(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
+
+
+def exchange(
+    first: Floats,
+    second: Floats,
+    resampling: Resampling,
+    seed: int,
+    name: str,
+    *,
+    units: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> Exchanged:
+    """Exchange the members of two sets, keeping their sizes.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n, k)
+        k numbers of each member.
+    resampling : Bootstrap, Permutation or Exact
+        Exact forbids drawing partitions at random.
+    seed, name : int, str
+        Key of the random stream.
+    units : tuple of two sequences of str, optional
+        Units of the members: units of one set move as a whole, units of both exchange within.
+
+    Raises
+    ------
+    InputError
+        When Exact is asked for and there are too many partitions, or members repeat within units.
+    """
+    pooled, n, m = np.concatenate([first, second]), len(first), len(second)
+    most = float(np.abs(pooled).sum(axis=0).max(initial=0.0))
+    # As fine as sums allow.
+    bits = math.floor(61 - math.log2(most)) if most > 0 else 0
+    whole = np.rint(np.ldexp(pooled, bits)).astype(np.int64)
+    scale = float(np.ldexp(np.abs(whole).sum(axis=0).max(), -bits)) * (1 / n + 1 / m)
+    if units is not None:
+        if isinstance(resampling, Exact):
+            raise InputError("resampling=Exact: not for members of units; use Permutation()")
+        draws = permutations(n + m, resampling)
+        observed, drawn = _exchange_units(whole, n, units, draws, (seed, "partition", name, "unit"))
+        observed, drawn = np.ldexp(observed, -bits), np.ldexp(drawn, -bits)
+        text = f"{draws} random exchanges of units"
+        return Exchanged(observed, drawn, False, 0, text, scale, resampling.resolution)
+    partitions = count_partitions(n, m)
+    limit = resampling.limit if isinstance(resampling, Exact) else MOST_PARTITIONS
+    ordered = whole[np.lexsort(whole.T[::-1])]
+    enumerated = partitions <= min(limit, MOST_COUNTED - 1)
+    halved = not enumerated and n + m <= MOST_HALVED and whole.shape[1] == 1
+    if enumerated:
+        sums = _all_sums(ordered, n, mirrored=n == m)
+        text = f"all {partitions} partitions enumerated"
+    elif isinstance(resampling, Exact) and not halved:
+        raise InputError(
+            f"resampling=Exact: {partitions} or more partitions of {n} and {m} members, more than "
+            f"{limit}; use Permutation()"
+        )
+    else:
+        draws = permutations(n + m, resampling)
+        # Through the smaller set.
+        sums = random_sums(ordered, min(n, m), draws, seed, name)
+        sums = sums if n <= m else ordered.sum(axis=0) - sums
+        text = f"{draws} random partitions" + (" for the chance level" if halved else "")
+    total = whole.sum(axis=0)
+    observed, drawn = np.empty((1, len(total))), np.empty(sums.shape)
+    differences(whole[None, :n].sum(axis=1), total, n, m, bits, observed)
+    differences(sums, total, n, m, bits, drawn)
+    return Exchanged(
+        observed[0],
+        drawn,
+        enumerated,
+        partitions,
+        text,
+        scale,
+        resampling.resolution,
+        (ordered[:, 0], n, int(whole[:n, 0].sum())) if halved else None,
+        enumerated and n == m,
+    )
+
+
+def count_partitions(first: int, second: int) -> int:
+    """Return in how many ways two sets exchange members, counted up to `MOST_COUNTED`.
+
+    The whole number for two sets of half a million has 300,000 digits and takes seconds.
+    """
+    found = 1
+    for step in range(1, min(first, second) + 1):
+        found = found * (first + second - step + 1) // step
+        if found >= MOST_COUNTED:
+            return MOST_COUNTED
+    return found
+
+
+def permutations(members: int, resampling: Resampling) -> int:
+    """Return how many draws resolve the finest p-value, within what moving members costs."""
+    return null_draws(resampling, _MAX_MOVED // max(members, 1))
+
+
+def count_at_least(values: Whole, size: int, threshold: int) -> int:
+    """Count subsets of `size` members whose sum is at least a threshold.
+
+    Sums of each half are grouped by size and sorted, and pairs counted between them, so that 40
+    members take 2^20 sums a side instead of 1.4e11 subsets.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,), n <= 44
+    size, threshold : int
+    """
+    left, right = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    found = 0
+    for many, sums in enumerate(left):
+        if 0 <= size - many < len(right):
+            others = right[size - many]
+            # Reversed, what is searched for rises, which keeps the search in the cache.
+            needed = threshold - sums[::-1]
+            found += len(sums) * len(others) - int(np.searchsorted(others, needed).sum())
+    return found
+
+
+def _sorted_sums(values: Whole) -> list[Whole]:
+    """Return the sums of all subsets, by their size."""
+    sums: list[Whole] = [np.zeros(1, dtype=np.int64)]
+    none = np.empty(0, dtype=np.int64)
+    for value in values:
+        pairs = zip([*sums, none], [none, *(one + value for one in sums)], strict=True)
+        sums = [np.concatenate(pair) for pair in pairs]
+    return [np.sort(one) for one in sums]
+
+
+def _all_sums(ordered: Whole, size: int, *, mirrored: bool) -> Whole:
+    """Return the sums of all subsets of `size` of members (n, k), in lexicographic order.
+
+    Mirrored, only of those with the first member: the complement of the first is the last.
+    """
+    rest, size = (ordered[1:], size - 1) if mirrored else (ordered, size)
+    found = np.empty((rest.shape[1], math.comb(len(rest), size)), dtype=np.int64)
+    for column, sums in zip(np.ascontiguousarray(rest.T), found, strict=True):
+        enumerate_sums(column, size, sums)
+    return np.ascontiguousarray(found.T) + (ordered[0] if mirrored else 0)
+
+
+def random_sums(values: Whole, size: int, draws: int, seed: int, *names: str) -> Whole:
+    """Return sums of random subsets of `size` members, all equally likely.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n, k)
+    size, draws : int
+    seed, names : int, str
+        Key of the random stream.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws, k)
+    """
+    n, k = values.shape
+    words = math.ceil(n / 64)
+    columns = np.zeros((k, 64 * words), dtype=np.int64)
+    columns[:, :n] = values.T
+    found = np.empty((draws, k), dtype=np.int64)
+    starts = range(0, draws, _BLOCK)
+    streams = keys(seed, "partition", *names, many=len(starts))
+
+    def draw(index: int) -> None:
+        part = found[starts[index] : starts[index] + _BLOCK]
+        chosen = np.empty((len(part), words), dtype=np.uint64)
+        draw_subsets(streams[index], n, size, chosen)
+        add_chosen(chosen, columns, part)
+
+    each(draw, range(len(starts)))
+    return found
+
+
+def _exchange_units(
+    whole: Whole,
+    n: int,
+    units: tuple[Sequence[str], Sequence[str]],
+    draws: int,
+    key: tuple[int, str, str, str],
+) -> tuple[Floats, Floats]:
+    """Differences in means, observed (k,) and with the groups of carriers exchanged (draws, k)."""
+    group = (np.arange(len(whole)) >= n).astype(np.int64)
+    unit = np.unique([*units[0], *units[1]], return_inverse=True)[1]
+    # Rows in another order must give the same draws.
+    order = np.lexsort((*whole.T, group, unit))
+    whole, group, unit = whole[order], group[order], unit[order]
+    blocks = Exchange.of(group, unit, np.zeros_like(unit))
+    counted = np.column_stack([np.ones_like(group), whole])
+    carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
+    np.add.at(carried, blocks.carrier, counted)
+    members = np.bincount(blocks.pool)
+    starts = np.concatenate([[0], np.cumsum(members)])
+    wanted = np.bincount(blocks.pool[blocks.group == 0], minlength=len(members))
+    places = np.argsort(blocks.pool, kind="stable")
+    first = np.empty((1 + draws, counted.shape[1]), dtype=np.int64)
+    first[0] = counted[group == 0].sum(axis=0)
+    streams = keys(*key, many=draws)
+
+    def draw(start: int) -> None:
+        lines, stop = first[1:], start + _EXCHANGED_AT_ONCE
+        some = streams[start:stop]
+        add_exchanged(some, places.copy(), starts, wanted, carried, lines[start:stop])
+
+    each(draw, range(0, draws, _EXCHANGED_AT_ONCE))
+    second = counted.sum(axis=0) - first
+    found = first[:, 1:] / first[:, :1] - second[:, 1:] / second[:, :1]
+    return found[0], found[1:]

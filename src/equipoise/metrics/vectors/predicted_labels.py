@@ -1,0 +1,508 @@
+"""Labels that a model predicts for images of groups: their concentration, and WEAT of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.groups import Groups
+from equipoise.core.labels import encode
+from equipoise.core.parts import parts_to_table
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    against,
+    bootstrap_method,
+    ends_of,
+    group_rows,
+    number,
+    sizes,
+)
+from equipoise.metrics.gaps import gaps
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations
+from equipoise.metrics.vectors.sets import Similarity, embed
+from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, resolution_of
+from equipoise.stats.streams import unit_keys
+
+Floats = npt.NDArray[np.float64]
+Masks = npt.NDArray[np.bool_]
+
+# Why percentiles of replicates are no confidence interval.
+CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
+UNEVEN = "resampling adds noise of its own to the counts, which moves their shape"
+ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
+_SPREAD = "resampling spread"
+
+
+def spread(method: str, why: str) -> str:
+    """Say that percentiles of replicates are no confidence interval, and why; "none" stays."""
+    if not method.startswith("percentile bootstrap"):
+        return method
+    return f"{_SPREAD}: {method}; not a confidence interval: {why}"
+
+
+def is_spread(method: str) -> bool:
+    """Whether ends are no confidence interval, so that nothing is concluded from them."""
+    return method.startswith(_SPREAD)
+
+
+def label_concentration(
+    labels: Any,
+    groups: Any,
+    *,
+    vocabulary: Sequence[str] | None = None,
+    k: int = 10,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """How far the labels predicted for a group's images pile up on a few, compared between groups.
+
+    Parameters
+    ----------
+    labels : array-like, shape (n,)
+        Predicted label of each image.
+    groups : array-like (n,), mapping of attribute to array-like, or Groups
+    vocabulary : sequence of str, optional
+        All labels that could be predicted: skewness and kurtosis then count zeros too. Default:
+        the labels predicted at least once for the group.
+    k : int
+        How many of a group's most frequent labels make its top share.
+    units : array-like, shape (n,), optional
+        Names of the units that repeat.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone. The ends need Bootstrap.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Largest difference between groups in the share of images on their k most frequent labels,
+        in [0, 1], higher is worse; small groups have higher shares by chance, which the chance
+        level shows. Ends: resampling spread, which can leave out the value: replicates pile up
+        more. Chance and p: images exchange groups. `.by` has the shares; "label_skewness" (g1) and
+        "label_kurtosis" (excess) of each group's counts, without chance level.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, k is below 1, a label is not in the vocabulary, or Exact is asked for.
+
+    References
+    ----------
+    Mandal 2024, chapters 5 and 7.
+    """
+    if k < 1:
+        raise InputError(f"k={k}: expected at least 1")
+    counted = LabelCounts.of(labels, groups, units, vocabulary)
+
+    def shapes(tables: Floats) -> Floats:
+        """Gaps of top share, skewness and kurtosis, then each of every group."""
+        each = _shapes(np.swapaxes(tables, 1, 2), k, zeros=vocabulary is not None)
+        compared = [gaps(one, counted.groups.usable) for one in each]
+        return np.concatenate([np.stack(compared, 1), *each], axis=1)
+
+    observed, boot, held = counted.measure(shapes, "higher", resampling, rng)
+    level, parts, many = level_of(resampling), [], len(counted.groups)
+    for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
+        columns = range(3 + place * many, 3 + (place + 1) * many)
+        values, ends = observed[[*columns]], [ends_of(boot, one)(level) for one in columns]
+        equal = "its labels are equally frequent"
+        notes = [
+            "no images" if n == 0 else equal if math.isnan(value) else ""
+            for n, value in zip(counted.groups.counts, values, strict=True)
+        ]
+        low, high = np.array(ends).T
+        by_group = group_rows(counted.groups, counted.groups.counts, values, low, high, notes)
+        parts.append(
+            number(
+                name,
+                float(observed[place]),
+                n=int(counted.groups.counts.sum()),
+                ends=ends_of(boot, place),
+                level=level,
+                held=NOTHING if place else held,
+                by_group=by_group,
+            )
+        )
+    value, kind = float(observed[0]), "predicted" if vocabulary is None else "vocabulary"
+    return make_estimate(
+        metric="label_concentration",
+        value=value,
+        n=sizes(counted.groups),
+        method=counted.method(boot, resampling, UNEVEN),
+        params={"k": k, "labels": kind},
+        **held.fields("no resampling was asked for, or there is no value"),
+        by=parts_to_table(parts),
+        excluded=counted.excluded,
+        unit=counted.unit,
+        reason="fewer than two groups have images enough" if math.isnan(value) else "",
+        ends=ends_of(boot, 0),
+    )
+
+
+def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
+    labels: Any,
+    groups: Any,
+    vocabulary: Sequence[str],
+    embeddings: Any,
+    a: Any,
+    b: Any,
+    *,
+    first: str | None = None,
+    alternative: Alternative = "two-sided",
+    ddof: int = 1,
+    similarity: Similarity | None = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """WEAT of the labels that a model predicts most for images of each of two groups.
+
+    X and Y are the more frequent half of the distinct labels predicted for each group: those at
+    least as frequent as the label at that place. Labels in both are left out and counted.
+
+    Parameters
+    ----------
+    labels : array-like, shape (n,)
+        Label predicted for each image.
+    groups : array-like, shape (n,)
+        One of two groups for each image.
+    vocabulary : sequence of str, length v
+        The labels that `embeddings` belong to.
+    embeddings : array-like, shape (v, d)
+        Embeddings of the labels by the text encoder.
+    a, b : array-like, shape (n, d)
+        Embeddings of the attribute words, by the same encoder.
+    first : str, optional
+        The group whose labels are X. Default: the first in order.
+    alternative, ddof, similarity
+        As in `weat`; "greater": labels of the first group go with a.
+    units : array-like, shape (n,), optional
+        Names of the units that repeat.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone. The interval needs Bootstrap.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Effect size d. Ends: resampling spread over images; it can leave out d, since replicates
+        choose labels anew. Chance and p: images exchange groups, and labels are chosen anew, as
+        they were with the very images they test. `.by` has the score of each label of X and Y.
+
+    Raises
+    ------
+    InputError
+        When there are not two groups, a label is not in the vocabulary or has no embedding, lengths
+        differ, or Exact is asked for.
+
+    References
+    ----------
+    Mandal 2024, chapter 5.
+    """
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
+    given, dropped = len(embeddings), sum(sets["labels"].dropped.values())
+    if given != len(vocabulary) or dropped:
+        raise InputError(
+            f"embeddings: {given} rows, {dropped} of them zero or not finite; expected "
+            f"{len(vocabulary)}, as vocabulary"
+        )
+    counted = LabelCounts.of(labels, groups, units, vocabulary)
+    names = counted.groups.names
+    if len(names) != 2:
+        raise InputError(f"groups: {[*names]}; expected two groups")
+    if first not in (None, *names):
+        raise InputError(f"first={first!r}: expected one of {[*names]}")
+    swapped = first == names[1]
+    scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
+    observed, boot, held = counted.measure(
+        lambda tables: (-1.0 if swapped else 1.0) * _effects(tables, scores, ddof)[:, None],
+        HARM[alternative],
+        resampling,
+        rng,
+    )
+    x, y, both = (mask[0] for mask in _chosen(counted.table[None]))
+    sides = {"x": y if swapped else x, "y": x if swapped else y}
+    nothing, counts = np.full(2, np.nan), counted.table
+    parts = [
+        number(
+            "association_score",
+            float(scores[index]),
+            subject=counted.labels[index],
+            n=int(counts[index].sum()),
+            by_group=group_rows(
+                counted.groups,
+                counted.table[index],
+                counted.table[index],
+                nothing,
+                nothing,
+                ["", ""],
+            ),
+            shows=f"images with the label, in {side}",
+        )
+        for side, mask in sides.items()
+        for index in np.flatnonzero(mask)
+    ]
+    excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
+    missing = "one group has no labels of its own, or all scores are equal"
+    return make_estimate(
+        metric="predicted_label_weat",
+        value=float(observed[0]),
+        n=sizes(counted.groups),
+        method=counted.method(boot, resampling, CHOSEN_ANEW),
+        params={
+            "alternative": alternative,
+            "ddof": ddof,
+            "similarity": "cosine" if similarity is None else "scores of pairs",
+        },
+        **held.fields("no resampling was asked for, or there is no value"),
+        harm=HARM[alternative],
+        by=parts_to_table(parts),
+        excluded={why: count for why, count in excluded.items() if count},
+        unit=counted.unit,
+        reason=missing if math.isnan(observed[0]) else "",
+        ends=ends_of(boot, 0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCounts:
+    """How often each label was predicted for each group.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        Sorted.
+    order : ndarray of int
+        Place of each label in the vocabulary as given.
+    groups : Groups
+    table : ndarray, shape (labels, groups)
+    sampler : Sampler
+    excluded : mapping of str to int
+    unit : str
+    """
+
+    labels: tuple[str, ...]
+    order: npt.NDArray[np.int64]
+    groups: Groups
+    table: Floats
+    sampler: Sampler = field(repr=False)
+    excluded: Mapping[str, int]
+    unit: str
+
+    @classmethod
+    def of(
+        cls, labels: Any, groups: Any, units: Any, vocabulary: Sequence[str] | None
+    ) -> LabelCounts:
+        """Count predicted labels by group.
+
+        Raises
+        ------
+        InputError
+            When lengths differ, a label is not in the vocabulary, the vocabulary repeats a label,
+            or no row is complete.
+        """
+        codes, names = encode(labels, what="labels")
+        n, found = len(codes), Groups.of(groups)
+        if len(found.codes) != n:
+            raise InputError(f"groups: {len(found.codes)} rows; expected {n}, as labels")
+        order = np.arange(len(names))
+        if vocabulary is not None:
+            words = np.array([str(word) for word in vocabulary])
+            order = np.argsort(words, kind="stable")
+            every = tuple(words[order].tolist())
+            if len({*every}) < len(every):
+                raise InputError("vocabulary: a label occurs twice; expected each label once")
+            if strange := [name for name in names if name not in {*every}]:
+                raise InputError(
+                    f"labels: {strange[0]!r} is not in the vocabulary; add it, or map labels first"
+                )
+            place = {word: code for code, word in enumerate(every)}
+            codes = np.array([*(place[name] for name in names), -1], dtype=np.int32)[codes]
+            names = every
+        unit, keys = np.arange(n, dtype=np.int32), None
+        if units is not None:
+            unit, unit_names = encode(units, what="units")
+            keys = unit_keys(unit_names)
+            if len(unit) != n:
+                raise InputError(f"units: {len(unit)} names; expected {n}, one per label")
+        known = (codes >= 0) & (found.codes >= 0) & (unit >= 0)
+        if not known.any():
+            raise InputError("labels: no row has a label and a group")
+        kept, many = found.take(known), int(known.sum())
+        table = np.zeros((len(names), len(found)))
+        np.add.at(table, (codes[known], kept.codes), 1.0)
+        sampler: Sampler = TableSampler(table)
+        if keys is not None:
+            outcome, group, own = (
+                one.astype(np.int64) for one in (codes[known], kept.codes, unit[known])
+            )
+            rows, ones = np.arange(many), np.ones(many)
+            sampler = ItemSampler(outcome, rows, ones, group, own, keys, table.shape)
+        excluded = {"missing label, group or unit": n - many} if many < n else {}
+        name = "image" if keys is None else "unit"
+        return cls(names, order, kept, table, sampler, excluded, name)
+
+    def measure(
+        self,
+        statistic: Callable[[Floats], Floats],
+        harm: Harm,
+        resampling: Resampling | None,
+        seed: int,
+    ) -> tuple[Floats, Floats | None, Against]:
+        """Return numbers of tables (r, labels, groups), observed and resampled.
+
+        The first number is held against groups exchanged between images.
+
+        Raises
+        ------
+        InputError
+            When Exact is asked for.
+        """
+        if isinstance(resampling, Exact):
+            raise InputError("resampling=Exact: not for predicted labels; use Permutation()")
+        observed, boot, null = statistic(self.table[None])[0], None, None
+        if isinstance(resampling, Bootstrap):
+            blocks = self.sampler.bootstrap(resampling.replicates, seed)
+            boot = np.concatenate([statistic(tables) for tables in blocks])
+        if resampling is not None:
+            draws = permutations(self.table.size * 50, resampling)
+            exchanged = self.sampler.permute(np.zeros(len(self.table), np.int64), draws, seed)
+            null = np.concatenate([statistic(tables)[:, 0] for tables in exchanged])
+        text = "" if null is None else f"{_NULL}; {len(null)} permutations"
+        finest = resolution_of(resampling)
+        return observed, boot, against(null, float(observed[0]), harm, text, resolution=finest)
+
+    def method(self, boot: Floats | None, resampling: Resampling | None, why: str) -> str:
+        """Say how the spread was drawn, and why it is no confidence interval."""
+        return spread(bootstrap_method(boot, resampling, f"{self.unit}s"), why)
+
+
+_NULL = "images of all groups are exchangeable"
+
+
+def _shapes(counts: Floats, k: int, *, zeros: bool) -> list[Floats]:
+    """Return top share, g1 and excess kurtosis of counts (r, groups, labels), each (r, groups)."""
+    top = -np.sort(-counts, axis=2)[:, :, : min(k, counts.shape[2])].sum(axis=2)
+    mask = (counts >= 0) if zeros else counts > 0
+    n = mask.sum(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(mask, counts, 0.0).sum(axis=2) / n
+        apart = np.where(mask, counts - mean[:, :, None], 0.0)
+        second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
+        second = np.where(second <= 1e-20 * mean**2, np.nan, second)
+        return [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
+
+
+def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
+    """Effect size d of the labels that each of two groups has for itself, shape (r,)."""
+    x, y, _ = _chosen(tables)
+    nx, ny = x.sum(axis=1), y.sum(axis=1)
+    n, either = nx + ny, x | y
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (x * scores).sum(axis=1) / nx, (y * scores).sum(axis=1) / ny
+        centre = (either * scores).sum(axis=1) / n
+        squares = (either * (scores - centre[:, None]) ** 2).sum(axis=1)
+        deviation = np.sqrt(squares / np.maximum(n - ddof, 0))
+        flat = ~(deviation > 1e-12 * np.abs(scores).max())
+        return np.asarray((means[0] - means[1]) / np.where(flat, np.nan, deviation))
+
+
+def _chosen(tables: Floats) -> tuple[Masks, Masks, Masks]:
+    """Labels of the first group alone, of the second alone, and of both, each (r, labels).
+
+    A group's labels are those at least as frequent as the one that ends the more frequent half.
+    """
+    frequent = []
+    for group in (0, 1):
+        counts = tables[:, :, group]
+        half = np.ceil((counts > 0).sum(axis=1) / 2.0).astype(np.int64)
+        falling = -np.sort(-counts, axis=1)
+        edge = np.take_along_axis(falling, np.maximum(half - 1, 0)[:, None], axis=1)
+        frequent.append((counts >= edge) & (counts > 0))
+    first, second = frequent
+    return first & ~second, second & ~first, first & second
+
+
+register(
+    MetricSpec(
+        name="label_concentration",
+        title="Label concentration",
+        kinds=("associations", "answers"),
+        unit="points",
+        definition=(
+            "Largest difference between groups in the share of images on the group's k most "
+            "frequent labels."
+        ),
+        direction="Higher: fewer labels describe one group's images.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        chance="above 0, more so for small groups",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of all groups are exchangeable",
+        parameters={"k": "10", "vocabulary": "labels predicted at least once, or a list"},
+        reference="Mandal 2024, chapters 5 and 7",
+    )
+)
+_shape = partial(
+    MetricSpec,
+    kinds=("associations", "answers"),
+    range="any real number",
+    harm=None,
+    direction="Neither: the shape of the counts.",
+    chance="none: descriptive",
+    reference="Mandal 2024, chapters 5 and 7",
+)
+register(
+    _shape(
+        name="label_skewness",
+        title="Skewness of label counts",
+        symbol="g1",
+        definition="Skewness of the counts of a group's labels.",
+    )
+)
+register(
+    _shape(
+        name="label_kurtosis",
+        title="Kurtosis of label counts",
+        definition="Excess kurtosis of the counts of a group's labels.",
+    )
+)
+register(
+    MetricSpec(
+        name="predicted_label_weat",
+        title="WEAT of predicted labels",
+        symbol="d",
+        kinds=("associations",),
+        range="about [-2, 2]",
+        harm="either",
+        definition=(
+            "WEAT effect size of the labels predicted most often for each of two groups, in the "
+            "text encoder's space, without labels of both groups."
+        ),
+        direction="Either: positive means labels of the first group go with a.",
+        threshold=0.2,
+        threshold_reason=COHEN,
+        chance="near 0",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of both groups are exchangeable; labels are chosen anew",
+        parameters={"alternative": "two-sided, greater or less", "ddof": "1 or 0"},
+        reference="Mandal 2024, chapter 5",
+    )
+)

@@ -1,0 +1,344 @@
+"""Named sets in one space: bootstrap replicates, exchanges of members, and estimates of them.
+
+Members count whole numbers of times, and vectors are rounded so that weighted sums are exact in
+float64 whatever their order; what is lost is below 1e-9 of a replicate. So numbers are the same
+for any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, Harm
+from equipoise.core.finding import GroupValue
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import Against, ends_of, replicates_text
+from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.spec import make_estimate
+from equipoise.metrics.vectors.partitions import Exchanged, exchange
+from equipoise.metrics.vectors.sets import Members, Similarity, embed, shared_members
+from equipoise.stats.compiled import compiled
+from equipoise.stats.resampling import Bootstrap, Resampling, level_of
+from equipoise.stats.streams import stream, unit_counts, unit_keys
+from equipoise.stats.threads import each
+
+Floats = npt.NDArray[np.float64]
+Weights = Mapping[str, npt.NDArray[np.uint8]]
+Statistic = Callable[[Weights], Floats]
+
+# Replicates that are drawn together: part of the key of their stream, so never to be changed.
+_BLOCK, _BLOCK_CELLS = 256, 4_000_000
+# Replicates that at least share a pass over the vectors, and members drawn at once.
+_TOGETHER, _DRAWN = 32, 1 << 18
+_EXACT_BITS = 52
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Named sets in one space, and how statistics of them are resampled.
+
+    Attributes
+    ----------
+    sets : mapping of str to Members
+    similarity : callable or None
+        None: the cosine.
+    fixed : collection of str
+        Sets that intervals take as given.
+    resampling : Bootstrap, Permutation, Exact or None
+    seed : int
+    """
+
+    sets: Mapping[str, Members]
+    similarity: Similarity | None
+    fixed: Collection[str]
+    resampling: Resampling | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        targets: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        similarity: Similarity | None,
+        units: Mapping[str, Any] | None,
+        fixed: Collection[str],
+        resampling: Resampling | None,
+        seed: int,
+    ) -> Space:
+        """Embed the sets.
+
+        Raises
+        ------
+        InputError
+            See `equipoise.metrics.vectors.sets.embed`; or a fixed set does not exist.
+        """
+        sets = embed(targets, attributes, similarity=similarity, units=units)
+        if unknown := sorted({*fixed} - {*sets}):
+            raise InputError(f"fixed: no set is called {unknown[0]!r}; expected some of {[*sets]}")
+        return cls(sets, similarity, fixed, resampling, seed)
+
+    def __getitem__(self, name: str) -> Members:
+        return self.sets[name]
+
+    @property
+    def level(self) -> float:
+        """Confidence level of parts."""
+        return level_of(self.resampling)
+
+    def means(self, weights: Weights | None = None) -> dict[str, Floats]:
+        """Return the mean vectors of every set, observed (1, d) or resampled (replicates, d)."""
+        if weights is None:
+            return {name: one.mean[None] for name, one in self.sets.items()}
+        return {name: mean_vectors(weights[name], one) for name, one in self.sets.items()}
+
+    def replicates(self, statistic: Statistic, *, few: bool = False) -> Floats | None:
+        """Return a statistic (replicates, s) of resampled sets, None where nothing is resampled.
+
+        Parameters
+        ----------
+        statistic : callable
+            From weights (replicates, members) by set.
+        few : bool
+            Whether the statistic holds a number of every replicate and member, which memory
+            allows for few replicates at a time.
+        """
+        drawing = self.resampling
+        if not isinstance(drawing, Bootstrap) or not self._moved:
+            return None
+        blocks = replicate_blocks(
+            self.sets, self.fixed, drawing.replicates, self.seed, together=not few
+        )
+        return np.concatenate([statistic(weights) for weights in blocks])
+
+    def exchange(
+        self, first: str, second: str, columns: Sequence[Floats], key: str
+    ) -> Exchanged | None:
+        """Exchange the members of two sets, each counted by k numbers; columns (n, k) by set.
+
+        Raises
+        ------
+        InputError
+            When only one of them has units; see `equipoise.metrics.vectors.partitions.exchange`.
+        """
+        if self.resampling is None:
+            return None
+        units = self[first].units, self[second].units
+        both = None
+        if units[0] is not None and units[1] is not None:
+            both = units[0], units[1]
+        elif units != (None, None):
+            missing = first if units[0] is None else second
+            raise InputError(
+                f"units: {missing!r} has none; {first} and {second} exchange members, so name the "
+                "units of both"
+            )
+        low, high = columns
+        return exchange(low, high, self.resampling, self.seed, key, units=both)
+
+    def dots(self, name: str, directions: Sequence[Floats]) -> Floats:
+        """Inner products of a set's members with directions, shape (n, k)."""
+        return np.stack([self[name].dots(one) for one in directions], axis=1)
+
+    def group_values(
+        self,
+        names: Sequence[str],
+        values: Sequence[float],
+        boot: Floats | None = None,
+        first: int = 0,
+    ) -> tuple[GroupValue, ...]:
+        """Return a number of each set with the interval of its column, from `first` on."""
+        found = []
+        for column, (name, value) in enumerate(zip(names, values, strict=True), start=first):
+            ends = ends_of(boot, column)(self.level)
+            found.append(GroupValue(name, (name,), len(self[name]), value, *ends))
+        return tuple(found)
+
+    def estimate(  # noqa: PLR0913 - one keyword for each field
+        self,
+        metric: str,
+        value: float,
+        parts: Sequence[Part] | Callable[[], Sequence[Part]],
+        held: Against,
+        *,
+        boot: Floats | None,
+        ends: Ends | None = None,
+        params: Mapping[str, Any] | None = None,
+        pairs: Sequence[tuple[str, str]] = (),
+        reason: str = "",
+        harm: Harm | None = None,
+        no_chance: str = "no resampling was asked for, or there is no value",
+    ) -> Estimate:
+        """Return the estimate of a number of the sets.
+
+        Parameters
+        ----------
+        metric, value, reason, harm, no_chance
+            Fields of the estimate.
+        parts : sequence of Part, or a function that returns them when they are first read
+        held : Against
+        boot : ndarray, shape (replicates, s), or None
+            Its first column has replicates of the value, unless there are `ends`.
+        params : mapping, optional
+            Further parameters.
+        pairs : sequence of pairs of str
+            Sets whose common members are counted.
+        """
+        shared = {f"{a} and {b}": shared_members(self[a], self[b]) for a, b in pairs}
+        shared = {names: count for names, count in shared.items() if count}
+        similarity = "cosine" if self.similarity is None else "scores of pairs"
+        return make_estimate(
+            metric=metric,
+            value=value,
+            n={name: len(one) for name, one in self.sets.items()},
+            method=self._method(boot),
+            params={**(params or {}), "similarity": similarity}
+            | ({"in_both": shared} if shared else {}),
+            **held.fields(no_chance),
+            harm=harm,
+            by=lambda: parts_to_table(parts() if callable(parts) else parts),
+            excluded={
+                f"{name}: {why}": count
+                for name, one in self.sets.items()
+                for why, count in one.dropped.items()
+                if count
+            },
+            unit="row" if all(one.units is None for one in self.sets.values()) else "unit",
+            reason=reason,
+            ends=ends or ends_of(boot, 0),
+        )
+
+    @property
+    def _moved(self) -> list[str]:
+        """Sets whose members vary between replicates."""
+        return [name for name, one in self.sets.items() if name not in self.fixed and _varies(one)]
+
+    def _method(self, boot: Floats | None) -> str:
+        if self.resampling is None:
+            return NO_INTERVAL
+        if boot is None:
+            drawn = isinstance(self.resampling, Bootstrap)
+            return f"none: {'every set is fixed or has one member' if drawn else 'use Bootstrap()'}"
+        still = [name for name in self.sets if name not in self._moved]
+        text = replicates_text(boot, ", ".join(self._moved))
+        return f"{text}; {', '.join(still)} fixed" if still else text
+
+
+def replicate_blocks(
+    sets: Mapping[str, Members],
+    fixed: Collection[str],
+    replicates: int,
+    seed: int,
+    *,
+    together: bool = True,
+) -> Iterator[Weights]:
+    """Yield blocks of weights (replicates, members) of every set.
+
+    Members that repeat within units count a Poisson(1) number of times, a function of the unit's
+    name alone; others are drawn with replacement. Sets that are fixed, or have one member, count
+    each member once.
+
+    Parameters
+    ----------
+    sets, fixed, replicates, seed
+        What is drawn, and the key of the random streams.
+    together : bool
+        Whether at least 32 replicates share a block.
+    """
+    size = max(1, min(_BLOCK, _BLOCK_CELLS // max(len(one) for one in sets.values())))
+    # The digits that are kept of a block depend on its heaviest replicate, where these differ.
+    alike = all(one.units is None for one in sets.values())
+    step = size * math.ceil(_TOGETHER / size) if alike and together else size
+    draw = {name: _drawing(one, name in fixed, size, seed) for name, one in sets.items()}
+    for start in range(0, replicates, step):
+        some = range(start, min(start + step, replicates))
+        yield {name: weights(some) for name, weights in draw.items()}
+
+
+def mean_vectors(weights: npt.NDArray[Any], vectors: Members) -> Floats:
+    """Weighted means of vectors, shape (replicates, d); NaN where all weights are 0."""
+    totals = weights.sum(axis=1, dtype=np.float64)
+    heaviest = max(float(totals.max(initial=1.0)), 1.0)
+    bits = math.floor(_EXACT_BITS - math.log2(heaviest) - math.log2(vectors.size or 1.0))
+    # Sums of whole numbers are exact, in blocks or not.
+    parts = (
+        weights[:, here].astype(np.float64) @ np.rint(np.ldexp(rows, bits))
+        for here, rows in vectors.blocks()
+    )
+    sums = reduce(np.add, parts)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.ldexp(sums / totals[:, None], -bits))
+
+
+def row_dots(first: npt.NDArray[Any], second: Floats) -> Floats:
+    """Inner product of each row with the same row of the other, shape (replicates,)."""
+    return np.asarray(np.einsum("rd,rd->r", first, second))
+
+
+def _varies(one: Members) -> bool:
+    return len(one if one.units is None else {*one.units}) > 1
+
+
+def _drawing(
+    one: Members, fixed: bool, size: int, seed: int
+) -> Callable[[range], npt.NDArray[np.uint8]]:
+    """Return what gives the weights of a range of replicates, `size` of which share a stream."""
+    n = len(one)
+    if fixed or not _varies(one):
+        return lambda some: np.ones((len(some), n), dtype=np.uint8)
+    if one.units is not None:
+        names, index = np.unique(one.units, return_inverse=True)
+        keys = unit_keys(names.tolist())
+        return lambda some: unit_counts(seed, keys, some)[:, index].astype(np.uint8)
+
+    def drawn(some: range) -> npt.NDArray[np.uint8]:
+        starts = range(some.start, some.stop, size)
+        streams = [stream(seed, "bootstrap", one.name, start) for start in starts]
+        weights = np.zeros((len(some), n), dtype=np.uint8)
+        lines = [weights[start - some.start :][:size] for start in starts]
+        each(lambda place: _count(streams[place], lines[place]), range(len(starts)))
+        return weights
+
+    return drawn
+
+
+def _count(drawing: np.random.Generator, weights: npt.NDArray[np.uint8]) -> None:
+    """Draw members with replacement for each line of weights (replicates, n), which are 0."""
+    flat, n = weights.reshape(-1), weights.shape[1]
+    # A line of many members stays in the cache; of few members, some lines are drawn at once.
+    step = n * max(1, _DRAWN // n)
+    for first in range(0, len(flat), step):
+        lines = flat[first : first + step]
+        for start in range(0, len(lines), _DRAWN):
+            drawn = drawing.integers(n, size=min(_DRAWN, len(lines) - start))
+            count_drawn(drawn, n, start, lines)
+
+
+@compiled("void(int64[::1], int64, int64, uint8[::1])")
+def count_drawn(
+    drawn: npt.NDArray[np.int64], n: int, first: int, times: npt.NDArray[np.uint8]
+) -> None:
+    """Add 1 to the times that each of the members drawn has counted.
+
+    Parameters
+    ----------
+    drawn : ndarray of int64, shape (draws,)
+        Members, n for each line.
+    n, first : int
+        Members of a line, and the place of the first draw in the first line.
+    times : ndarray of uint8, shape (lines * n,)
+        No replicate comes near to filling a byte.
+    """
+    line, left = np.uint64(n * (first // n)), n - first % n
+    for i in range(drawn.shape[0]):
+        times[line + np.uint64(drawn[i])] += 1
+        left -= 1
+        if left == 0:
+            line, left = line + np.uint64(n), n

@@ -1,0 +1,341 @@
+"""Sets of embeddings, or of things that a model scores in pairs, as vectors.
+
+Similarities are inner products: of unit vectors where similarity is the cosine, and of rows of
+scores with unit axes where a fusion model scores pairs. Sums over a set are taken in fixed point,
+so a number does not depend on the order of rows or on threads. A million embeddings stay as small
+as they are stored: float64 unit vectors of all of them exist for small sets only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.labels import check_unmasked, encode
+from equipoise.metrics.chosen_rows import ChosenRows, Table
+from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
+from equipoise.stats.compiled import compiled
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Similarity = Callable[[Any, Any], npt.ArrayLike]
+
+# Numbers of unit vectors that are computed together, and the most of them that are kept.
+_AT_ONCE, _KEPT = 1 << 18, 1 << 22
+
+
+@compiled("void(Array(float64, 2, 'C', readonly=True), float64, float64, int64[::1])")
+def add_whole(values: Floats, first: float, second: float, total: Indices) -> None:
+    """Add the rows, times both factors and rounded to whole numbers, to `total` (d,)."""
+    n, d = values.shape
+    for i in range(n):
+        for j in range(d):
+            total[j] += np.int64(np.rint(values[i, j] * first * second))
+
+
+@dataclass(frozen=True, eq=False)
+class PairScores:
+    """Scores that a model gave to pairs, for `similarity=` with sets given as indices.
+
+    Attributes
+    ----------
+    scores : array-like, shape (targets, attributes)
+        Row i, column j: the similarity of target i and attribute j.
+    """
+
+    scores: npt.ArrayLike = field(repr=False)
+
+    def __call__(self, targets: Any, attributes: Any) -> Floats:
+        """Return the scores of chosen rows and columns.
+
+        Raises
+        ------
+        InputError
+            When an index lies outside the matrix or is no whole number.
+        """
+        matrix = np.asarray(self.scores, dtype=np.float64)
+        if matrix.ndim != 2:
+            raise InputError(f"scores: shape {matrix.shape}; expected (targets, attributes)")
+        chosen = np.asarray(targets), np.asarray(attributes)
+        for indices, size, name in zip(
+            chosen, matrix.shape, ("targets", "attributes"), strict=True
+        ):
+            if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+                raise InputError(f"{name}: expected indices of the scores, whole numbers")
+            if not np.isin(indices, np.arange(size)).all():
+                raise InputError(f"{name}: an index outside the {size} of the scores")
+        return np.asarray(matrix[np.ix_(*chosen)])
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """One set as vectors.
+
+    Attributes
+    ----------
+    name : str
+    stored : ndarray or ChosenRows, shape (given, d)
+        As given, in any real type.
+    rows : ndarray of int, shape (n,)
+        Which of the given rows can be used.
+    scale : ndarray, shape (n,), or None
+        Inverse lengths of the rows; None: they are vectors as they are.
+    largest : ndarray, shape (n,), or None
+        Largest numbers of the rows, where squares leave the range of float64.
+    units : tuple of str or None
+        The unit of each usable member, where members repeat within units.
+    dropped : mapping of str to int
+        Unusable members by reason.
+    """
+
+    name: str
+    stored: Table = field(repr=False)
+    rows: Indices = field(repr=False)
+    scale: Floats | None = field(default=None, repr=False)
+    largest: Floats | None = field(default=None, repr=False)
+    units: tuple[str, ...] | None = field(default=None, repr=False)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector."""
+        return int(self.stored.shape[1])
+
+    @property
+    def vectors(self) -> Floats:
+        """All vectors, shape (n, d): for small sets."""
+        return self.take(np.arange(len(self)))
+
+    def blocks(self) -> Iterable[tuple[slice, Floats]]:
+        """Yield places of members and their vectors, float64 and shape (m, d)."""
+        if self._kept is not None:
+            return [(slice(0, len(self)), self._kept)]
+        return ((here, self._computed(here)) for here in _slices(len(self), self.dimension))
+
+    def take(self, places: Indices) -> Floats:
+        """Return the vectors of some members, shape (m, d)."""
+        if self._kept is not None:
+            return self._kept[places]
+        cuts = _slices(len(places), self.dimension)
+        return np.concatenate([self._computed(places[here]) for here in cuts])
+
+    @cached_property
+    def size(self) -> float:
+        """Largest absolute number of all vectors."""
+        return float(max(np.abs(rows).max(initial=0.0) for _, rows in self.blocks()))
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean vector, shape (d,), a sum of 62-bit integers: the same for any order of rows."""
+        whole = np.zeros(self.dimension, dtype=np.int64)
+        if not self.size:
+            return whole.astype(np.float64)
+        bits = math.floor(62 - math.log2(len(self)) - math.log2(self.size))
+        for _, rows in self.blocks():
+            # In two steps, for 2^bits may be no float.
+            add_whole(rows, math.ldexp(1.0, bits // 2), math.ldexp(1.0, bits - bits // 2), whole)
+        return np.asarray(np.ldexp(whole.astype(np.float64), -bits) / len(self))
+
+    def dots(self, direction: Floats) -> Floats:
+        """Inner products with one direction (d,), each in one fixed order: shape (n,)."""
+        return np.concatenate([np.einsum("nd,d->n", rows, direction) for _, rows in self.blocks()])
+
+    def similarities(self, others: Floats) -> Floats:
+        """Inner products with all rows (m, d) of others, each in one fixed order: (n, m)."""
+        found = np.empty((len(self), len(others)))
+        for here, rows in self.blocks():
+            project(rows, np.ones(len(rows)), others, found[here])
+        return found
+
+    @cached_property
+    def _kept(self) -> Floats | None:
+        few = len(self) * self.dimension <= _KEPT
+        return self._computed(slice(0, len(self))) if few else None
+
+    def _computed(self, places: slice | Indices) -> Floats:
+        every = len(self.rows) == len(self.stored)
+        rows = kernel_rows(self.stored[places if every else self.rows[places]])
+        if self.largest is not None:
+            rows = in_range(rows, self.largest[places])
+        if self.scale is None:
+            return rows.astype(np.float64, copy=False)
+        return np.asarray(rows * self.scale[places, None])
+
+
+def plain_members(vectors: Floats, name: str = "") -> Members:
+    """Return vectors (n, d) as a set, as they are."""
+    return Members(name, vectors, np.arange(len(vectors)))
+
+
+def exact_mean(vectors: Floats) -> Floats:
+    """Mean over rows, the same for rows in any order."""
+    return plain_members(vectors).mean
+
+
+def similarities(first: Floats, second: Floats) -> Floats:
+    """Inner products of all rows (n, d) with all rows (m, d), each in one fixed order: (n, m)."""
+    return plain_members(first).similarities(second)
+
+
+def embed(
+    targets: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    *,
+    similarity: Similarity | None = None,
+    units: Mapping[str, Any] | None = None,
+) -> dict[str, Members]:
+    """Turn named sets into vectors whose inner products are the similarities.
+
+    Parameters
+    ----------
+    targets, attributes : mapping of str to array-like, shape (n, d)
+        Embeddings; any length but 0 (they are normalised), any real type. With `similarity`,
+        whatever it takes.
+    similarity : callable, optional
+        (targets, attributes) to scores of shape (targets, attributes), such as `PairScores`.
+        Default: cosine.
+    units : mapping of str to array-like, shape (n,), optional
+        Per set, the names of the units that its members repeat within.
+
+    Raises
+    ------
+    InputError
+        When a set is empty, not of shape (n, d), of another dimension than the others, has no
+        usable member, or units name an unknown set or are of another length.
+    """
+    given, units = {**targets, **attributes}, units or {}
+    if unknown := sorted({*units} - {*given}):
+        raise InputError(f"units: no set is called {unknown[0]!r}; expected one of {[*given]}")
+    if similarity is None:
+        found = {name: _unit_members(name, embedding_table(x, name)) for name, x in given.items()}
+        dimensions = {name: one.dimension for name, one in found.items()}
+        if len({*dimensions.values()}) > 1:
+            raise InputError(f"sets of different dimensions: {dimensions}; embed with one model")
+    else:
+        found = _scored(targets, attributes, similarity)
+    return {
+        name: _with_units(one, units.get(name), len(given[name])) for name, one in found.items()
+    }
+
+
+def embedding_table(embeddings: Any, name: str = "embeddings") -> Table:
+    """Return embeddings as they are, of shape (n, d) with n and d of at least 1.
+
+    Raises
+    ------
+    InputError
+        When rows differ in length, or the array is masked, empty, not numeric or of another shape.
+    """
+    check_unmasked(embeddings, what=name)
+    try:
+        array = embeddings if isinstance(embeddings, ChosenRows) else np.asarray(embeddings)
+    except ValueError:
+        raise InputError(f"{name}: rows of different lengths; expected shape (n, d)") from None
+    if len(array.shape) != 2 or 0 in array.shape:
+        raise InputError(f"{name}: shape {array.shape}; expected (n, d), neither of them 0")
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name}: type {array.dtype}; expected real numbers")
+    return array
+
+
+def kernel_rows(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return rows as contiguous float32 or float64: as they are where that is so, else a copy."""
+    if rows.dtype == np.float16:
+        return widened(rows)
+    kind = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+    return np.require(rows, dtype=kind, requirements=["C", "A"])
+
+
+def shared_members(first: Members, second: Members) -> int:
+    """Count members of the first set that are, as vectors, in the second too."""
+    # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
+    # Copies: a column holds on to all of its block.
+    heads = [
+        np.concatenate([rows[:, 0].copy() for _, rows in one.blocks()]).round(12)
+        for one in (first, second)
+    ]
+    both = np.intersect1d(heads[0], heads[1])
+    if not len(both):
+        return 0
+    known, others = (
+        np.round(one.take(np.flatnonzero(np.isin(head, both))), 12) + 0.0
+        for one, head in zip((first, second), heads, strict=True)
+    )
+    rows = {row.tobytes() for row in others}
+    return sum(row.tobytes() in rows for row in known)
+
+
+def _slices(rows: int, dimension: int) -> Iterator[slice]:
+    step = max(1, _AT_ONCE // dimension)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def _unit_members(name: str, array: Table) -> Members:
+    """Return the rows of an array that have a direction as unit vectors."""
+    many = len(array)
+    scale, finite, largest = np.empty(many), np.empty(many, dtype=bool), np.empty(many)
+    cuts = [*_slices(*array.shape)]
+    if all(inverse_lengths(kernel_rows(array[here]), scale[here]) for here in cuts) and scale.all():
+        return Members(name, array, np.arange(many), scale)
+    for here in cuts:
+        block = kernel_rows(array[here])
+        finite[here] = np.isfinite(block).all(axis=1)
+        largest[here] = np.abs(np.where(finite[here, None], block, 0.0)).max(axis=1)
+    rows = np.flatnonzero(largest > 0)
+    dropped = {
+        "not a number or infinite": int((~finite).sum()),
+        "zero vector": int((finite & (largest == 0)).sum()),
+    }
+    if not len(rows):
+        raise InputError(f"{name}: none of its {many} vectors can be used: {dropped}")
+    scale, largest = np.empty(len(rows)), largest[rows]
+    for here in _slices(len(rows), array.shape[1]):
+        inverse_lengths(in_range(kernel_rows(array[rows[here]]), largest[here]), scale[here])
+    return Members(name, array, rows, scale, largest, None, dropped)
+
+
+def _scored(
+    targets: Mapping[str, Any], attributes: Mapping[str, Any], similarity: Similarity
+) -> dict[str, Members]:
+    """Rows of scores against all attributes for targets, unit axes for attributes."""
+    sizes = {name: len(things) for name, things in {**targets, **attributes}.items()}
+    if empty := [name for name, size in sizes.items() if size == 0]:
+        raise InputError(f"{empty[0]}: an empty set; expected at least one member")
+    found: dict[str, Members] = {}
+    for name, things in targets.items():
+        blocks = []
+        for other, columns in attributes.items():
+            scores = np.asarray(similarity(things, columns), dtype=np.float64)
+            shape, where = (sizes[name], sizes[other]), f"scores of {name} and {other}"
+            if scores.shape != shape:
+                raise InputError(f"similarity: {where} have shape {scores.shape}; expected {shape}")
+            if bad := int((~np.isfinite(scores)).sum()):
+                raise InputError(f"similarity: {bad} of {scores.size} {where} are not finite")
+            blocks.append(scores)
+        found[name] = plain_members(np.concatenate(blocks, axis=1), name)
+    ends = np.cumsum([sizes[name] for name in attributes])
+    for name, axes in zip(attributes, np.split(np.eye(ends[-1]), ends[:-1]), strict=True):
+        found[name] = plain_members(axes, name)
+    return found
+
+
+def _with_units(one: Members, units: Any, given: int) -> Members:
+    if units is None:
+        return one
+    codes, names = encode(units, what=f"units[{one.name!r}]")
+    if len(codes) != given or (codes < 0).any():
+        raise InputError(
+            f"units[{one.name!r}]: {len(codes)} names, {int((codes < 0).sum())} of them missing; "
+            f"expected {given}, one per member"
+        )
+    return replace(one, units=tuple(names[code] for code in codes[one.rows].tolist()))
