@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.data import (
-    ImageSet,
-    read_celeba,
-    read_coco_captions,
-    read_coco_instances,
-    read_dollar_street,
-    read_fairface,
-    read_huggingface,
-    read_pata,
-    read_plain,
-    read_social_counterfactuals,
-    read_visogender,
-    read_visual_genome,
-)
+from equipoise.data import ImageSet, find_format
 
 COCO_IMAGES = [
     {"id": i, "width": 640, "height": 480, "file_name": f"{i:012}.jpg", "license": 1}
@@ -178,14 +165,6 @@ def coco(folder: Path, value: dict[str, Any], seed: int | None) -> Path:
     return write_json(folder / "coco.json", {key: lists[key] for key in keys})
 
 
-def visual_genome(folder: Path, seed: int | None) -> ImageSet:
-    objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
-    return read_visual_genome(
-        write_json(folder / "objects.json", _mixed(objects, seed)),
-        write_json(folder / "image_data.json", _mixed(VG_IMAGES, seed)),
-    )
-
-
 def celeba(folder: Path, rows: list[str]) -> Path:
     path = folder / "list_attr_celeba.txt"
     names = "5_o_Clock_Shadow Smiling Young Male"
@@ -229,56 +208,58 @@ def hugging_face(path: Path, seed: int | None = None) -> Path:
 
 
 @dataclass(frozen=True)
-class Format:
-    """How a format is written in some order of its records, and read."""
+class Sample:
+    """A small data set in a registered format, written in some order of its records."""
 
+    format: str
     name: str
-    read: Callable[[Path, int | None], ImageSet]
+    write: Callable[[Path, int | None], Path | dict[str, Path]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, folder: Path, seed: int | None = None) -> ImageSet:
+        return find_format(self.format).load(self.write(folder, seed), **self.options)
 
 
-def social_parquet(folder: Path, seed: int | None) -> ImageSet:
+def visual_genome(folder: Path, seed: int | None) -> dict[str, Path]:
+    objects = [one | {"objects": _mixed(one["objects"], seed)} for one in VG_OBJECTS]
+    return {
+        "objects": write_json(folder / "objects.json", _mixed(objects, seed)),
+        "image_data": write_json(folder / "image_data.json", _mixed(VG_IMAGES, seed)),
+    }
+
+
+def social_parquet(folder: Path, seed: int | None) -> Path:
     rows = _mixed(SOCIAL, seed, 1)
     frame = pl.DataFrame(rows[1:], schema=rows[0], orient="row").drop("file_name")
     frame = frame.with_columns(image=pl.lit(b"\xff\xd8"))
-    data = folder / "data"
-    data.mkdir(exist_ok=True)
-    half = len(frame) // 2
-    frame[:half].write_parquet(data / "train-00000-of-00002.parquet")
-    frame[half:].write_parquet(data / "train-00001-of-00002.parquet")
-    return read_social_counterfactuals(folder)
+    (folder / "data").mkdir(exist_ok=True)
+    for number, half in enumerate((frame[:4], frame[4:])):
+        half.write_parquet(folder / "data" / f"train-0000{number}-of-00002.parquet")
+    return folder
 
 
-FORMATS = [
-    Format("COCO captions", lambda f, s: read_coco_captions(coco(f, COCO_CAPTIONS, s))),
-    Format("COCO instances", lambda f, s: read_coco_instances(coco(f, COCO_INSTANCES, s))),
-    Format("Visual Genome", visual_genome),
-    Format("FairFace", lambda f, s: read_fairface(write_csv(f / "f.csv", _mixed(FAIRFACE, s, 1)))),
-    Format(
-        "Dollar Street",
-        lambda f, s: read_dollar_street(write_csv(f / "d.csv", _mixed(DOLLAR_STREET, s, 1))),
-    ),
-    Format(
-        "SocialCounterfactuals",
-        lambda f, s: read_social_counterfactuals(write_csv(f / "m.csv", _mixed(SOCIAL, s, 1))),
-    ),
-    Format("SocialCounterfactuals, Parquet", social_parquet),
-    Format(
-        "VisoGender",
-        lambda f, s: read_visogender(write_csv(f / "v.tsv", _mixed(VISOGENDER, s, 1), "\t")),
-    ),
-    Format("PATA", lambda f, s: read_pata(pata(f, _mixed(PATA, s)))),
-    Format(
-        "Hugging Face", lambda f, s: read_huggingface(hugging_face(f / "h.parquet", s), id="file")
-    ),
-    Format("CelebA", lambda f, s: read_celeba(celeba(f, _mixed(CELEBA, s)))),
-    Format(
-        "plain table",
-        lambda f, s: read_plain(
-            write_csv(f / "p.csv", _mixed(PLAIN, s, 1)),
-            id="id",
-            columns=("gender",),
-            label="label",
-            missing=("NA",),
-        ),
-    ),
+def table(name: str, rows: list[list[str]]) -> Callable[[Path, int | None], Path]:
+    delimiter = "\t" if name.endswith("tsv") else ","
+    return lambda folder, seed: write_csv(folder / name, _mixed(rows, seed, 1), delimiter)
+
+
+SAMPLES = [
+    Sample("coco", "captions", lambda f, s: {"captions": coco(f, COCO_CAPTIONS, s)}),
+    Sample("coco", "instances", lambda f, s: {"instances": coco(f, COCO_INSTANCES, s)}),
+    Sample("visual_genome", "objects", visual_genome),
+    Sample("fairface", "labels", table("f.csv", FAIRFACE)),
+    Sample("dollar_street", "images", table("d.csv", DOLLAR_STREET)),
+    Sample("social_counterfactuals", "csv", table("m.csv", SOCIAL)),
+    Sample("social_counterfactuals", "parquet", social_parquet),
+    Sample("visogender", "two persons", table("v.tsv", VISOGENDER)),
+    Sample("pata", "files", lambda f, s: pata(f, _mixed(PATA, s))),
+    Sample("huggingface", "parquet", lambda f, s: hugging_face(f / "h.parquet", s), {"id": "file"}),
+    Sample("huggingface", "arrow", lambda f, s: hugging_face(f / "h.arrow", s), {"id": "file"}),
+    Sample("celeba", "text", lambda f, s: celeba(f, _mixed(CELEBA, s))),
+    Sample("celeba", "csv", lambda f, s: celeba_csv(f, _mixed(CELEBA, s))),
 ]
+
+
+def sample(kind: str, name: str = "") -> Sample:
+    """Return the first sample of a format, or the one of that name."""
+    return next(one for one in SAMPLES if one.format == kind and name in ("", one.name))

@@ -26,7 +26,7 @@ from equipoise.data import (
     read_visual_genome,
 )
 from equipoise.data.groups import folded, pattern_of
-from image_files import DOLLAR_STREET, FORMATS, write_csv, write_json
+from image_files import DOLLAR_STREET, sample, write_csv, write_json
 
 GENDER = {"woman": ("woman", "she"), "man": ("Man", "he")}
 
@@ -104,7 +104,7 @@ def test_neutral_terms_can_mean_no_group(tmp_path: Path) -> None:
 
 
 def genome(folder: Path) -> ImageSet:
-    return next(one for one in FORMATS if one.name == "Visual Genome").read(folder, None)
+    return sample("visual_genome").read(folder)
 
 
 # Image 1: a man of 9 %, a woman of 1 %; 2: a woman of 9 %, a man of 4 %; 3: a girl of 4 %;

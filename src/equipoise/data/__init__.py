@@ -3,7 +3,7 @@
 from equipoise.data.arrays import ArraySource
 from equipoise.data.coded import Coded
 from equipoise.data.formats.celeba import read_celeba
-from equipoise.data.formats.coco import read_coco_captions, read_coco_instances
+from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
 from equipoise.data.formats.dollar_street import (
     CollapseRows,
     DollarStreetColumns,
@@ -13,6 +13,13 @@ from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pata import PataCaption, read_pata, read_pata_captions
 from equipoise.data.formats.plain import read_plain
+from equipoise.data.formats.registry import (
+    FORMATS,
+    DataFormat,
+    RowPictures,
+    data_format,
+    find_format,
+)
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
 from equipoise.data.formats.visogender import read_visogender
 from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images
@@ -34,10 +41,12 @@ from equipoise.data.groups import (
 from equipoise.data.image_set import (
     Boxes,
     Captions,
+    Gathered,
     ImageSet,
     Pairs,
     Rule,
     Step,
+    image_set,
     provenance,
     to_tables,
 )
@@ -75,6 +84,7 @@ from equipoise.data.vectors import Vectors, load_vectors
 __all__ = [
     "ALL_BOXES",
     "AT_LEAST_600_PIXELS",
+    "FORMATS",
     "LARGE_BOXES",
     "LEXICONS",
     "TEMPLATES",
@@ -90,7 +100,9 @@ __all__ = [
     "Coded",
     "CollapseRows",
     "CropBoxes",
+    "DataFormat",
     "DollarStreetColumns",
+    "Gathered",
     "IdsFrom",
     "ImageSet",
     "ItemSource",
@@ -111,6 +123,7 @@ __all__ = [
     "PredictionSource",
     "Predictions",
     "Reading",
+    "RowPictures",
     "Rule",
     "Step",
     "Table",
@@ -120,10 +133,13 @@ __all__ = [
     "combine",
     "compare_mappings",
     "continents",
+    "data_format",
     "design_choices",
     "filled",
+    "find_format",
     "hall_boxes",
     "hall_captions",
+    "image_set",
     "income_bands",
     "join_predictions",
     "leave_out_visual_genome",
@@ -135,6 +151,7 @@ __all__ = [
     "provenance",
     "read_celeba",
     "read_class_mapping",
+    "read_coco",
     "read_coco_captions",
     "read_coco_instances",
     "read_dollar_street",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
 from equipoise.core.files import open_regular, read_regular, read_table
-from equipoise.data.formats.huggingface import data_files
+from equipoise.data.formats.rows import row_files
 from equipoise.evidence.pictures import Pictures, sorted_by_id
 
 
@@ -104,7 +104,7 @@ def pictures_on_disk(
     """
     name = str(folder_or_parquet)
     try:
-        files = [_stamped(path) for path in data_files(folder_or_parquet)]
+        files = [_stamped(path) for path in row_files(folder_or_parquet)]
         starts, stretches, n = [], [], 0
         for number, file in enumerate(files):
             _check(file, image, name)

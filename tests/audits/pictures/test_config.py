@@ -8,7 +8,6 @@ import pytest
 from equipoise import data
 from equipoise.audits.config import parse_config
 from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.pictures.config_formats import FACTS, FORMATS
 from equipoise.audits.pictures.config_rules import RuleConfig, RuleSection
 from equipoise.core import ConfigError
 
@@ -63,9 +62,8 @@ def ruled(**rule: Any) -> dict[str, Any]:
         ),
         (
             {"format": "cocoa", "files": "x"},
-            ".format: given 'cocoa'; expected 'coco', 'visual_genome', 'fairface', "
-            "'dollar_street', 'social_counterfactuals', 'visogender', 'pata', 'celeba' or "
-            "'huggingface'; did you mean 'coco'?",
+            f".format: there is no format 'cocoa'; there are {', '.join(data.FORMATS)}; did you "
+            "mean 'coco'?"
         ),
         ({"format": "coco"}, ": files: required, and missing: the annotations of coco"),
         (
@@ -93,8 +91,7 @@ def ruled(**rule: Any) -> dict[str, Any]:
         ),
         (
             {**STREET, "options": {"columns": {"label": "x"}}},
-            ".options.columns.label: unknown key. Allowed here: id, country, region, income, "
-            "labels, file; did you mean 'labels'?",
+            ": options.columns.label: Unexpected keyword argument",
         ),
         (
             {**CAPTIONS, "crop": {}},
@@ -154,8 +151,8 @@ def ruled(**rule: Any) -> dict[str, Any]:
         ),
         (
             ruled(rule="collapse_rows"),
-            ": rules[0]: collapse_rows says how dollar_street is read; expected it first, with "
-            "that format",
+            ": rules[0]: collapse_rows says how a format is read; expected it first, with "
+            "dollar_street",
         ),
         (
             {**CAPTIONS, "rules": [{"rule": "ids_from", "column": "a"}] * 2},
@@ -207,10 +204,6 @@ def test_parameters_are_named_as_in_python(name: str) -> None:
     code = made.makes  # type: ignore[attr-defined]
     known = {*(code.__dataclass_fields__ if isinstance(code, type) else code.__annotations__)}
     assert given <= known
-
-
-def test_every_format_has_its_facts() -> None:
-    assert {*FACTS} == {*FORMATS}
 
 
 def test_paths_are_written_as_they_are_in_the_file() -> None:

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 
 from equipoise.audits.pictures.config import CropConfig, PicturesConfig
-from equipoise.audits.pictures.config_formats import FACTS, OptionsConfig
 from equipoise.audits.pictures.config_rules import RuleConfig
 from equipoise.audits.pictures.config_terms import BoxSizeConfig
+from equipoise.data import FORMATS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
 RULES = {
@@ -37,10 +37,11 @@ def test_every_key_has_its_row() -> None:
 
 def test_every_format_and_its_files_and_options_have_rows() -> None:
     rows = first_cells("Formats")
-    assert {*rows} == {*FACTS, *OptionsConfig.model_fields}
-    for name, facts in FACTS.items():
-        assert all(f"`{role}`" in rows[name] for role in facts.files)
-        assert all(f"`{name}`" in rows[option] for option in facts.options)
+    options = {option for one in FORMATS.values() for option in one.options.model_fields}
+    assert {*rows} == {*FORMATS, *options}
+    for name, one in FORMATS.items():
+        assert all(f"`{role}`" in rows[name] for role in one.roles)
+        assert all(f"`{name}`" in rows[option] for option in one.options.model_fields)
 
 
 def test_every_rule_has_a_row() -> None:

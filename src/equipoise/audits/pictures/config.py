@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -27,10 +27,9 @@ from equipoise.audits.config_fields import (
     distinct,
 )
 from equipoise.audits.config_problems import nearest
-from equipoise.audits.pictures.config_formats import FACTS, Format, OptionsConfig
 from equipoise.audits.pictures.config_rules import CollapseRowsRule, RuleConfig
-from equipoise.core.errors import ConfigError
-from equipoise.data import CropBoxes, ItemSource
+from equipoise.core.errors import ConfigError, InputError
+from equipoise.data import FORMATS, CropBoxes, DataFormat, ItemSource, find_format
 
 _SOURCES = ("table", "folder", "format")
 CORNERS = ("left", "top", "right", "bottom")
@@ -59,6 +58,13 @@ def _files(value: object) -> object:
     if isinstance(value, Mapping) and value and all(isinstance(one, str) for one in value.values()):
         return {str(name): Path(one) for name, one in value.items()}
     raise ValueError("expected the path of a file or folder, or a mapping of names to paths")
+
+
+def _format(name: str) -> str:
+    try:
+        return find_format(name).name
+    except InputError as error:
+        raise ValueError(str(error)) from None
 
 
 def _files_as_text(value: Any) -> Any:
@@ -129,7 +135,7 @@ class PicturesConfig(Section):
     table : path or data frame, optional
         One row per image: CSV, Parquet or JSON lines.
     id : str, optional
-        Column that names the image: of a table, of FairFace or of a data set of Hugging Face.
+        Column that names the image: of a table, or of a format that lets you name it.
     missing : list of str
         Cell texts that mean "missing".
     encoding, delimiter : str
@@ -163,9 +169,9 @@ class PicturesConfig(Section):
     root: FilePath | None = None
     folder: FilePath | None = None
     levels: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
-    format: Format | None = None
+    format: Annotated[str, AfterValidator(_format)] | None = None
     files: Files = None
-    options: OptionsConfig | None = None
+    options: Mapping[Name, Any] | None = None
     rules: Annotated[tuple[RuleConfig, ...], Field(strict=False)] = ()
     crop: CropConfig | None = None
     # Which key said what images there are, before `table` was made of them; no key itself.
@@ -243,36 +249,42 @@ class PicturesConfig(Section):
     def _format_is_whole(self) -> Self:
         if self.format is None:
             return self
-        facts = FACTS[self.format]
+        chosen = find_format(self.format)
         if self.files is None:
             raise ValueError(f"files: required, and missing: the annotations of {self.format}")
-        _check_files(self.format, self.files, facts.files)
-        if self.id is not None and not facts.id:
+        _check_files(self.format, self.files, chosen.roles)
+        if self.id is not None and not chosen.takes("id"):
             raise ValueError(f"'id' is given, and {self.format} has ids of its own")
-        for name in self.options.given if self.options else ():
-            if name not in facts.options:
-                allowed = ", ".join(facts.options) or "none"
-                raise ValueError(f"options.{name}: no option of {self.format}. Allowed: {allowed}")
+        try:
+            chosen.checked(self.options or {})
+        except InputError as error:
+            raise ValueError(str(error)) from None
         return self
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:
+        chosen = FORMATS.get(self.format or "")
         for place, rule in enumerate(self.rules):
-            if isinstance(rule, CollapseRowsRule) and (self.format != "dollar_street" or place):
+            collapses = chosen is not None and chosen.takes("collapse")
+            if isinstance(rule, CollapseRowsRule) and (place or not collapses):
                 raise ValueError(
-                    f"rules[{place}]: collapse_rows says how dollar_street is read; expected it "
-                    "first, with that format"
+                    f"rules[{place}]: collapse_rows says how a format is read; expected it first, "
+                    f"with {_names(lambda one: one.takes('collapse'))}"
                 )
         if [rule.rule for rule in self.rules].count("ids_from") > 1:
             raise ValueError("rules: ids_from is there twice; expected one name for each image")
-        if self.crop and self.crop.labels and self.format not in ("coco", "visual_genome"):
+        if self.crop and self.crop.labels and not (chosen and chosen.boxes):
             raise ValueError(
-                "crop.labels: boxes are in coco and visual_genome; name the columns 'left', "
-                "'top', 'right' and 'bottom' of a table"
+                f"crop.labels: boxes are in {_names(lambda one: one.boxes)}; name the columns "
+                "'left', 'top', 'right' and 'bottom' of a table"
             )
         if self.crop and self.crop.columns and self.table is None:
             raise ValueError("crop.left: columns go with 'table'; name 'labels' of boxes")
         return self
+
+
+def _names(fits: Callable[[DataFormat], bool]) -> str:
+    return " and ".join(name for name, one in FORMATS.items() if fits(one))
 
 
 def _check_files(name: str, given: Any, roles: tuple[str, ...]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -13,19 +14,15 @@ import polars as pl
 
 from equipoise.audits.config_arrays import located
 from equipoise.audits.pictures.config import CORNERS
-from equipoise.audits.pictures.in_rows import huggingface_rows, social_rows
 from equipoise.audits.pictures.where import ByStem, Corners, InFolder, InRows, Where
 from equipoise.core.errors import DataError
-from equipoise.data import ImageSet, read_table
+from equipoise.data import FORMATS, DataFormat, ImageSet, RowPictures, find_format, read_table
 
 if TYPE_CHECKING:
     from equipoise.audits.pictures.config import PicturesConfig
     from equipoise.evidence import Pictures
 
-_COLUMNS = {"coco": "file_name", "dollar_street": "file", "pata": "url"}
-"""Column that names the file, by format; the others have ids that do."""
 _ROW = "\x1frow"
-_BY_STEM = ("visual_genome", "visogender")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +76,12 @@ def keys_of(given: PicturesConfig, images: ImageSet) -> dict[str, str | None]:
     DataError
         When two addresses would be one file.
     """
-    column = given.path or _COLUMNS.get(given.format or "")
+    chosen = FORMATS.get(given.format or "")
+    column = given.path or (chosen.file_column if chosen else "")
     keys: list[str | None] = images.ids.tolist()
     if given.path or column in images.columns:
         keys = images.column(str(column)).values.tolist()
-    if given.format == "pata" and not given.path:
+    if chosen and chosen.file_names == "addresses" and not given.path:
         keys = _last_parts(keys, images.name)
     return dict(zip(images.ids.tolist(), keys, strict=True))
 
@@ -210,14 +208,34 @@ def _where(given: PicturesConfig, images: ImageSet, base: Path) -> Where | None:
         return InFolder(base / given.folder, images.name)
     if given.table is not None:
         return InFolder(root or base, images.name) if given.path else None
-    if given.format == "huggingface" or _is_folder(given, base):
-        rows = huggingface_rows if given.format == "huggingface" else social_rows
-        return InRows(lambda: rows(given, base))
+    chosen, options = format_of(given)
+    in_rows = None
+    if chosen.rows is not None:
+        path = base / given.files
+        in_rows = chosen.rows(path, **options)
+    if in_rows is not None:
+        return InRows(partial(_row_pictures, path, in_rows))
     if root is None:
         return None
-    by_stem = given.format in _BY_STEM and not given.path
+    by_stem = chosen.file_names == "stems" and not given.path
     return ByStem(root, images.name) if by_stem else InFolder(root, images.name)
 
 
-def _is_folder(given: PicturesConfig, base: Path) -> bool:
-    return given.format == "social_counterfactuals" and (base / given.files).is_dir()
+def format_of(given: PicturesConfig) -> tuple[DataFormat, dict[str, Any]]:
+    """Return the format of a section, and the options to read it with."""
+    chosen = find_format(given.format or "")
+    named = {} if given.id is None else {"id": given.id}
+    return chosen, chosen.checked(given.options or {}) | named
+
+
+def _row_pictures(path: Path, rows: RowPictures) -> tuple[Pictures, Sequence[str]]:
+    """Return pictures that lie in rows, and the ids of their images."""
+    from equipoise.evidence import pictures_on_disk
+
+    pictures = pictures_on_disk(path, image=rows.image, id=rows.id)
+    ids = pictures.ids.tolist()
+    # Without a column of ids the pictures are called by the numbers of their rows.
+    if rows.names is None:
+        return pictures, ids
+    names = rows.names()
+    return pictures, [names[int(row)] for row in ids]

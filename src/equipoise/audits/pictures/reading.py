@@ -9,29 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.audits.config_arrays import located
-from equipoise.audits.pictures.config_formats import Format, OptionsConfig
 from equipoise.audits.pictures.config_rules import CollapseRowsRule, RuleSection
 from equipoise.audits.pictures.folder import read_folder
-from equipoise.audits.pictures.places import keys_of
+from equipoise.audits.pictures.places import format_of, keys_of
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.data import (
     ClassMapping,
-    CollapseRows,
     ImageSet,
     Rule,
-    combine,
-    read_celeba,
-    read_coco_captions,
-    read_coco_instances,
-    read_dollar_street,
-    read_fairface,
-    read_huggingface,
-    read_pata,
     read_plain,
-    read_social_counterfactuals,
-    read_visogender,
-    read_visual_genome,
-    read_visual_genome_images,
 )
 from equipoise.data.files import hash_file
 
@@ -116,7 +102,7 @@ def _read(
     if given.folder is not None:
         return read_folder(base / given.folder, levels=given.levels)
     if given.format is not None:
-        return _READERS[given.format](_Given(given, base))
+        return _read_format(given, base)
     assert given.id is not None  # noqa: S101 - the schema sees to it
     return read_plain(
         located(given.table, base),
@@ -139,66 +125,13 @@ def _needed(given: PicturesConfig, columns: tuple[str, ...], rules: list[Rule]) 
     return tuple(name for name in wanted if name not in made)
 
 
-class _Given:
-    """What the section says of a format, in the form of the readers."""
-
-    def __init__(self, given: PicturesConfig, base: Path) -> None:
-        self._files, self._base = given.files, base
-        self.id = given.id
-        self.options = given.options or OptionsConfig()
-        first = given.rules[0] if given.rules else None
-        collapse = first.collapse if isinstance(first, CollapseRowsRule) else CollapseRows()
-        self.collapse = collapse
-
-    @property
-    def path(self) -> Path:
-        """The only file or folder."""
-        return self._base / Path(self._files)
-
-    def role(self, name: str) -> Path | None:
-        """One of several files."""
-        found = self._files.get(name)
-        return None if found is None else self._base / found
-
-
-def _coco(given: _Given) -> ImageSet:
-    read = {"captions": read_coco_captions, "instances": read_coco_instances}
-    sets = [one(path) for name, one in read.items() if (path := given.role(name)) is not None]
-    return sets[0] if len(sets) == 1 else combine(*sets)
-
-
-def _visual_genome(given: _Given) -> ImageSet:
-    objects, data = given.role("objects"), given.role("image_data")
-    if objects is not None:
-        return read_visual_genome(objects, data, labels=given.options.labels or "synsets")
-    assert data is not None  # noqa: S101 - the schema sees to one file at least
-    return read_visual_genome_images(data)
-
-
-def _dollar_street(given: _Given) -> ImageSet:
-    columns = given.options.columns
-    named = None if columns is None else columns.columns()
-    return read_dollar_street(given.path, columns=named, collapse=given.collapse)
-
-
-def _celeba(given: _Given) -> ImageSet:
-    named = given.options.attributes
-    return read_celeba(given.path) if named is None else read_celeba(given.path, attributes=named)
-
-
-def _hugging_face(given: _Given) -> ImageSet:
-    image = given.options.image or "image"
-    return read_huggingface(given.path, id=given.id, image=image)
-
-
-_READERS: Mapping[Format, Callable[[_Given], ImageSet]] = {
-    "coco": _coco,
-    "visual_genome": _visual_genome,
-    "fairface": lambda given: read_fairface(given.path, id=given.id or "file"),
-    "dollar_street": _dollar_street,
-    "social_counterfactuals": lambda given: read_social_counterfactuals(given.path),
-    "visogender": lambda given: read_visogender(given.path),
-    "pata": lambda given: read_pata(given.path),
-    "celeba": _celeba,
-    "huggingface": _hugging_face,
-}
+def _read_format(given: PicturesConfig, base: Path) -> ImageSet:
+    first = given.rules[0] if given.rules else None
+    collapse = {"collapse": first.collapse} if isinstance(first, CollapseRowsRule) else {}
+    chosen, options = format_of(given)
+    files = (
+        {role: base / path for role, path in given.files.items()}
+        if isinstance(given.files, Mapping)
+        else base / Path(given.files)
+    )
+    return chosen.load(files, **options, **collapse)

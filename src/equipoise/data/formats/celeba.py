@@ -16,6 +16,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
+from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 from equipoise.data.problems import check_columns, counted, show
@@ -29,6 +30,7 @@ _EXPECTED = (
 _FIX = "download the file again"
 
 
+@data_format("celeba")
 def read_celeba(
     path: Path | str, *, attributes: Mapping[str, tuple[str, str]] = GENDER
 ) -> ImageSet:

@@ -9,11 +9,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from equipoise.core import DataError
+from equipoise.core import DataError, InputError
 from equipoise.data.formats.json_file import Record, open_json, records_of_lists
+from equipoise.data.formats.registry import data_format
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
+from equipoise.data.image_steps import combine
 
 _IMAGES = ("file_name", "width", "height")
+
+
+@data_format("coco", file_column="file_name", boxes=True)
+def read_coco(captions: Path | str | None = None, instances: Path | str | None = None) -> ImageSet:
+    """Read captions, instances, or the images that are in both files.
+
+    Parameters
+    ----------
+    captions : path, optional
+        `captions_*.json`; see `read_coco_captions`.
+    instances : path, optional
+        `instances_*.json`; see `read_coco_instances`.
+
+    Raises
+    ------
+    InputError
+        When neither is given.
+    DataError
+        As the readers of either file, and when both share no image.
+    """
+    readers = ((read_coco_captions, captions), (read_coco_instances, instances))
+    sets = [read(path) for read, path in readers if path is not None]
+    if not sets:
+        raise InputError("neither captions nor instances is given; expected one of them")
+    return sets[0] if len(sets) == 1 else combine(*sets)
 
 
 def read_coco_captions(path: Path | str) -> ImageSet:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import parse_json
+from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Rows, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Step, image_set
 from equipoise.data.problems import show
@@ -59,6 +60,7 @@ class CollapseRows:
         return f"an image listed in several rows (the same {self.by}) is one image with all labels"
 
 
+@data_format("dollar_street", file_column="file")
 def read_dollar_street(
     path: Path | str,
     *,

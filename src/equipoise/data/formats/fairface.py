@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 
 _COLUMNS = ("age", "gender", "race", "service_test")
 
 
+@data_format("fairface")
 def read_fairface(path: Path | str, *, id: str = "file") -> ImageSet:  # noqa: A002 - as elsewhere
     """Read the labels of FairFace.
 

@@ -18,74 +18,23 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
-from equipoise.core.files import read_regular
 from equipoise.data.cells import as_text
-from equipoise.data.files import hash_file, parse_json
+from equipoise.data.files import hash_file
+from equipoise.data.formats.registry import RowPictures, data_format
+from equipoise.data.formats.rows import row_files
 from equipoise.data.image_set import ID, Gathered, ImageSet, image_set
 from equipoise.data.join import check_ids
 from equipoise.data.problems import check_columns
 from equipoise.data.tables import open_parquet
 
 _FORMATS = ".parquet or .arrow"
-_FOLDER = "a Parquet file, a folder of them, or a folder that save_to_disk wrote"
 
 
-def data_files(path: Path) -> list[Path]:
-    """Return the files that hold the rows of a data set, in their order.
-
-    Raises
-    ------
-    DataError
-        When there are none, or the folder holds several splits.
-    """
-    if not path.exists():
-        raise DataError(
-            "there is no such file or folder",
-            file=str(path),
-            expected=_FOLDER,
-            fix="check the path; in a configuration it is relative to its file",
-        )
-    if not path.is_dir():
-        return [path]
-    splits = path / "dataset_dict.json"
-    if splits.exists():
-        names = [str(one) for one in _listed(splits, "splits")]
-        raise DataError(
-            f"the folder holds the splits {', '.join(names)}",
-            file=str(path),
-            expected="the folder of one split",
-            fix=f"name one of them, such as {path / names[0]}" if names else "name one of them",
-        )
-    state = path / "state.json"
-    if state.exists():
-        return [path / str(one.get("filename")) for one in _listed(state, "_data_files", dict)]
-    files = sorted(path.rglob("*.parquet"))
-    if not files:
-        raise DataError(
-            "there is no Parquet file and no state.json in this folder",
-            file=str(path),
-            expected=_FOLDER,
-            fix="name the folder as it was downloaded or saved",
-        )
-    return files
+def _rows(_: Path, *, id: str | None = None, image: str = "image") -> RowPictures:  # noqa: A002 - as below
+    return RowPictures(image, id)
 
 
-def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
-    """Return a list that a JSON file of save_to_disk has."""
-    try:
-        found = parse_json(read_regular(file).decode("utf-8"))[key]
-        if isinstance(found, list) and all(isinstance(one, kind) for one in found):
-            return found
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise DataError(
-        f"the file has no list {key!r}",
-        file=str(file),
-        expected="what save_to_disk writes",
-        fix="save the data set again with save_to_disk",
-    )
-
-
+@data_format("huggingface", rows=_rows)
 def read_huggingface(
     path: Path | str,
     *,
@@ -115,7 +64,7 @@ def read_huggingface(
     DataError
         When a file cannot be read, files differ in their columns, or an id is empty or repeats.
     """
-    files, name = data_files(Path(path)), str(path)
+    files, name = row_files(Path(path)), str(path)
     read = [_read(file, (image, *([id] if id else []))) for file in files]
     tables = [table for _, table, _ in read]
     if any(one.schema.names != tables[0].schema.names for one in tables):

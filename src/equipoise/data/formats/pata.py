@@ -15,6 +15,7 @@ from pathlib import Path
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
 from equipoise.data.formats.json_file import as_record, open_json, records_of_list
+from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.problems import show
@@ -44,6 +45,7 @@ class PataCaption:
     text: str
 
 
+@data_format("pata", file_column="url", file_names="addresses")
 def read_pata(path: Path | str) -> ImageSet:
     """Read `pata_fairness.files.lst`.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.core import DataError
-from equipoise.data.files import to_utf8
+from equipoise.core.files import read_regular
+from equipoise.data.files import parse_json, to_utf8
 from equipoise.data.join import check_ids
 from equipoise.data.problems import show
 from equipoise.data.tables import read_table
@@ -142,3 +143,62 @@ def read_rows(
         for name in names
     }
     return Rows(table.name, cells, table.digest)
+
+
+_ROW_FILES = "a Parquet file, a folder of them, or a folder that save_to_disk wrote"
+
+
+def row_files(path: Path) -> list[Path]:
+    """Return the files that hold the rows of a data set, in their order.
+
+    Raises
+    ------
+    DataError
+        When there are none, or the folder holds several splits.
+    """
+    if not path.exists():
+        raise DataError(
+            "there is no such file or folder",
+            file=str(path),
+            expected=_ROW_FILES,
+            fix="check the path; in a configuration it is relative to its file",
+        )
+    if not path.is_dir():
+        return [path]
+    splits = path / "dataset_dict.json"
+    if splits.exists():
+        names = [str(one) for one in _listed(splits, "splits")]
+        raise DataError(
+            f"the folder holds the splits {', '.join(names)}",
+            file=str(path),
+            expected="the folder of one split",
+            fix=f"name one of them, such as {path / names[0]}" if names else "name one of them",
+        )
+    state = path / "state.json"
+    if state.exists():
+        return [path / str(one.get("filename")) for one in _listed(state, "_data_files", dict)]
+    files = sorted(path.rglob("*.parquet"))
+    if not files:
+        raise DataError(
+            "there is no Parquet file and no state.json in this folder",
+            file=str(path),
+            expected=_ROW_FILES,
+            fix="name the folder as it was downloaded or saved",
+        )
+    return files
+
+
+def _listed(file: Path, key: str, kind: type = str) -> list[Any]:
+    """Return a list that a JSON file of save_to_disk has."""
+    try:
+        found = parse_json(read_regular(file).decode("utf-8"))[key]
+        if isinstance(found, list) and all(isinstance(one, kind) for one in found):
+            return found
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DataError(
+        f"the file has no list {key!r}",
+        file=str(file),
+        expected="what save_to_disk writes",
+        fix="save the data set again with save_to_disk",
+    )

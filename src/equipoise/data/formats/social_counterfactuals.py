@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from equipoise.core import DataError
 from equipoise.data.files import read_whole
-from equipoise.data.formats.rows import Rows, as_formats_are, read_rows
+from equipoise.data.formats.registry import RowPictures, data_format
+from equipoise.data.formats.rows import Rows, as_formats_are, read_rows, row_files
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
 from equipoise.data.problems import show
 from equipoise.data.tables import csv_names
@@ -25,6 +26,18 @@ _COLUMNS = ("counterfactual_set", "caption", "a1_type", "a1", "a2_type", "a2", "
 _FILE = "file_name"
 
 
+def _rows(path: Path) -> RowPictures | None:
+    """Return the pictures in the rows of a folder; a table has files beside it."""
+    return RowPictures(names=partial(_names_of_rows, path)) if path.is_dir() else None
+
+
+def _names_of_rows(path: Path) -> list[str]:
+    parts = ("counterfactual_set", "a1a2")
+    tables = [pl.read_parquet(file, columns=[*parts]).select(parts) for file in row_files(path)]
+    return ["/".join(row) for table in tables for row in table.iter_rows()]
+
+
+@data_format("social_counterfactuals", rows=_rows)
 def read_social_counterfactuals(path: Path | str) -> ImageSet:
     """Read the metadata of SocialCounterfactuals.
 
@@ -49,7 +62,7 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
         When a column is missing, a cell is empty, an image is there twice, a caption does not
         have its attributes, or there is no Parquet file in the folder.
     """
-    tables = [_read(one) for one in _files(Path(path))]
+    tables = [_read(one) for one in row_files(Path(path))]
     images, gathered = Places(str(path), "image"), Gathered()
     types = sorted({kind.casefold() for t in tables for key in ("a1_type", "a2_type")
                     for kind in t.filled(key)})  # fmt: skip
@@ -67,20 +80,6 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
     return image_set(
         gathered, name=str(path), format="SocialCounterfactuals", inputs=inputs, counts=counts
     )
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(path.rglob("*.parquet"))
-    if not files:
-        raise DataError(
-            "there is no Parquet file in this folder",
-            file=str(path),
-            expected="the folder of the data set, with data/train-*.parquet",
-            fix="name the folder as it was downloaded, or a metadata table",
-        )
-    return files
 
 
 def _read(path: Path) -> Rows:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
+from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import as_formats_are, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, image_set
 from equipoise.data.problems import listed
@@ -28,6 +29,7 @@ _OBJECT = {"object": "Object"}
 _NO_ADDRESS = ("NA", "N/A", "na")
 
 
+@data_format("visogender", file_names="stems")
 def read_visogender(path: Path | str) -> ImageSet:
     """Read a table of VisoGender.
 

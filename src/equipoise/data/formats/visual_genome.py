@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from equipoise.core import DataError, InputError
 from equipoise.data.formats.json_file import Record, open_json, records_of_list
+from equipoise.data.formats.registry import data_format
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 
 _COLUMNS = ("width", "height", "coco_id")
@@ -26,8 +27,9 @@ class _ImageData:
     rows: dict[str, dict[str, str | None]]
 
 
+@data_format("visual_genome", file_names="stems", boxes=True)
 def read_visual_genome(
-    objects: Path | str,
+    objects: Path | str | None = None,
     image_data: Path | str | None = None,
     *,
     labels: Literal["synsets", "names"] = "synsets",
@@ -36,7 +38,8 @@ def read_visual_genome(
 
     Parameters
     ----------
-    objects : path
+    objects : path, optional
+        Without it the images of `image_data` are read alone.
     image_data : path, optional
         Gives the columns `width`, `height` and `coco_id`: rules about the share of an image need
         the first two, leaving these images out of COCO the third.
@@ -57,6 +60,10 @@ def read_visual_genome(
         When a file is cut off, lacks a key, has a value of a wrong type or an image twice, or
         `image_data` lacks an image.
     """
+    if objects is None:
+        if image_data is None:
+            raise InputError("neither objects nor image_data is given; expected one of them")
+        return read_visual_genome_images(image_data)
     if labels not in ("synsets", "names"):
         raise InputError(f"labels is {labels!r}; expected 'synsets' or 'names'")
     sizes = _image_data(image_data) if image_data is not None else None

@@ -17,7 +17,7 @@ from image_files import (
     write_json,
 )
 
-PAGE = (Path(__file__).parents[3] / "docs" / "data-formats.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "data-formats.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 YAML = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 WORDS = {"man": "A man", "woman": "Her", "person": "A woman and a person", "child": "a mother"}
@@ -92,6 +92,7 @@ def test_the_other_code_of_the_page(
     write_csv(tmp_path / "imagenet1k.csv", [["label", "class"], ["phones", "cellphone"]])
     for block in PYTHON[1:]:
         exec(compile(block, "page", "exec"), {})
+    assert FORMATS.pop("lines").takes("ending")
     assert pl.read_parquet("street/images.parquet")["continent"].to_list() == ["Asia", "Europe"]
     assert "gender (large boxes)" in pl.read_parquet_schema("genome/images.parquet")
     printed = capsys.readouterr().out.splitlines()
