@@ -29,8 +29,8 @@ from equipoise.metrics import (
     skew_at_k,
 )
 from equipoise.metrics.chosen_rows import ChosenRows
-from equipoise.metrics.rankings.chance import max_skew_distribution
-from equipoise.metrics.rankings.null import LabelExchange
+from equipoise.metrics.rankings.exchange import LabelExchange
+from equipoise.metrics.rankings.statistics import max_skew_distribution
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import Golden, cases
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
-from equipoise.metrics.rankings import kernels
-from equipoise.metrics.rankings.kernels import exchange_alone, of_shuffled
+from equipoise.metrics.rankings import exchange
+from equipoise.metrics.rankings.exchange import exchange_alone, of_shuffled
 from equipoise.stats.resampling import Permutation
 
 SCORES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])[:, None]
@@ -21,7 +21,7 @@ def drawn(scores: Any, sizes: Any, draws: int, **kw: Any) -> Any:
 
 @pytest.mark.parametrize("part", [1, 2, 3, 7])
 def test_every_subset_is_drawn_as_often(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_part", lambda _: part)
+    monkeypatch.setattr(exchange, "_part", lambda _: part)
     sums = drawn(SCORES, [3, 4], 35_000)
     # Each sum of powers of 2 tells its subset.
     values, counts = np.unique(sums[:, 0, 0], return_counts=True)
@@ -62,7 +62,7 @@ def test_fewer_draws_are_the_first_ones_and_threads_do_not_matter(
 
 
 def test_items_that_exchange_with_others_are_not_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "_MANY", 2)
+    monkeypatch.setattr(exchange, "_MANY", 2)
     codes = np.array([0, 1, 0, -1, 1], dtype=np.int32)
     stratum = np.array([5, 5, 5, 5, 7])
     assert exchange_alone(np.array([2, 0, 1]), codes, stratum)
@@ -86,7 +86,7 @@ def test_measures_of_many_images_have_the_chance_of_few(
     if queries is not None:  # Every image has the scores of its own query.
         scores = scores[0]
     few = metric(scores, groups, queries=queries, resampling=Permutation(4_000))
-    monkeypatch.setattr(kernels, "_MANY", 100)
+    monkeypatch.setattr(exchange, "_MANY", 100)
     many = metric(scores, groups, queries=queries, resampling=Permutation(4_000))
     assert many.value == few.value
     assert many.chance is not None

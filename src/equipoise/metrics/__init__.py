@@ -41,20 +41,21 @@ from equipoise.metrics.quality.frechet import frechet_distance
 from equipoise.metrics.quality.inception import inception_score
 from equipoise.metrics.quality.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.quality.layout import background_layout, pose_layout
-from equipoise.metrics.rankings.chance import expected_max_skew
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
-from equipoise.metrics.rankings.curves import query_distribution, retrieval_curves
 from equipoise.metrics.rankings.measures import (
     bias_at_k,
     max_skew,
     min_skew,
     ndkl,
+    query_distribution,
+    retrieval_curves,
     retrieval_mad,
+    retrieval_measures,
     skew_at_k,
 )
 from equipoise.metrics.rankings.recall import recall_at_k
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
-from equipoise.metrics.rankings.together import retrieval_measures
+from equipoise.metrics.rankings.statistics import expected_max_skew
 from equipoise.metrics.rates import rates
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions

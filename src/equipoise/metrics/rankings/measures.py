@@ -1,23 +1,58 @@
-"""Whom a ranking shows first: Skew@K, its extremes, NDKL, Bias@K and shares of groups."""
+"""Whom a ranking shows first: Skew@K, its extremes, NDKL, Bias@K, shares, and curves over K."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, get_args
 
-from equipoise.core.estimate import Estimate
+import numpy as np
+import pyarrow as pa
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate, Harm
+from equipoise.core.groups import Groups
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.rankings.estimates import estimate
-from equipoise.metrics.rankings.pools import pools_of
-from equipoise.metrics.rankings.requests import (
-    asked_bias,
-    asked_mad,
-    asked_max_skew,
-    asked_min_skew,
-    asked_ndkl,
-    asked_skews,
+from equipoise.metrics.rankings.estimates import (
+    Beside,
+    Distribution,
+    Measure,
+    estimates,
+    exchange_of,
+    permutations,
+    query_weights,
+    weighted_mean,
 )
-from equipoise.metrics.rankings.tops import Desired, Ranking
-from equipoise.stats.resampling import Resampling
+from equipoise.metrics.rankings.exchange import Codes
+from equipoise.metrics.rankings.pools import (
+    Desired,
+    Floats,
+    Pools,
+    Ranking,
+    Tops,
+    desired_shares,
+    pools_of,
+)
+from equipoise.metrics.rankings.statistics import (
+    Drawn,
+    Statistic,
+    contrast,
+    discounted,
+    discounted_shares,
+    divergence,
+    extreme_skew,
+    group_skew,
+    max_skew_distribution,
+    prefixes,
+    share_deviation,
+    skews,
+)
+from equipoise.metrics.spec import OVER_QUERIES, RANDOM_ORDER, SHARES, SPECS, MetricSpec, register
+from equipoise.stats.chance import band
+from equipoise.stats.intervals import percentile
+from equipoise.stats.resampling import Exact, Resampling, level_of
 
 
 def max_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -85,7 +120,7 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_max_skew(Ranking.of(pools, k), k, desired), resampling, rng)
+    return estimates([_extreme("max_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
 def min_skew(  # noqa: PLR0913 - one keyword for each choice
@@ -124,7 +159,7 @@ def min_skew(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_min_skew(Ranking.of(pools, k), k, desired), resampling, rng)
+    return estimates([_extreme("min_skew", Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
 def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -167,7 +202,7 @@ def skew_at_k(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_skews(Ranking.of(pools, k), k, desired, group), resampling, rng)
+    return estimates([_skew_of(Ranking.of(pools, k), k, desired, group)], resampling, rng)[0]
 
 
 def ndkl(  # noqa: PLR0913 - one keyword for each choice
@@ -210,7 +245,7 @@ def ndkl(  # noqa: PLR0913 - one keyword for each choice
     Geyik et al. 2019, KDD; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_ndkl(Ranking.of(pools, k), k, desired), resampling, rng)
+    return estimates([_ndkl(Ranking.of(pools, k), k, desired)], resampling, rng)[0]
 
 
 def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
@@ -255,7 +290,7 @@ def bias_at_k(  # noqa: PLR0913 - one keyword for each choice
     Wang et al. 2021, EMNLP; Howard et al. 2024.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_bias(Ranking.of(pools, k), k, desired, first, second), resampling, rng)
+    return estimates([_bias(Ranking.of(pools, k), k, desired, first, second)], resampling, rng)[0]
 
 
 def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
@@ -296,4 +331,533 @@ def retrieval_mad(  # noqa: PLR0913 - one keyword for each choice
     Chen & Dou 2022, Table 1.
     """
     pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
-    return estimate(asked_mad(Ranking.of(pools, k), k), resampling, rng)
+    return estimates([_mad(Ranking.of(pools, k), k)], resampling, rng)[0]
+
+
+RankingMeasure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
+
+
+def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
+    scores: Any,
+    groups: Any,
+    *,
+    k: int,
+    measures: Sequence[RankingMeasure] = (
+        "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
+    ),
+    prefixes: int | None = None,
+    desired: Desired = "pool",
+    group: str | None = None,
+    first: str | None = None,
+    second: str | None = None,
+    queries: Any = None,
+    within: Any = None,
+    sets: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> dict[str, Estimate]:  # fmt: skip
+    """Several measures of one ranking: items are ranked once, and labels drawn once for each K.
+
+    Parameters
+    ----------
+    scores : array-like, shape (n,) or (queries, n), or CosineScores
+        See `max_skew`; `cosine_scores` ranks vectors without a table of scores.
+    k : int
+        How many of the best items count, in all measures but NDKL.
+    measures : sequence of str
+        Names of the functions: "max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad",
+        "bias_at_k" (which needs two groups, or `first` and `second`).
+    prefixes : int, optional
+        The k of `ndkl`, such as the square of k; default: k.
+    group : str, optional
+        See `skew_at_k`.
+    first, second : str, optional
+        See `bias_at_k`.
+    groups, desired, queries, within, sets, units, resampling, rng
+        See `max_skew`.
+
+    Returns
+    -------
+    dict of str to Estimate
+        By the name of the measure, in the order asked for: what its function alone returns.
+
+    Raises
+    ------
+    InputError
+        As these functions; and where a measure is unknown or `resampling` is Exact, which only
+        `max_skew` alone can be.
+    """
+    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    ranking = Ranking.of(pools, k, k if prefixes is None else prefixes)
+    requests: dict[str, Callable[[], Measure]] = {
+        "max_skew": lambda: _extreme("max_skew", ranking, k, desired),
+        "min_skew": lambda: _extreme("min_skew", ranking, k, desired),
+        "skew_at_k": lambda: _skew_of(ranking, k, desired, group),
+        "ndkl": lambda: _ndkl(ranking, k if prefixes is None else prefixes, desired),
+        "retrieval_mad": lambda: _mad(ranking, k),
+        "bias_at_k": lambda: _bias(ranking, k, desired, first, second),
+    }
+    names = tuple(dict.fromkeys(measures))
+    unknown = [name for name in names if name not in requests]
+    if unknown or not names:
+        raise InputError(
+            f"measures: {unknown[0] if unknown else 'none'!r}; "
+            f"expected some of {', '.join(get_args(RankingMeasure))}"
+        )
+    found = [requests[name]() for name in names]
+    return dict(zip(names, estimates(found, resampling, rng), strict=True))
+
+
+def _extreme(
+    metric: Literal["max_skew", "min_skew"], ranking: Ranking, k: int, desired: Desired
+) -> Measure:
+    """Return MaxSkew@K or MinSkew@K, with that of the other target beside it."""
+    pools, tops = ranking.pools, ranking.tops(k)
+    usable, largest = pools.groups.usable, metric == "max_skew"
+
+    def statistic(shares: Floats) -> Statistic:
+        return extreme_skew(shares, (shares > 0) & usable, largest=largest)
+
+    given = desired_shares(desired, pools)
+    beside = _other_target(metric, desired, ranking, tops, statistic)
+    params = {"desired": _plain(desired)}
+    exact = partial(_exact_max_skew, pools, k, given) if largest else None
+    main = statistic(given[tops.pool])
+    harm: Harm = "higher" if largest else "lower"
+    return Measure(metric, harm, pools, tops, main, beside, exact, params=params)
+
+
+def _exact_max_skew(pools: Pools, k: int, desired: Floats, index: int) -> Distribution | None:
+    """Return every MaxSkew@K of a pool in random order; groups of one size and share are alike."""
+    compared = (desired[index] > 0) & pools.groups.usable
+    if compared.sum() < 2:
+        return None
+    columns = (pools.sizes[index], desired[index], compared)
+    rows = sorted(zip(*(column.tolist() for column in columns), strict=True))
+    sizes, shares, used = zip(*rows, strict=True)
+    return max_skew_distribution(sizes, k, shares, used)
+
+
+def _skew_of(ranking: Ranking, k: int, desired: Desired, group: str | None) -> Measure:
+    """Return Skew@K of a group, or the largest, with that of every group beside it."""
+    pools, tops, names = ranking.pools, ranking.tops(k), ranking.pools.groups.names
+    if group is not None and group not in names:
+        raise InputError(f"group={group!r}: no such group; expected one of {', '.join(names)}")
+    given = desired_shares(desired, pools)[tops.pool]
+    each = {name: group_skew(given, index) for index, name in enumerate(names)}
+    return Measure(
+        metric="skew_at_k",
+        harm="higher" if group is None else "either",
+        pools=pools,
+        tops=tops,
+        statistic=extreme_skew(given, (given > 0) & pools.groups.usable)
+        if group is None
+        else each[group],
+        beside=tuple(Beside("group_skew", name, one, "either") for name, one in each.items()),
+        shown=lambda drawn: skews(drawn.shares[0], given),
+        shows=f"skew among the first {k}",
+        params={"desired": _plain(desired), "group": group or "largest over groups"},
+    )
+
+
+def _ndkl(ranking: Ranking, k: int, desired: Desired) -> Measure:
+    """Return NDKL over the first k prefixes, with that of the other target beside it."""
+    pools, tops = ranking.pools, ranking.tops(k, whole=True)
+    return Measure(
+        metric="ndkl",
+        harm="higher",
+        pools=pools,
+        tops=tops,
+        statistic=divergence(desired_shares(desired, pools)[tops.pool]),
+        beside=_other_target("ndkl", desired, ranking, tops, divergence),
+        shown=discounted_shares,
+        shows=f"share of the first {tops.k} weighted by place",
+        params={"desired": _plain(desired)},
+    )
+
+
+def _bias(
+    ranking: Ranking, k: int, desired: Desired, first: str | None, second: str | None
+) -> Measure:
+    """Return Bias@K of two groups."""
+    pools, tops = ranking.pools, ranking.tops(k)
+    names = _opposed(pools.groups, first, second)
+    one, other = (pools.groups.names.index(name) for name in names)
+    wanted = desired_shares(desired, pools)[tops.pool]
+    params = {
+        "first": names[0],
+        "second": names[1],
+        "desired": _plain(desired),
+        "at_desired_shares": float(contrast(wanted, one, other).mean()) if len(wanted) else np.nan,
+    }
+
+    def statistic(drawn: Drawn) -> Floats:
+        return contrast(drawn.shares, one, other)
+
+    return Measure("bias_at_k", "either", pools, tops, statistic, params=params)
+
+
+def _mad(ranking: Ranking, k: int) -> Measure:
+    """Return the sum of the shares' absolute deviations from their mean."""
+    pools, tops = ranking.pools, ranking.tops(k)
+    statistic = share_deviation((pools.sizes > 0)[tops.pool] & pools.groups.usable)
+    return Measure("retrieval_mad", "higher", pools, tops, statistic)
+
+
+def _other_target(
+    metric: str,
+    desired: Desired,
+    ranking: Ranking,
+    tops: Tops,
+    statistic: Callable[[Floats], Statistic],
+) -> tuple[Beside, ...]:
+    """Return the metric with the other of "pool" and "uniform", where they differ."""
+    if isinstance(desired, Mapping):
+        return ()
+    name: Desired = "uniform" if desired == "pool" else "pool"
+    main, other = (desired_shares(one, ranking.pools)[tops.pool] for one in (desired, name))
+    if np.allclose(main, other, rtol=0.0, atol=1e-12):
+        return ()
+    harm = SPECS[metric].harm or "either"
+    return (Beside(f"{metric}_{name}", "", statistic(other), harm, each=True),)
+
+
+def _plain(desired: Desired) -> str | dict[str, float]:
+    return desired if isinstance(desired, str) else {str(g): float(p) for g, p in desired.items()}
+
+
+def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str, str]:
+    names = groups.names
+    if first is None and second is None and len(names) == 2:
+        plain = [name.lower() for name in names]
+        return (names[1], names[0]) if plain == ["female", "male"] else (names[0], names[1])
+    for what, name in (("first", first), ("second", second)):
+        if name is None or str(name) not in names:
+            raise InputError(f"{what}={name!r}: no such group; expected one of {', '.join(names)}")
+    if str(first) == str(second):
+        raise InputError(f"first and second are both {first!r}; expected two different groups")
+    return str(first), str(second)
+
+
+_CURVES = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("query", pa.string()),
+        ("k", pa.int64()),
+        *((name, pa.float64()) for name in ("value", "low", "high")),
+        *((name, pa.float64()) for name in ("chance", "chance_low", "chance_high")),
+        ("queries", pa.int64()),
+    ]
+)
+
+
+def retrieval_curves(  # noqa: PLR0913 - one keyword for each choice
+    scores: Any,
+    groups: Any,
+    *,
+    k: int,
+    desired: Desired = "pool",
+    queries: Any = None,
+    within: Any = None,
+    sets: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> pa.Table:
+    """MaxSkew@K, MinSkew@K and NDKL at every K from 1 to k.
+
+    Parameters
+    ----------
+    k : int
+        The last K. Queries whose pool has k items or fewer take no part in any K.
+    scores, groups, desired, queries, within, sets, units, resampling, rng
+        See `equipoise.metrics.rankings.max_skew`.
+
+    Returns
+    -------
+    pyarrow.Table
+        metric, query ("" for the mean over queries), k, value, low, high (bootstrap over
+        queries), chance, chance_low, chance_high (of the mean: pointwise 95 % band of random
+        order), queries (how many are behind the value). NaN where there is no such number.
+
+    Raises
+    ------
+    InputError
+        As `max_skew`; also when no pool is large enough, or for Exact.
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for curves; use Permutation()")
+    pools = pools_of(scores, groups, queries=queries, within=within, sets=sets, units=units)
+    tops = Ranking.of(pools, k).tops(k)
+    if not len(tops.pool):
+        raise InputError(f"k={k}: no pool of several groups has more than {k} items")
+    shares = desired_shares(desired, pools)[tops.pool]
+    compared = (shares > 0) & pools.groups.usable
+
+    def walk(codes: Codes) -> dict[str, Floats]:
+        found = prefixes(Drawn(codes, tops, len(pools.groups)), shares, k, compared)
+        skew = {name: found[name] for name in ("max_skew", "min_skew")}
+        return {**skew, "ndkl": discounted(found["kl"])}
+
+    def means(codes: Codes) -> dict[str, Floats]:
+        return {name: each.mean(axis=1) for name, each in walk(codes).items()}
+
+    observed = {name: one[0] for name, one in walk(pools.groups.codes[tops.items][None]).items()}
+    null: dict[str, Floats] = {}
+    exchange = exchange_of(pools, tops, sets=True)
+    if resampling is not None and exchange.moves:
+        many = permutations(resampling, tops.items.size)
+        blocks = exchange.evaluate(means, many, rng, "retrieval")
+        null = {name: np.concatenate([one[name] for one in blocks]) for name in observed}
+    weights, level = query_weights(pools, tops.pool, resampling, rng), level_of(resampling)
+    tables = [_mean(name, one, null.get(name), weights, level) for name, one in observed.items()]
+    names = [pools.pools[index].name for index in tops.pool.tolist() if len(pools.pools) > 1]
+    tables += [
+        _curve(metric, name, {"value": values[place]}, 1)
+        for metric, values in observed.items()
+        for place, name in enumerate(names)
+    ]
+    return pa.concat_tables(tables)
+
+
+def _mean(
+    metric: str, values: Floats, null: Floats | None, weights: Floats | None, level: float
+) -> pa.Table:
+    columns = {"value": values.mean(axis=0)}
+    if weights is not None:
+        boot = np.stack([weighted_mean(weights, one) for one in values.T], axis=1)
+        columns["low"], columns["high"], _ = percentile(boot, level)
+    if null is not None:
+        bands = [band(one) for one in null.T]
+        for name, one in (("chance", "mean"), ("chance_low", "low"), ("chance_high", "high")):
+            columns[name] = np.array([getattr(found, one) for found in bands])
+    return _curve(metric, "", columns, len(values))
+
+
+def _curve(metric: str, query: str, columns: Mapping[str, Floats], queries: int) -> pa.Table:
+    many = len(columns["value"])
+    nothing = np.full(many, math.nan)
+    named = {"metric": [metric] * many, "query": [query] * many, "k": np.arange(1, many + 1)}
+    numbers = {name: columns.get(name, nothing) for name in _CURVES.names[3:9]}
+    return pa.table({**named, **numbers, "queries": [queries] * many}, schema=_CURVES)
+
+
+@dataclass(frozen=True)
+class QueryDistribution:
+    """How a metric is distributed over queries.
+
+    Attributes
+    ----------
+    queries, not_estimable : int
+        Queries with and without a value.
+    mean, sd : float
+        sd with n − 1; NaN below two queries.
+    lowest, first_quartile, median, third_quartile, highest : float
+    lowest_queries, highest_queries : tuple of str
+        Names of the queries at the extremes.
+    """
+
+    queries: int
+    not_estimable: int
+    mean: float
+    sd: float
+    lowest: float
+    first_quartile: float
+    median: float
+    third_quartile: float
+    highest: float
+    lowest_queries: tuple[str, ...]
+    highest_queries: tuple[str, ...]
+
+
+def query_distribution(estimate: Estimate) -> QueryDistribution:
+    """Distribution over queries of a retrieval metric, from the parts of its estimate.
+
+    Raises
+    ------
+    InputError
+        When the estimate has no part with a value.
+    """
+    rows = [] if estimate.by is None else estimate.by.to_pylist()
+    own = [row for row in rows if row["metric"] == estimate.metric]
+    known = [row for row in own if not math.isnan(row["value"])]
+    if not known:
+        raise InputError(f"{estimate.metric}: no query has a value")
+    values = np.sort(np.array([row["value"] for row in known]))
+    finite = len(values) > 1 and bool(np.isfinite(values).all())
+    low, high = float(values[0]), float(values[-1])
+    first, median, third = (_quantile(values, share) for share in (0.25, 0.5, 0.75))
+    return QueryDistribution(
+        len(known),
+        len(own) - len(known),
+        float(values.mean()),
+        float(values.std(ddof=1)) if finite else math.nan,
+        low,
+        first,
+        median,
+        third,
+        high,
+        tuple(row["subject"] for row in known if row["value"] == low),
+        tuple(row["subject"] for row in known if row["value"] == high),
+    )
+
+
+def _quantile(values: Floats, share: float) -> float:
+    """Return a quantile of sorted values; beside an infinite one, no line is drawn to it."""
+    place = share * (len(values) - 1)
+    below, above = float(values[math.floor(place)]), float(values[math.ceil(place)])
+    if below == above or not (math.isfinite(below) and math.isfinite(above)):
+        return below
+    return below + (place - math.floor(place)) * (above - below)
+
+
+_skew = partial(
+    MetricSpec,
+    kinds=("retrieval", "counterfactuals"),
+    unit="log ratio",
+    threshold=0.22,
+    threshold_reason="ln 1.25, the ratio of the four-fifths rule",
+    interval=OVER_QUERIES,
+    null=RANDOM_ORDER,
+    parameters={"k": "images that count", "desired": "pool, uniform or shares"},
+    reference="Geyik et al. 2019, KDD (Skew@K, MaxSkew@K, MinSkew@K)",
+)
+register(
+    _skew(
+        name="max_skew",
+        title="MaxSkew@K",
+        range="[0, ln(1 / smallest desired share)] where desired shares are those of the pool",
+        definition=(
+            "Largest over groups of ln(share in the top K / desired share); mean over queries. A "
+            "pool of K items or fewer is not estimable."
+        ),
+        direction="Higher: one group is over-represented more.",
+        chance=(
+            "far above 0, more so for many groups and small K: 1.015 for K = 12 and 12 groups of "
+            "50 images, 0.18 for 2 groups. Howard et al. print 1.02 for pre-trained CLIP without "
+            "pool sizes or sets, so the paper cannot say whether CLIP exceeds chance. At "
+            "within-set correlation 0.9 it is 0.74 with 40 sets of 12 (0.75 with 50)"
+        ),
+        sentence=(
+            "In the top K{model}{subject}, the most over-represented group appears {value} as "
+            "often as desired{groups}."
+        ),
+    )
+)
+register(
+    _skew(
+        name="min_skew",
+        title="MinSkew@K",
+        range="[−∞, 0] where desired shares are those of the pool",
+        harm="lower",
+        definition=(
+            "Smallest over groups of ln(share in the top K / desired share); mean over queries. A "
+            "pool of K items or fewer is not estimable."
+        ),
+        direction="Lower: one group is under-represented more; −∞: one is absent from the top K.",
+        chance=(
+            "far below 0, and −∞ where chance leaves a group out, as it does for K = 12 and 12 "
+            "groups: then take a larger K"
+        ),
+        sentence=(
+            "In the top K{model}{subject}, the most under-represented group appears {value} as "
+            "often as desired{groups}."
+        ),
+    )
+)
+register(
+    _skew(
+        name="skew_at_k",
+        title="Skew@K",
+        range="[−∞, ln(1 / smallest desired share)]",
+        harm="either",
+        definition=(
+            "ln(share of a group in the top K / its desired share), mean over queries; without a "
+            "group, the largest over groups."
+        ),
+        direction=(
+            "Either: positive is over-represented, negative under-represented, −∞ absent from the "
+            "top K."
+        ),
+        chance="near 0 for large K, below 0 or −∞ for small K",
+        sentence=("In the top K{model}, the share{subject} is {value} the desired share{groups}."),
+    )
+)
+register(
+    MetricSpec(
+        name="ndkl",
+        title="NDKL",
+        kinds=("retrieval", "counterfactuals"),
+        range="[0, ln(1 / smallest desired share)]",
+        definition=(
+            "Mean over the prefixes 1..k of the Kullback-Leibler divergence of the groups' shares "
+            "from the desired shares, in nats, weighted by 1 / log2(i + 1); mean over queries."
+        ),
+        threshold=0.02,
+        threshold_reason="60 : 40 against 50 : 50 at every prefix",
+        direction="Higher: the ranking departs more from the desired shares, above all at the top.",
+        chance=(
+            "far above 0, since the first prefixes hold few items: 0.35 for prefixes 1 to 144 and "
+            "12 groups of 50 images. Howard et al. print 0.34 to 0.37 for pre-trained CLIP"
+        ),
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={
+            "k": "the last prefix; Howard et al. take the square of their K",
+            "desired": "pool, uniform or shares",
+        },
+        reference="Geyik et al. 2019, KDD (NDKL)",
+    )
+)
+register(
+    MetricSpec(
+        name="bias_at_k",
+        title="Bias@K",
+        kinds=("retrieval", "counterfactuals"),
+        range="[−1, 1]",
+        harm="either",
+        definition=(
+            "(n of the first group − n of the second) / (their sum) in the top K, 0 when both are "
+            "0; mean over queries."
+        ),
+        threshold=0.1,
+        threshold_reason=SHARES,
+        direction="Either: positive shows the first group more, negative the second.",
+        chance="about the contrast of both groups' shares of the pool",
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={
+            "k": "images that count",
+            "first": "group counted as positive",
+            "second": "group counted as negative",
+        },
+        reference=(
+            "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="retrieval_mad",
+        title="Spread of retrieval shares",
+        symbol="MAD",
+        kinds=("retrieval", "counterfactuals"),
+        range="[0, 2)",
+        definition=(
+            "Sum over groups of |p_j − mean of p|, with p_j the share of group j in the top K, "
+            "over the groups of the pool; mean over queries."
+        ),
+        threshold=0.1,
+        threshold_reason=SHARES,
+        direction="Higher: groups are shown less equally.",
+        chance="above 0, and far above for unequal pools: it compares with equal shares",
+        interval=OVER_QUERIES,
+        null=RANDOM_ORDER,
+        parameters={"k": "images that count: 100"},
+        reference=(
+            "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models', Table "
+            "1"
+        ),
+    )
+)

@@ -25,10 +25,14 @@ from equipoise.metrics.rankings.estimates import (
     query_weights,
     weighted_mean,
 )
-from equipoise.metrics.rankings.kernels import exchange_alone, group_sums, of_shuffled
-from equipoise.metrics.rankings.null import LabelExchange
-from equipoise.metrics.rankings.pools import Floats, Indices, Pools, Scores, pools_of
-from equipoise.metrics.rankings.statistics import Bools, deviation
+from equipoise.metrics.rankings.exchange import (
+    LabelExchange,
+    exchange_alone,
+    group_sums,
+    of_shuffled,
+)
+from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools, Scores, pools_of
+from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.similarity.effects import UnitExchange, unit_codes
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import percentile

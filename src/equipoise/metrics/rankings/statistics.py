@@ -1,43 +1,141 @@
-"""Retrieval statistics of ranked labels, for any number of draws and pools at once."""
+"""Statistics of ranked labels, for any number of draws and pools at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
+from scipy.stats import binom
 
-from equipoise.metrics.rankings.kernels import divergences, walk
-from equipoise.metrics.rankings.pools import Floats
-from equipoise.metrics.rankings.tops import Tops
+from equipoise.core.errors import InputError
+from equipoise.metrics.rankings.pools import Bools, Floats, Tops
+from equipoise.stats.compiled import compiled
 
 # Numbers of expected counts that are held at once where scores tie.
 _COUNTS = 4_000_000
+# Multiplications of the convolutions: some seconds of work, and what a query among many may cost.
+_MOST_WORK, _WORK_OF_ONE = 2_000_000_000, 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Divergence:
-    """NDKL over the first k places; `desired` as in `MaxSkew`."""
+class Drawn:
+    """Labels of the best items, observed or drawn.
 
-    desired: Floats
+    Attributes
+    ----------
+    codes : ndarray of int, shape (draws, pools, width)
+        Group of each item; any group where `tops` has no item.
+    tops : Tops
+    groups : int
+        Number of groups.
+    """
 
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
+    codes: npt.NDArray[np.int32] = field(repr=False)
+    tops: Tops
+    groups: int
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Expected share of each group in the first k, shape (draws, pools, groups)."""
+        draws, pools, width = self.codes.shape
+        flat = np.arange(draws * pools)[:, None] * self.groups + self.codes.reshape(-1, width)
+        weights = np.broadcast_to(self.tops.weights, self.codes.shape)
+        found = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * self.groups)
+        return np.asarray(found.reshape(draws, pools, self.groups) / self.tops.k)
+
+    def expected(self, rows: slice, pool: int, k: int) -> Floats:
+        """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
+        codes = self.codes[rows, pool]
+        member = codes[..., None] == np.arange(self.groups)
+        member &= (self.tops.items[pool] >= 0)[:, None]
+        sums = np.zeros((len(codes), codes.shape[1] + 1, self.groups))
+        np.cumsum(member, axis=1, dtype=np.float64, out=sums[:, 1:])
+        begin, end = self.tops.begin[pool, :k], self.tops.end[pool, :k]
+        part = ((np.arange(1, k + 1) - begin) / np.maximum(end - begin, 1))[:, None]
+        return np.asarray(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
+
+
+Statistic = Callable[[Drawn], Floats]
+"""One number per draw and pool."""
+
+
+def skews(shares: Floats, desired: Floats) -> Floats:
+    """Return ln(share / desired share): -inf for a share of 0, NaN where none is desired."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(shares / np.where(desired > 0, desired, np.nan)))
+
+
+def extreme_skew(desired: Floats, compared: Bools, *, largest: bool = True) -> Statistic:
+    """Return the largest or smallest Skew@K over the groups that are compared.
+
+    Parameters
+    ----------
+    desired : ndarray, shape (pools, groups)
+    compared : ndarray of bool, shape (pools, groups)
+    largest : bool
+    """
+    end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
+
+    def statistic(drawn: Drawn) -> Floats:
+        found = reduce(np.where(compared, skews(drawn.shares, desired), end), axis=2)
+        return np.where(compared.sum(axis=1) > 1, found, np.nan)
+
+    return statistic
+
+
+def group_skew(desired: Floats, group: int) -> Statistic:
+    """Return Skew@K of one group."""
+    return lambda drawn: skews(drawn.shares[..., group], desired[:, group])
+
+
+def share_deviation(compared: Bools) -> Statistic:
+    """Return the sum of the shares' absolute deviations from their mean."""
+
+    def statistic(drawn: Drawn) -> Floats:
+        found = deviation(drawn.shares, compared)
+        return np.where(compared.sum(axis=1) > 1, found, np.nan)
+
+    return statistic
+
+
+def deviation(values: Floats, compared: Bools) -> Floats:
+    """Return sum |p_j − mean p| over compared groups, along the last axis."""
+    many = np.maximum(compared.sum(axis=-1), 1)
+    mean = np.where(compared, values, 0.0).sum(axis=-1) / many
+    apart = np.where(compared, np.abs(values - mean[..., None]), 0.0)
+    return np.asarray(apart.sum(axis=-1))
+
+
+def contrast(shares: Floats, first: int, second: int) -> Floats:
+    """Return (a − b) / (a + b) of two groups along the last axis; 0 when both are 0."""
+    a, b = shares[..., first], shares[..., second]
+    both = a + b
+    return np.asarray(np.where(both > 0, (a - b) / np.where(both > 0, both, 1.0), 0.0))
+
+
+def divergence(desired: Floats) -> Statistic:
+    """Return NDKL over the first k places; `desired` as in `extreme_skew`."""
+
+    def statistic(drawn: Drawn) -> Floats:
         k = drawn.tops.k
         if drawn.tops.tied.any():
-            return np.asarray(discounted(prefixes(drawn, self.desired, k)["kl"])[..., k - 1])
-        growth, logs, wanted = _logarithms(k, self.desired)
+            return np.asarray(discounted(prefixes(drawn, desired, k)["kl"])[..., k - 1])
         weights = 1.0 / np.log2(np.arange(2.0, k + 2))
         found = np.empty(drawn.codes.shape[:2])
         codes = np.ascontiguousarray(drawn.codes[..., :k])
+        growth, logs, wanted = _logarithms(k, desired)
         divergences(codes, wanted, growth, logs, weights, found)
         return np.asarray(found / weights.sum())
 
+    return statistic
 
-def discounted_shares(drawn: Drawn, groups: int) -> Floats:
+
+def discounted_shares(drawn: Drawn) -> Floats:
     """Return each group's share of the first i places, averaged as NDKL weighs i: (p, groups).
 
     Whom the order shows first counts most: the share of the last prefix would tell of whoever is
@@ -47,8 +145,8 @@ def discounted_shares(drawn: Drawn, groups: int) -> Floats:
     weights = 1.0 / (np.log2(np.arange(2.0, k + 2)) * np.arange(1.0, k + 1))
     whole = (1.0 / np.log2(np.arange(2.0, k + 2))).sum()
     pools = range(drawn.codes.shape[1])
-    every = [_expected(drawn, slice(0, 1), pool, groups, k)[0] for pool in pools]
-    return np.array([weights @ one / whole for one in every]).reshape(len(every), groups)
+    every = [weights @ drawn.expected(slice(0, 1), pool, k)[0] / whole for pool in pools]
+    return np.array(every).reshape(len(every), drawn.groups)
 
 
 def discounted(kl: Floats) -> Floats:
@@ -58,7 +156,7 @@ def discounted(kl: Floats) -> Floats:
 
 
 def prefixes(
-    drawn: Drawn, desired: Floats, k: int, *, compared: Bools | None = None
+    drawn: Drawn, desired: Floats, k: int, compared: Bools | None = None
 ) -> dict[str, Floats]:
     """Return statistics of every prefix 1..k, each of shape (draws, pools, k).
 
@@ -78,60 +176,34 @@ def prefixes(
     """
     tied = drawn.tops.tied
     names = ("kl",) if compared is None else ("kl", "max_skew", "min_skew")
+    used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
     found = {name: np.empty((*drawn.codes.shape[:2], k)) for name in names}
     plain = np.flatnonzero(~tied)
     if len(plain):
-        part = _counted(
-            drawn.codes[:, plain, :k], desired[plain], None if compared is None else compared[plain]
-        )
+        part = _counted(drawn.codes[:, plain, :k], desired[plain], used[plain])
         for name in names:
             found[name][:, plain] = part[name]
     for index in np.flatnonzero(tied).tolist():
-        used = None if compared is None else compared[index]
         size = max(1, _COUNTS // (drawn.codes.shape[2] * desired.shape[1]))
         for start in range(0, len(drawn.codes), size):
             rows = slice(start, start + size)
-            expected = _expected(drawn, rows, index, desired.shape[1], k)
-            part = _of_expected(expected, desired[index], used)
+            expected = drawn.expected(rows, index, k)
+            part = _of_expected(expected, desired[index], None if compared is None else used[index])
             for name in names:
                 found[name][rows, index] = part[name]
     return found
 
 
-def _counted(
-    codes: npt.NDArray[np.int32], desired: Floats, compared: Bools | None
-) -> dict[str, Floats]:
+def _counted(codes: npt.NDArray[np.int32], desired: Floats, used: Bools) -> dict[str, Floats]:
     """Statistics of every prefix where no scores tie, see `prefixes`."""
-    used = np.zeros(desired.shape, dtype=bool) if compared is None else compared
     inverse = 1.0 / np.where(used, desired, np.nan)
     found = np.empty((3, *codes.shape))
     growth, logs, wanted = _logarithms(codes.shape[2], desired)
     walk(np.ascontiguousarray(codes), wanted, inverse, growth, logs, found)
-    few = (used.sum(axis=1) < 2)[None, :, None]
     with np.errstate(divide="ignore"):
         skew = np.log(found[1:] / np.arange(1, codes.shape[2] + 1))
-    skew = np.where(few, np.nan, skew)
-    return dict(zip(("kl", "max_skew", "min_skew"), (found[0], *skew), strict=True))
-
-
-def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return how c ln c grows, ln i, and the logarithms of the desired shares."""
-    times = np.arange(k + 1, dtype=np.float64)
-    with np.errstate(divide="ignore"):
-        return np.diff(xlogy(times, times)), np.log(times[1:]), np.log(desired)
-
-
-def _expected(drawn: Drawn, rows: slice, pool: int, groups: int, k: int) -> Floats:
-    """Return expected counts of each prefix, shape (draws, k, groups): linear over a tie."""
-    codes = drawn.codes[rows, pool]
-    member = codes[..., None] == np.arange(groups)
-    member &= (drawn.tops.items[pool] >= 0)[:, None]
-    sums = np.concatenate(
-        [np.zeros((len(codes), 1, groups)), np.cumsum(member, axis=1, dtype=np.float64)], axis=1
-    )
-    begin, end = drawn.tops.begin[pool, :k], drawn.tops.end[pool, :k]
-    part = ((np.arange(1, k + 1) - begin) / np.maximum(end - begin, 1))[:, None]
-    return np.asarray(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
+    skew = np.where((used.sum(axis=1) < 2)[None, :, None], np.nan, skew)
+    return {"kl": found[0], "max_skew": skew[0], "min_skew": skew[1]}
 
 
 def _of_expected(expected: Floats, desired: Floats, compared: Bools | None) -> dict[str, Floats]:
@@ -147,139 +219,195 @@ def _of_expected(expected: Floats, desired: Floats, compared: Bools | None) -> d
     return found
 
 
-Bools = npt.NDArray[np.bool_]
+def _logarithms(k: int, desired: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return how c ln c grows, ln i, and the logarithms of the desired shares."""
+    times = np.arange(k + 1, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.diff(xlogy(times, times)), np.log(times[1:]), np.log(desired)
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Labels of the best items, observed or drawn.
+@compiled(
+    "void(int32[:, :, ::1], float64[:, ::1], float64[::1], float64[::1], float64[::1], "
+    "float64[:, ::1])"
+)
+def divergences(codes: Any, wanted: Any, growth: Any, logs: Any, weights: Any, found: Any) -> None:
+    """Write the weighted sum over prefixes of KL(shares ‖ desired shares).
 
-    Attributes
+    An item changes one count: i KL_i = Σ c ln c − i ln i − Σ c ln d costs O(1) a place.
+
+    Parameters
     ----------
-    codes : ndarray of int, shape (draws, pools, width)
-        Group of each item; any group where `tops` has no item.
-    tops : Tops
+    codes : ndarray of int32, shape (draws, pools, k)
+    wanted : ndarray, shape (pools, groups)
+        Logarithms of the desired shares.
+    growth : ndarray, shape (k,)
+        (c + 1) ln(c + 1) − c ln c.
+    logs, weights : ndarray, shape (k,)
+        ln i, and the weight of prefix i.
+    found : ndarray, shape (draws, pools)
+        Written.
     """
-
-    codes: npt.NDArray[np.int32] = field(repr=False)
-    tops: Tops
-
-    def counts(self, groups: int) -> Floats:
-        """Expected number of each group in the first k, shape (draws, pools, groups)."""
-        draws, pools, width = self.codes.shape
-        owner = np.arange(draws * pools)[:, None] * groups
-        flat = owner + self.codes.reshape(-1, width)
-        weights = np.broadcast_to(self.tops.weights, self.codes.shape)
-        found = np.bincount(flat.ravel(), weights.ravel(), minlength=draws * pools * groups)
-        return np.asarray(found.reshape(draws, pools, groups), dtype=np.float64)
-
-    @cached_property
-    def _kept(self) -> dict[int, Floats]:
-        return {}
-
-    def shares(self, groups: int) -> Floats:
-        """Share of each group in the first k, shape (draws, pools, groups)."""
-        if groups not in self._kept:
-            self._kept[groups] = self.counts(groups) / self.tops.k
-        return self._kept[groups]
+    draws, pools, k = codes.shape
+    counts = np.zeros(wanted.shape[1], np.int64)
+    for draw in range(draws):
+        for pool in range(pools):
+            counts[:] = 0
+            total, kept = 0.0, 0.0
+            for i in range(k):
+                group = codes[draw, pool, i]
+                total += growth[counts[group]]
+                total -= wanted[pool, group]
+                counts[group] += 1
+                # Rounding may leave a trace below 0 where shares are as desired.
+                kept += weights[i] * max(total / (i + 1) - logs[i], 0.0)
+            found[draw, pool] = kept
 
 
-Statistic = Callable[[Drawn], Floats]
+@compiled(
+    "void(int32[:, :, ::1], float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], "
+    "float64[:, :, :, ::1])"
+)
+def walk(codes: Any, wanted: Any, inverse: Any, growth: Any, logs: Any, found: Any) -> None:
+    """Write KL and the largest and smallest ratio of count and desired share, of each prefix.
 
-
-def skews(shares: Floats, desired: Floats) -> Floats:
-    """Return ln(share / desired share): -inf for a share of 0, NaN where none is desired."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(shares / np.where(desired > 0, desired, np.nan))
-    return np.asarray(found)
-
-
-@dataclass(frozen=True, eq=False)
-class MaxSkew:
-    """Largest Skew@K over the groups that are compared.
-
-    Attributes
+    Parameters
     ----------
-    desired : ndarray, shape (pools, groups)
-    compared : ndarray of bool, shape (pools, groups)
+    codes, wanted, growth, logs
+        See `divergences`.
+    inverse : ndarray, shape (pools, groups)
+        1 / desired share; NaN for groups that are not compared.
+    found : ndarray, shape (3, draws, pools, k)
+        Written.
     """
-
-    desired: Floats
-    compared: Bools
-
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
-        found = skews(drawn.shares(self.desired.shape[1]), self.desired)
-        return _reduce(np.where(self.compared, found, -np.inf).max(axis=2), self.compared)
-
-
-@dataclass(frozen=True, eq=False)
-class MinSkew:
-    """Smallest Skew@K over the groups that are compared; attributes as `MaxSkew`."""
-
-    desired: Floats
-    compared: Bools
-
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
-        found = skews(drawn.shares(self.desired.shape[1]), self.desired)
-        return _reduce(np.where(self.compared, found, np.inf).min(axis=2), self.compared)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupSkew:
-    """Skew@K of one group; `desired` as in `MaxSkew`."""
-
-    desired: Floats
-    group: int
-
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
-        shares = drawn.shares(self.desired.shape[1])[..., self.group]
-        return skews(shares, self.desired[:, self.group])
+    draws, pools, k = codes.shape
+    groups = wanted.shape[1]
+    counts = np.zeros(groups, np.int64)
+    for draw in range(draws):
+        for pool in range(pools):
+            counts[:] = 0
+            total, largest = 0.0, 0.0
+            for i in range(k):
+                group = codes[draw, pool, i]
+                total += growth[counts[group]]
+                total -= wanted[pool, group]
+                counts[group] += 1
+                found[0, draw, pool, i] = max(total / (i + 1) - logs[i], 0.0)
+                ratio = counts[group] * inverse[pool, group]
+                # Counts only grow, and with them the largest ratio. NaN compares with nothing.
+                largest = ratio if ratio > largest else largest
+                found[1, draw, pool, i] = largest
+                smallest = np.inf
+                for other in range(groups):
+                    ratio = counts[other] * inverse[pool, other]
+                    smallest = ratio if ratio < smallest else smallest
+                found[2, draw, pool, i] = smallest
 
 
-@dataclass(frozen=True, eq=False)
-class ShareDeviation:
-    """Sum of the shares' absolute deviations from their mean, over the groups compared."""
+def expected_max_skew(
+    sizes: Sequence[int], k: int, *, desired: Literal["pool", "uniform"] | Sequence[float] = "pool"
+) -> float:
+    """Exact mean of MaxSkew@K when K items of a pool are drawn at random.
 
-    compared: Bools
+    Parameters
+    ----------
+    sizes : sequence of int
+        Items of each group in the pool.
+    k : int
+        At least 1, below the size of the pool.
+    desired : "pool", "uniform" or sequence of float
+        Desired share of each group.
 
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
-        return _reduce(
-            deviation(drawn.shares(self.compared.shape[1]), self.compared), self.compared
-        )
+    Returns
+    -------
+    float
+        0 or above: in small samples chance alone is far from 0.
 
-
-@dataclass(frozen=True, eq=False)
-class Bias:
-    """(n_first − n_second) / (n_first + n_second) in the first k; 0 when both are 0."""
-
-    first: int
-    second: int
-    groups: int
-
-    def __call__(self, drawn: Drawn) -> Floats:
-        """Return one number per draw and pool."""
-        return contrast(drawn.shares(self.groups), self.first, self.second)
-
-
-def deviation(values: Floats, compared: Bools) -> Floats:
-    """Return sum |p_j − mean p| over compared groups, along the last axis."""
-    many = np.maximum(compared.sum(axis=-1), 1)
-    mean = np.where(compared, values, 0.0).sum(axis=-1) / many
-    apart = np.where(compared, np.abs(values - mean[..., None]), 0.0)
-    return np.asarray(apart.sum(axis=-1))
-
-
-def contrast(shares: Floats, first: int, second: int) -> Floats:
-    """Return (a − b) / (a + b) of two groups along the last axis; 0 when both are 0."""
-    a, b = shares[..., first], shares[..., second]
-    both = a + b
-    return np.asarray(np.where(both > 0, (a - b) / np.where(both > 0, both, 1.0), 0.0))
+    Raises
+    ------
+    InputError
+        When k does not fit, or there are too many different results to go through them all.
+    """
+    many = [int(size) for size in sizes]
+    if not 1 <= k < sum(many) or min(many) < 0:
+        raise InputError(f"k={k}: expected at least 1 and fewer than the {sum(many)} items")
+    shares = np.array(many, dtype=np.float64) / sum(many)
+    if not isinstance(desired, str):
+        shares = np.asarray(desired, dtype=np.float64)
+    elif desired == "uniform":
+        shares = (shares > 0) / (shares > 0).sum()
+    found = max_skew_distribution(tuple(many), int(k), tuple(shares.tolist()), work=_MOST_WORK)
+    if found is None:
+        raise InputError("sizes: too many different results to go through them all")
+    return float((found[0] * found[1]).sum())
 
 
-def _reduce(values: Floats, compared: Bools) -> Floats:
-    """Fewer than two groups compare nothing."""
-    return np.asarray(np.where(compared.sum(axis=1) > 1, values, np.nan))
+@lru_cache(maxsize=4096)
+def max_skew_distribution(
+    sizes: tuple[int, ...],
+    k: int,
+    desired: tuple[float, ...],
+    compared: tuple[bool, ...] = (),
+    *,
+    work: int = _WORK_OF_ONE,
+) -> tuple[Floats, Floats] | None:
+    """Every value of MaxSkew@K under random order, and its probability.
+
+    Parameters
+    ----------
+    sizes, k, desired
+        As in `expected_max_skew`; groups whose desired share is 0 are not compared.
+    compared : tuple of bool, optional
+        Groups that are compared; default: all.
+    work : int
+        The most multiplications that are made.
+
+    Returns
+    -------
+    values, probabilities : ndarray, or None where there are too many
+    """
+    wanted, largest = np.array(desired), np.minimum(sizes, k)
+    used = (wanted > 0) & np.array(compared or (True,) * len(sizes))
+    ratios = np.concatenate(
+        [
+            np.arange(many + 1) / share
+            for many, share in zip(largest[used], wanted[used], strict=True)
+        ]
+    )
+    values = _distinct(ratios / k)
+    if len(values) * int((largest + 1).sum()) * (k + 1) > work:
+        return None
+    mass = np.diff(_at_most(values, sizes, k, wanted, used), prepend=0.0)
+    kept = mass > 0
+    with np.errstate(divide="ignore"):
+        return np.log(values[kept]), mass[kept] / mass[kept].sum()
+
+
+def _distinct(values: Floats) -> Floats:
+    """Return sorted values, those that differ by rounding only once."""
+    ordered = np.sort(values)
+    apart = np.append(True, np.diff(ordered) > 1e-12 * np.abs(ordered[1:]))
+    # The largest of a run, so that counts at its ends lie below it.
+    return np.asarray(ordered[np.append(np.flatnonzero(apart)[1:] - 1, len(ordered) - 1)])
+
+
+def _at_most(
+    values: Floats, sizes: tuple[int, ...], k: int, desired: Floats, used: Bools
+) -> Floats:
+    """Return P(all compared ratios <= value), shape (values,).
+
+    Independent binomial counts, given that they sum to k, are counts drawn without replacement.
+    """
+    chance = k / sum(sizes)
+    sums = np.zeros((len(values), k + 1))
+    sums[:, 0] = 1.0
+    for group, size in enumerate(sizes):
+        counts = np.arange(min(size, k) + 1)
+        mass = np.broadcast_to(binom.pmf(counts, size, chance), (len(values), len(counts)))
+        if used[group]:
+            inside = counts[None] / desired[group] / k <= values[:, None] * (1 + 1e-12)
+            mass = np.where(inside, mass, 0.0)
+        grown = np.zeros_like(sums)
+        for count in counts.tolist():
+            grown[:, count:] += sums[:, : k + 1 - count] * mass[:, count : count + 1]
+        sums = grown
+    return np.asarray(sums[:, k] / binom.pmf(k, sum(sizes), chance))

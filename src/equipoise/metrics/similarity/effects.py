@@ -16,10 +16,13 @@ from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
 from equipoise.metrics.gaps import gaps
 from equipoise.metrics.rankings.estimates import permutations
-from equipoise.metrics.rankings.kernels import exchange_alone, group_sums, of_shuffled
-from equipoise.metrics.rankings.null import LabelExchange
-from equipoise.metrics.rankings.pools import Floats, Indices, Pools
-from equipoise.metrics.rankings.statistics import Bools
+from equipoise.metrics.rankings.exchange import (
+    LabelExchange,
+    exchange_alone,
+    group_sums,
+    of_shuffled,
+)
+from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Times, place_keys, stream, unit_keys, unit_times

@@ -15,8 +15,8 @@ from equipoise.audits.config_sections import group_name
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import listed
-from equipoise.metrics.rankings.chance import expected_max_skew
-from equipoise.metrics.rankings.tops import given_shares
+from equipoise.metrics.rankings.pools import given_shares
+from equipoise.metrics.rankings.statistics import expected_max_skew
 
 if TYPE_CHECKING:
     from equipoise.audits.config_rankings import QueryAudit, RankingAudit

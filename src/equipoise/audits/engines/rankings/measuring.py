@@ -15,9 +15,12 @@ from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
-from equipoise.metrics.rankings.curves import query_distribution, retrieval_curves
+from equipoise.metrics.rankings.measures import (
+    query_distribution,
+    retrieval_curves,
+    retrieval_measures,
+)
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
-from equipoise.metrics.rankings.together import retrieval_measures
 from equipoise.stats.resampling import Resampling
 
 POOL_ORDER = "null: pool order"

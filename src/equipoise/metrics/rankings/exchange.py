@@ -1,0 +1,373 @@
+"""Groups exchanged between items whose order says nothing: the null of every ranking metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.stats.compiled import compiled
+from equipoise.stats.shuffling import add_shuffled
+from equipoise.stats.streams import stream
+from equipoise.stats.threads import each
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Result = TypeVar("Result")
+
+# Labels that a block of draws may hold: bounds the memory, fixed so that the same data give the
+# same blocks on every machine.
+_BLOCK_LABELS = 4_000_000
+# Blocks of draws that a function is applied to at once.
+_BLOCKS = 64
+
+# Measured costs in nanoseconds: of a call, of shuffling a label among others, of drawing one.
+_CALL, _SHUFFLED, _DRAWN = 5_000, 10, 40
+# Labels from which on that alone decides: calls take nothing beside shuffling so many.
+_LARGE = 1 << 16
+# The largest random word, and how many more are drawn than it should take.
+_WORD, _SPARE = 2**64 - 1, 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class LabelExchange:
+    """Labels that change places within strata, drawn only for the items that are looked at.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (labels,)
+        Labels of the strata that hold such items, stratum after stratum.
+    first, size, wanted : ndarray of int64, shape (strata,)
+        Where the labels of a stratum begin, how many there are, and how many are drawn; most
+        wanted first.
+    source : ndarray of int64
+        Place in `labels` of each item that is looked at, in any shape.
+    """
+
+    labels: Codes = field(repr=False)
+    first: Indices
+    size: Indices
+    wanted: Indices
+    source: Indices = field(repr=False)
+
+    @classmethod
+    def of(cls, codes: Codes, stratum: Indices, items: Indices) -> LabelExchange:
+        """Prepare draws.
+
+        Parameters
+        ----------
+        codes : ndarray of int32, shape (n,)
+            Labels; -1 does not take part.
+        stratum : ndarray of int64, shape (n,)
+            Labels exchange within a stratum.
+        items : ndarray of int64, any shape
+            Rows whose labels are looked at; -1 is none.
+        """
+        seen = items[items >= 0]
+        rows, places = np.unique(seen, return_index=True)
+        rows = rows[np.argsort(places)]
+        names, at, inverse, wanted = np.unique(
+            stratum[rows], return_index=True, return_inverse=True, return_counts=True
+        )
+        # By the number wanted, then by who comes first: not by the strata's names.
+        order = np.lexsort((at, -wanted))
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        members = np.flatnonzero((codes >= 0) & np.isin(stratum, names))
+        owner = position[np.searchsorted(names, stratum[members])]
+        labels = codes[members]
+        rank = np.argsort(np.argsort(np.bincount(labels), kind="stable"), kind="stable")
+        size = np.bincount(owner, minlength=len(names))
+        first = np.cumsum(size) - size
+        slot = np.empty(len(codes), dtype=np.int64)
+        by_stratum = np.argsort(position[inverse], kind="stable")
+        start = np.cumsum(wanted[order]) - wanted[order]
+        place = np.arange(len(rows)) - np.repeat(start, wanted[order])
+        slot[rows[by_stratum]] = np.repeat(first, wanted[order]) + place
+        source = np.where(items >= 0, slot[items], 0)
+        return cls(labels[np.lexsort((rank[labels], owner))], first, size, wanted[order], source)
+
+    @cached_property
+    def _words(self) -> float:
+        """Random words that a shuffle takes on average: those beyond a bound are left out."""
+        last = np.arange(1, int(self.size.max(initial=1)))
+        each = 2.0 ** np.ceil(np.log2(last + 1)) / (last + 1)
+        return float(np.append(0.0, np.cumsum(each))[self.size - 1].sum())
+
+    @property
+    def moves(self) -> bool:
+        """Whether any exchange changes anything: some stratum holds different labels."""
+        owner = np.repeat(np.arange(len(self.size)), self.size)
+        differ = (self.labels[1:] != self.labels[:-1]) & (owner[1:] == owner[:-1])
+        return bool(differ.any())
+
+    def draw(self, rng: np.random.Generator, many: int, labels: Codes | None = None) -> Codes:
+        """Return labels of the items, shape (many, *shape of the items), by Fisher and Yates.
+
+        A copy of the labels that may change, and is as before after that, spares making one.
+        """
+        if self._costs_less_whole(many):
+            state = np.tile(self.labels, (many, 1))
+            self._shuffle(rng, state)
+            return state.take(self.source, axis=1)
+        random = rng.random(many * int(self.wanted.sum()))
+        source = self.source.ravel()
+        found = np.empty((many, len(source)), dtype=np.int32)
+        held = self.labels.copy() if labels is None else labels
+        draw_first(held, self.first, self.size, self.wanted, random, source, found)
+        return found.reshape(many, *self.source.shape)
+
+    def _shuffle(self, rng: np.random.Generator, state: Codes) -> None:
+        """Shuffle whole strata, with as many random words as it takes."""
+        expected = len(state) * self._words
+        words = np.empty(0, dtype=np.uint64)
+        while True:
+            many = int(expected / 2 + 5 * np.sqrt(expected)) + _SPARE
+            more = rng.integers(0, _WORD, many, dtype=np.uint64, endpoint=True)
+            words = np.concatenate([words, more])
+            random = words.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)
+            if shuffle(state, self.first, self.size, random):
+                return
+            state[:] = self.labels
+
+    def _costs_less_whole(self, many: int) -> bool:
+        """Whether shuffling whole strata is quicker than drawing what is wanted of them."""
+        if len(self.labels) >= _LARGE:
+            return len(self.labels) * _SHUFFLED < int(self.wanted.sum()) * _DRAWN
+        whole = len(self.size) * _CALL + many * len(self.labels) * _SHUFFLED
+        steps = int(self.wanted.max(initial=0))
+        return whole < steps * 4 * _CALL + many * int(self.wanted.sum()) * _DRAWN
+
+    def evaluate(
+        self,
+        function: Callable[[Codes], Result],
+        draws: int,
+        seed: int,
+        name: str,
+    ) -> list[Result]:
+        """Apply a function to blocks of draws, in threads; results are in the order of draws.
+
+        What a function returns for a draw must not depend on which others are in its block.
+        """
+        size = max(1, _BLOCK_LABELS // max(len(self.labels) + self.source.size, 1))
+        starts = range(0, draws, size)
+        # Of many labels few are drawn at once, though few may be looked at.
+        together = max(1, min(_BLOCKS, _BLOCK_LABELS // max(size * self.source.size, 1)))
+
+        def some(part: range) -> Result:
+            held = self.labels.copy() if len(part) > 1 else None
+            drawn = (
+                self.draw(stream(seed, name, start), min(size, draws - start), held)
+                for start in part
+            )
+            return function(np.concatenate([*drawn]) if len(part) > 1 else next(drawn))
+
+        parts = [starts[at : at + together] for at in range(0, len(starts), together)]
+        return each(some, parts)
+
+
+# Images from which on this is quicker than an array of labels for each draw.
+_MANY = 1 << 13
+# Draws that a thread makes together, and numbers of a part, which is read for each of them.
+_TOGETHER, _NUMBERS = 128, 1 << 15
+# Images of a part, at least.
+_LEAST = 256
+
+
+def exchange_alone(items: Indices, codes: Codes, stratum: Indices) -> bool:
+    """Whether items are many, and exchange labels with each other and no others.
+
+    Parameters
+    ----------
+    items : ndarray of int64, shape (m,)
+        Distinct rows.
+    codes : ndarray of int32, shape (n,)
+        Labels; -1 does not take part.
+    stratum : ndarray of int64, shape (n,)
+        Labels exchange within a stratum.
+    """
+    if len(items) < _MANY:
+        return False
+    members = (stratum == stratum[items[0]]) & (codes >= 0)
+    return bool(members[items].all()) and np.count_nonzero(members) == len(items)
+
+
+def of_shuffled(
+    function: Callable[[Floats], Result],
+    scores: Floats,
+    sizes: Indices,
+    draws: int,
+    seed: int,
+    name: str,
+) -> list[Result]:
+    """Apply a function to sums of scores by group, groups exchanged among all images.
+
+    Parameters
+    ----------
+    function : callable
+        Takes sums of shape (some draws, groups, k), the same for groups in another order, but for
+        those of equal sizes. What it returns for a draw must not depend on the others.
+    scores : ndarray, shape (n, k)
+        k numbers of each image.
+    sizes : ndarray of int64, shape (groups,)
+        Images of each group, n together.
+    draws : int
+    seed, name : int, str
+        Key of the random stream.
+
+    Returns
+    -------
+    list
+        What the function returned, in the order of the draws.
+    """
+    ends = np.append(np.arange(0, len(scores), _part(scores.shape[1])), len(scores)).tolist()
+    order = np.argsort(sizes, kind="stable")
+
+    def some(start: int) -> Result:
+        rng = stream(seed, name, "parts", start)
+        many = min(_TOGETHER, draws - start)
+        states = rng.integers(1 << 64, size=many, dtype=np.uint64)
+        found = np.zeros((many, len(sizes), scores.shape[1]))
+        left = np.repeat(sizes[order][None], many, axis=0)
+        for first, last in pairwise(ends):
+            counts = _dealt(rng, left, last - first)
+            left -= counts
+            add_shuffled(states, counts, scores[first:last], found)
+        return function(found[:, np.argsort(order)])
+
+    return each(some, range(0, draws, _TOGETHER))
+
+
+def _part(numbers: int) -> int:
+    return max(_LEAST, _NUMBERS // numbers)
+
+
+def _dealt(rng: np.random.Generator, left: Indices, size: int) -> Indices:
+    """Return how many labels of each group are among the next ones, shape (draws, groups)."""
+    counts, wanted = np.zeros_like(left), np.full(len(left), size)
+    others = left.sum(axis=1)
+    for group in range(left.shape[1] - 1):
+        others -= left[:, group]
+        counts[:, group] = rng.hypergeometric(left[:, group], others, wanted)
+        wanted -= counts[:, group]
+    counts[:, -1] = wanted
+    return counts
+
+
+@compiled("boolean(int32[:, ::1], int64[::1], int64[::1], uint32[::1])")
+def shuffle(state: Any, first: Any, size: Any, random: Any) -> Any:
+    """Shuffle each stratum of each row in place, as numpy's `Generator.permuted` does.
+
+    Parameters
+    ----------
+    state : ndarray of int32, shape (rows, labels)
+    first, size : ndarray of int64, shape (strata,)
+        Where the labels of a stratum begin, and how many there are.
+    random : ndarray of uint32
+        Random words: of each the low bits are taken, and those beyond a bound left out.
+
+    Returns
+    -------
+    bool
+        False where the words were too few.
+    """
+    at, held = 0, len(random)
+    mask = np.ones(size.max() if len(size) else 1, np.int64)
+    for last in range(2, len(mask)):
+        mask[last] = 2 * mask[last - 1] + 1 if last > mask[last - 1] else mask[last - 1]
+    for stratum in range(len(first)):
+        start = first[stratum]
+        for row in range(len(state)):
+            last = size[stratum] - 1
+            while last > 0 and at < held:
+                # Without a branch for a word that is left out: it would be mistaken often.
+                place = np.int64(random[at]) & mask[last]
+                at += 1
+                taken = place <= last
+                other = start + (place if taken else last)
+                label = state[row, start + last]
+                state[row, start + last] = state[row, other]
+                state[row, other] = label
+                last -= np.int64(taken)
+            if last > 0:
+                return False
+    return True
+
+
+@compiled(
+    "void(int32[::1], int64[::1], int64[::1], int64[::1], float64[::1], int64[::1], int32[:, ::1])"
+)
+def draw_first(
+    labels: Any, first: Any, size: Any, wanted: Any, random: Any, source: Any, found: Any
+) -> None:
+    """Draw the first labels of each stratum from all of it, without replacement.
+
+    Labels change places for a draw, and back after it: its cost is that of what is drawn.
+
+    Parameters
+    ----------
+    labels : ndarray of int32, shape (labels,)
+        After each draw as before.
+    first, size
+        See `shuffle`.
+    wanted : ndarray of int64, shape (strata,)
+        How many are drawn, most first.
+    random : ndarray of float64, shape (draws * sum of wanted,)
+        In [0, 1): by step, draw and stratum.
+    source : ndarray of int64, shape (m,)
+        Places in `labels` that are looked at.
+    found : ndarray of int32, shape (draws, m)
+        Written.
+    """
+    steps = wanted[0] if len(wanted) else 0
+    draws, strata = len(found), np.zeros(steps, np.int64)
+    starts = np.zeros(steps + 1, np.int64)
+    for step in range(steps):
+        while strata[step] < len(wanted) and wanted[strata[step]] > step:
+            strata[step] += 1
+        starts[step + 1] = starts[step] + draws * strata[step]
+    others = np.empty((steps, len(wanted)), np.int64)
+    for draw in range(draws):
+        for step in range(steps):
+            for stratum in range(strata[step]):
+                here = first[stratum] + step
+                at = starts[step] + draw * strata[step] + stratum
+                other = here + np.int64(random[at] * (size[stratum] - step))
+                others[step, stratum] = other
+                labels[here], labels[other] = labels[other], labels[here]
+        for place in range(len(source)):
+            found[draw, place] = labels[source[place]]
+        for step in range(steps - 1, -1, -1):
+            for stratum in range(strata[step]):
+                here, other = first[stratum] + step, others[step, stratum]
+                labels[here], labels[other] = labels[other], labels[here]
+
+
+@compiled("void(int32[:, ::1], float64[:, ::1], float64[:, :, ::1], float64[:, ::1])")
+def group_sums(codes: Any, scores: Any, sums: Any, counts: Any) -> None:
+    """Add up the scores of each group for every drawing of the groups.
+
+    Parameters
+    ----------
+    codes : ndarray of int32, shape (draws, n)
+    scores : ndarray, shape (n, concepts)
+    sums : ndarray, shape (draws, groups, concepts)
+        Zeros; added to.
+    counts : ndarray, shape (draws, groups)
+        Zeros; added to.
+    """
+    draws, items = codes.shape
+    # Some items at a time, whose scores stay in the cache for all draws.
+    for start in range(0, items, 256):
+        for draw in range(draws):
+            for i in range(start, min(start + 256, items)):
+                group = codes[draw, i]
+                counts[draw, group] += 1.0
+                for concept in range(scores.shape[1]):
+                    sums[draw, group, concept] += scores[i, concept]
