@@ -9,6 +9,7 @@ import pytest
 
 import equipoise.data
 from equipoise.audits import load_config, run
+from equipoise.data import FORMATS
 from image_files import (
     DOLLAR_STREET,
     VG_IMAGES,
