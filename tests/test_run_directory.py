@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.audits import compare, parse_config, run
 from equipoise.audits.auditing import load
-from equipoise.audits.comparison.subjects import CHANGES_SCHEMA
+from equipoise.audits.comparison.subjects import changes_table
 from equipoise.audits.demonstrating import _PLANTED
 from equipoise.audits.demonstrating_scenes import PLANTED
 from equipoise.audits.running.failed import FAILURES
@@ -48,9 +48,12 @@ def tables() -> dict[str, pa.Table]:
         "planted": _PLANTED,
         "planted_scenes": PLANTED,
         "failures": FAILURES,
-        "changes": CHANGES_SCHEMA,
     }
-    return found | {name: schema.empty_table() for name, schema in planted.items()}
+    return (
+        found
+        | {name: schema.empty_table() for name, schema in planted.items()}
+        | {"changes": changes_table()}
+    )
 
 
 def test_every_column_of_the_findings() -> None:

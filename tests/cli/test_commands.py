@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cli.project import data, result
 from equipoise import audits
 from equipoise.audits.audit import Plan
-from equipoise.audits.comparison import comparing
+from equipoise.audits.comparison import images
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.predictions.config import Config
@@ -196,7 +196,7 @@ def test_compare_reads_runs_and_writes_one(
         seen.update(runs)
         return compared()
 
-    monkeypatch.setattr(comparing, "compare", compare)
+    monkeypatch.setattr(images, "compare", compare)
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
     assert [*seen] == ["one", "two"]

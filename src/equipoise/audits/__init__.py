@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equipoise.audits.auditing import compare_runs, load, plan, prepare, run, save
-    from equipoise.audits.comparison.comparing import compare
-    from equipoise.audits.comparison.results import compare_results, together
+    from equipoise.audits.comparison.images import compare
+    from equipoise.audits.comparison.subjects import compare_results, together
     from equipoise.audits.config import load_config, parse_config
     from equipoise.audits.config_sections import AuditConfig
     from equipoise.audits.demonstrating import demo
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AuditConfig": "config_sections",
-    "compare": "comparison.comparing",
-    "compare_results": "comparison.results",
+    "compare": "comparison.images",
+    "compare_results": "comparison.subjects",
     "compare_runs": "auditing",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating_scenes",
@@ -25,7 +25,7 @@ _HOMES = {
     "prepare": "auditing",
     "run": "auditing",
     "save": "auditing",
-    "together": "comparison.results",
+    "together": "comparison.subjects",
 }
 
 __all__ = [

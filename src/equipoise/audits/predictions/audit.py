@@ -17,9 +17,10 @@ from equipoise.audits.engines.labels import (
     findings_of,
     groups_by,
     hit_rate_findings,
+    same_numbers_once,
     state_gap,
+    without_mirrors,
 )
-from equipoise.audits.engines.repeats import same_numbers_once, without_mirrors
 from equipoise.audits.findings import UncorrectedFinding, whole
 from equipoise.audits.predictions import tables
 from equipoise.audits.predictions.config import Config, EffectSizeOptions
@@ -225,7 +226,7 @@ class Predictions(Audit[Config, PredictionData, Design]):
         progress: Progress | None = None,
     ) -> AuditResult:
         """Compare models image by image."""
-        from equipoise.audits.comparison.comparing import compare
+        from equipoise.audits.comparison.images import compare
         from equipoise.audits.config import parse_config
         from equipoise.evidence import read_predictions
 

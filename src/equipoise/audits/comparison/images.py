@@ -1,0 +1,626 @@
+"""Models of predictions, compared image by image: paired differences, rankings, disagreements."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.audits import group_sizes
+from equipoise.audits.columns import Row, table_of
+from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
+from equipoise.audits.findings import UncorrectedFinding, conclude
+from equipoise.audits.kinds import Progress, with_progress
+from equipoise.audits.predictions.audit import effect_sizes
+from equipoise.audits.provenance import manifest_of
+from equipoise.core.errors import DataError
+from equipoise.core.finding import Family, Finding, Verdict
+from equipoise.core.groups import Groups
+from equipoise.core.result import AuditResult, Manifest
+from equipoise.data import Coded
+from equipoise.metrics.accuracy import Accuracy
+from equipoise.metrics.chi_square import Layout
+from equipoise.metrics.class_effects import EffectTables
+from equipoise.metrics.counts import Counts
+from equipoise.metrics.joint import Joint, Pair, Seen, join
+from equipoise.metrics.measure import Measure
+from equipoise.metrics.odds import EqualizedOdds
+from equipoise.metrics.parity import DemographicParity
+from equipoise.metrics.skewsize import NO_TEST, SkewSize, no_skewness
+from equipoise.metrics.spec import spec_of
+from equipoise.stats.chance import band, p_value
+from equipoise.stats.intervals import percentile
+
+if TYPE_CHECKING:
+    from equipoise.audits.predictions.config import Config
+    from equipoise.data import PredictionData
+
+Floats = npt.NDArray[np.float64]
+Runs = Mapping[str, "tuple[Config, PredictionData]"]
+Numbers = dict[str, Floats]
+"""A measure's numbers by subject, shape (tables,); "" is the whole."""
+
+AUDIT = "comparison"
+DESCRIBED = "skewsize"
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What is compared: the images that all runs have, with every model's labels.
+
+    Attributes
+    ----------
+    config : Config
+        Of the first run: groups, metrics and testing follow it.
+    data : PredictionData
+        Of the first run: true classes and attributes follow it.
+    rows : ndarray of int
+        Rows of `data` whose images every run has.
+    labels : mapping of str to Coded
+        Best predictions of each model on those rows.
+    """
+
+    config: Config
+    data: PredictionData
+    rows: npt.NDArray[np.int64]
+    labels: Mapping[str, Coded]
+
+    @property
+    def answered(self) -> int:
+        """How many rows are compared: those with a label and an answer of every model."""
+        codes = [self.data.coded_target.codes[self.rows]]
+        codes += [one.codes for one in self.labels.values()]
+        return int(np.all([one >= 0 for one in codes], axis=0).sum())
+
+    def joint(self, groups: Groups) -> Joint:
+        """Return the counts of all models by group."""
+        unit = self.data.coded_unit
+        units = None if unit is None else take(unit, self.rows)
+        return join(take(self.data.coded_target, self.rows), self.labels, groups, units=units)
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """The difference of two models in one number, as a finding.
+
+    Attributes
+    ----------
+    draft : UncorrectedFinding
+    models : tuple of str
+        First and second; differences are second minus first.
+    values : tuple of float
+    worse : str
+        Which model fares worse; "" where neither does or a value is missing.
+    behind : hashable
+        What the number was read from: equal ones are equal comparisons.
+    """
+
+    draft: UncorrectedFinding
+    models: tuple[str, str]
+    values: tuple[float, float]
+    worse: str
+    behind: Hashable
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """One metric over all models: values, shape (models,), and paired replicates of them."""
+
+    metric: str
+    groups: str
+    models: tuple[str, ...]
+    values: Floats
+    replicates: Floats
+
+
+def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
+    """Compare the models of one run, or of several runs about the same images.
+
+    Only images that every model answered are compared, so that each difference is paired:
+    intervals resample rows (or units) for all models at once, tests exchange two models' answers
+    on a row. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
+    the groups' base rates decide or another finding says already is shown without a verdict.
+
+    Parameters
+    ----------
+    runs : mapping of str to (Config, PredictionData)
+    progress : callable, optional
+        Told the step, what is done and what there is to do.
+
+    Returns
+    -------
+    AuditResult
+        One finding per metric, class, groups and pair of models: the second minus the first,
+        with both values among its parameters. Tables `differences`, `ranking`, `disagreements`
+        and `group_sizes`.
+
+    Raises
+    ------
+    DataError
+        When runs have no image in common or label one differently, there is one model only, or
+        no image has an answer of every model.
+    """
+    started = perf_counter()
+    common = _common(runs)
+    config = common.config
+    joints = [*_joints(common)]
+    contrasts: list[Contrast] = []
+    ranked: list[Ranked] = []
+    for name, joint, measures in with_progress(joints, progress, "comparing"):
+        some, order = _compared(name, joint, measures, config)
+        contrasts += some
+        ranked += order
+    judged = conclude(once((one.draft, one.behind) for one in contrasts), config.testing)
+    findings = tuple(replace(one, reason=_of_differences(one.reason)) for one in judged)
+    manifest = _manifest(runs, common, joints, perf_counter() - started)
+    tables = _tables([*zip(contrasts, findings, strict=True)], ranked)
+    sizes = (
+        row for name, one, _ in joints if name for row in group_sizes.sizes_of(one.counts.groups)
+    )
+    return AuditResult(findings, manifest, {**tables, "group_sizes": group_sizes.table(sizes)})
+
+
+def _common(runs: Runs) -> Common:
+    """Line up the models of runs by image."""
+    (first, (config, data)), *others = runs.items()
+    ids = {name: run[1].ids.astype(str) for name, run in runs.items()}
+    shared = ids[first]
+    for name, _ in others:
+        shared = np.intersect1d(shared, ids[name])
+    if not len(shared):
+        raise DataError(
+            f"runs {', '.join(runs)} have no image in common",
+            expected="runs about the same images",
+            fix="audit the models on the same table of labels",
+        )
+    rows = {}
+    for name, known in ids.items():
+        order = np.argsort(known)
+        rows[name] = order[np.searchsorted(known[order], shared)]
+    for name, (_, other) in others:
+        ours, theirs = data.target[rows[first]], other.target[rows[name]]
+        differ = np.flatnonzero(ours != theirs)
+        if len(differ):
+            at = differ[0]
+            many = "1 image" if len(differ) == 1 else f"{len(differ)} images"
+            raise DataError(
+                f"runs {first} and {name} label {many} differently, first "
+                f"{data.ids[rows[first][at]]!r}: {ours[at]!r} and {theirs[at]!r}",
+                expected="the same label for the same image",
+                fix="audit both models against the same labels and class mapping",
+            )
+    labels = dict(_labels(runs, rows))
+    if len(labels) < 2:
+        raise one_model_only(labels)
+    common = Common(config, data, rows[first], labels)
+    if not common.answered:
+        raise DataError(
+            f"no image has a label and an answer of every model: {', '.join(labels)}",
+            expected="models that answered the same images",
+            fix="leave out the model whose answers are missing, or audit it on the same images",
+        )
+    return common
+
+
+def one_model_only(models: Iterable[str]) -> DataError:
+    """Return the error of a comparison without a second model."""
+    return DataError(
+        f"{', '.join(models)}: one model only",
+        expected="at least two models to compare",
+        fix="name several runs, or audit several models in one",
+    )
+
+
+def _labels(runs: Runs, rows: Mapping[str, npt.NDArray[np.int64]]) -> Iterator[tuple[str, Coded]]:
+    models = [model for _, data in runs.values() for model in data.models]
+    for run, (_, data) in runs.items():
+        for model, predicted in data.models.items():
+            name = model if models.count(model) == 1 else f"{run}: {model}"
+            for version, labels in predicted.versions.items():
+                full = name if len(predicted.versions) == 1 else f"{name} ({version})"
+                yield full, Coded(labels.coded.codes[rows[run]], labels.coded.vocabulary)
+
+
+def _joints(common: Common) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
+    """Yield counts and measures without groups, then for each set of groups of the config."""
+    config, rows = common.config, common.rows
+    if config.metrics.accuracy is not None:
+        everything = Groups(("all",), (("all",),), np.zeros(len(rows), np.int32))
+        yield "", common.joint(everything), (Accuracy("accuracy", None),)
+    for attributes in config.data.groups:
+        groups = groups_by(attributes, common.data, config.data.min_group_size).take(rows)
+        yield groups.name, common.joint(groups), [*_measures(config)]
+
+
+def _measures(config: Config) -> Iterator[Measure]:
+    chosen = config.metrics
+    if chosen.worst_group_accuracy is not None:
+        yield Accuracy("worst_group_accuracy", "rows")
+    if chosen.accuracy_gap is not None:
+        yield Accuracy("accuracy_gap", "rows")
+    if chosen.demographic_parity is not None:
+        yield DemographicParity()
+    if chosen.equalized_odds is not None:
+        yield EqualizedOdds(chosen.equalized_odds.aggregate)
+    if chosen.effect_sizes is not None:
+        yield effect_sizes(chosen.effect_sizes)
+    if chosen.skewsize is not None:
+        yield SkewSize(**effect_sizes(chosen.skewsize).params)
+
+
+def _metric(one: Measure, subject: str) -> str:
+    """Return the public name of a measure's number as a whole (subject ""), or of a class."""
+    if isinstance(one, Accuracy):
+        return one.kind
+    if isinstance(one, SkewSize):
+        return DESCRIBED
+    if isinstance(one, EffectTables):
+        return one.statistic if subject else "effect_size_mean"
+    return "equalized_odds" if isinstance(one, EqualizedOdds) else "demographic_parity"
+
+
+def _subjects(one: Measure, counts: Counts) -> tuple[str, ...]:
+    """Return what a measure's numbers are about, in their order: the whole (""), then classes."""
+    if isinstance(one, Accuracy | SkewSize):
+        return ("",)
+    if isinstance(one, EffectTables):
+        subjects = Layout.of(counts, one.formulation).subject
+        return ("", *(counts.classes[index] for index in subjects if index >= 0))
+    return ("", *counts.classes)
+
+
+def _behind(joint: Joint, one: Measure) -> tuple[bytes, ...]:
+    """Return what a measure reads of counts: where this agrees, numbers do.
+
+    Measures that condition on the true class see how the rows of each class fall into groups, not
+    which group of one class goes with which of another.
+    """
+    by_class = isinstance(one, EffectTables) and one.formulation == "separation"
+    # The false positive rate of one of two classes is about the other class alone.
+    by_class |= isinstance(one, EqualizedOdds) and len(joint.counts.targets) <= 2
+    truth, cells = joint.truth, []
+    for rows in [truth == place for place in np.unique(truth)] if by_class else [truth >= 0]:
+        table = joint.counts.table[rows][:, joint.counts.groups.usable]
+        seen = table.any(axis=1)
+        outcomes = np.column_stack([truth[rows][seen], joint.labels[rows][seen]])
+        groups = table[seen][:, table.any(axis=0)]
+        # The groups' counts of the outcomes, whatever their order.
+        cells += [outcomes.tobytes(), *sorted(column.tobytes() for column in groups.T)]
+    return tuple(cells)
+
+
+def _measure(
+    measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
+) -> list[list[Numbers]]:
+    """Return the numbers of every view by measure, block by block: all tables may not fit."""
+    kept: list[list[list[Floats]]] = [[[] for _ in measures] for _ in views]
+    for block in blocks:
+        for view, own in zip(views, kept, strict=True):
+            tables = view.tables(block)
+            for one, values in zip(measures, own, strict=True):
+                values.append(one(view.counts, tables))
+    return [
+        [_by_subject(*each, view.counts) for each in zip(measures, own, strict=True)]
+        for view, own in zip(views, kept, strict=True)
+    ]
+
+
+def _by_subject(one: Measure, blocks: Sequence[Floats], counts: Counts) -> Numbers:
+    names = _subjects(one, counts)
+    values = np.concatenate(
+        [np.zeros((0, len(names))), *(some[:, : len(names)] for some in blocks)]
+    )
+    return dict(zip(names, values.T, strict=True))
+
+
+def _about(numbers: Numbers, subject: str) -> Floats:
+    """Return the numbers of one subject; NaN where the model has none."""
+    return numbers.get(subject, np.full_like(numbers[""], np.nan))
+
+
+def _compared(
+    name: str, joint: Joint, measures: Sequence[Measure], config: Config
+) -> tuple[list[Contrast], list[Ranked]]:
+    """Measure all models and pairs of models; replicates are drawn once for all models."""
+    options, sampler = config.resampling, joint.counts.sampler
+    resampled = options.method != "none"
+    views = [joint.alone(model) for model in range(len(joint.models))]
+    blocks = sampler.bootstrap(options.replicates, options.seed) if resampled else ()
+    observed = _measure(measures, views, [joint.counts.table[None]])
+    boot = _measure(measures, views, blocks)
+    contrasts: list[list[Contrast]] = [[] for _ in measures]
+    for models in combinations(range(len(views)), 2):
+        pair = joint.pair(*models)
+        swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
+        null = _measure(
+            measures, [Seen(pair.counts, at) for at in (pair.first, pair.second)], swaps
+        )
+        for place, one in enumerate(measures):
+            numbers = [
+                (some[first][place], some[second][place])
+                for some, first, second in ((observed, *models), (boot, *models), (null, 0, 1))
+            ]
+            contrasts[place] += _contrasts(name, joint, one, models, pair, numbers, config)
+    ranked = [
+        Ranked(
+            _metric(one, ""), name, joint.models,
+            np.array([some[place][""][0] for some in observed]),
+            np.stack([some[place][""] for some in boot], axis=1),
+        )
+        for place, one in enumerate(measures)
+    ]  # fmt: skip
+    return [contrast for some in contrasts for contrast in some], ranked
+
+
+def _contrasts(
+    name: str,
+    joint: Joint,
+    one: Measure,
+    models: tuple[int, int],
+    pair: Pair,
+    numbers: Sequence[tuple[Numbers, Numbers]],
+    config: Config,
+) -> Iterator[Contrast]:
+    """Yield the difference of two models as a whole, and per class where there are classes.
+
+    `numbers` has those of the two models: observed, resampled, and with their labels swapped.
+    """
+    seen = np.union1d(pair.counts.truth, pair.counts.prediction)
+    classes = tuple(pair.counts.classes[place] for place in seen)
+    names = joint.models[models[0]], joint.models[models[1]]
+    determined, behind = joint.counts.determines_target, _behind(joint, one)
+    for subject in ("", *classes):
+        (before, after), boot, null = ([_about(n, subject) for n in both] for both in numbers)
+        values = float(before[0]), float(after[0])
+        if subject and np.isnan(values).all():
+            continue
+        metric = _metric(one, subject)
+        reason = _reason(name, joint, one, models, values)
+        if not reason and not subject:
+            reason = _unlike(names, numbers[0])
+        worse, lower = "", spec_of(metric).value_harm == "lower"
+        if values[0] < values[1] or values[1] < values[0]:
+            worse = names[(values[1] < values[0]) == lower]
+        draft = _draft(
+            metric, subject, name, counts=joint.counts, models=names, values=values,
+            boot=boot[1] - boot[0], null=null[1] - null[0], worse=worse, reason=reason,
+            level=config.resampling.level,
+        )  # fmt: skip
+        (draft,) = without_mirrors([draft], classes=classes, determined=determined)
+        yield Contrast(draft, names, values, worse, (metric, subject, names, behind))
+
+
+def _reason(
+    name: str, joint: Joint, one: Measure, models: tuple[int, int], values: tuple[float, float]
+) -> str:
+    """Say why a difference has no value, model by model."""
+    groups, reasons = joint.counts.groups, []
+    if name and np.isnan(values).any() and groups.usable.sum() < 2:
+        return f"fewer than two groups have {groups.min_size} rows among those compared"
+    for model, value in zip(models, values, strict=True):
+        if np.isnan(value):
+            why = "no value, as its audit explains"
+            if isinstance(one, SkewSize):
+                seen = joint.alone(model)
+                effects, _ = one.numbers(seen.counts, seen.tables(joint.counts.table[None]))
+                why = no_skewness(int((~np.isnan(effects)).sum()))
+            reasons.append(f"{joint.models[model]}: {why}")
+    return "; ".join(reasons)
+
+
+def _unlike(names: tuple[str, str], both: tuple[Numbers, Numbers]) -> str:
+    """Say that two aggregates stand on different classes, where they do."""
+    first, second = (
+        {name for name, values in one.items() if name and not np.isnan(values[0])} for one in both
+    )
+    if first == second:
+        return ""
+    counts = f"{len(first)} of {names[0]} and {len(second)} of {names[1]}"
+    return f"over different classes, those that can be estimated: {counts}"
+
+
+def _draft(  # noqa: PLR0913 - a finding has many parts
+    metric: str,
+    subject: str,
+    groups: str,
+    *,
+    counts: Counts,
+    models: tuple[str, str],
+    values: tuple[float, float],
+    boot: Floats,
+    null: Floats,
+    worse: str,
+    reason: str,
+    level: float,
+) -> UncorrectedFinding:
+    """Return the finding of a difference: its paired interval, and a test of no difference."""
+    described, difference, unit = metric == DESCRIBED, values[1] - values[0], counts.unit
+    low = high = chance = chance_low = chance_high = p = math.nan
+    method, text, known = "none: resampling is off", "", not math.isnan(difference)
+    if len(boot):
+        method = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates"
+        if described:
+            method = (
+                f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
+                f"{unit}s; not a confidence interval"
+            )
+    if len(boot) and known:
+        low, high = (float(end) for end in percentile(boot, level)[:2])
+    if len(null) and known and not described:
+        # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
+        ends, chance = band(null), 0.0
+        chance_low, chance_high = ends.low, ends.high
+        p = p_value(null, difference, "either").value
+        text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
+    # JSON has no NaN.
+    shown = [None if math.isnan(value) else value for value in values]
+    parameters = {
+        "model_a": models[0], "model_b": models[1], "value_a": shown[0], "value_b": shown[1],
+        "worse": worse,
+    }  # fmt: skip
+    about = f"{f' of {subject}' if subject else ''}{f' over {groups}' if groups else ''}"
+    family = Family.LEAF if subject else Family.COMPOSITE
+    finding = Finding(
+        audit=AUDIT, model=f"{models[1]} − {models[0]}", metric=metric, subject=subject,
+        groups=groups, version="default", family=Family.DESCRIPTIVE if described else family,
+        value=difference, ci_low=low, ci_high=high, level=level, chance=chance,
+        chance_low=chance_low, chance_high=chance_high, excess=difference - chance, p_value=p,
+        q_value=math.nan, threshold=math.nan, n=round(counts.table.sum()), by_group=(),
+        excluded=(), unit=unit, method=method, null=text,
+        parameters=json.dumps(parameters, ensure_ascii=False),
+        direction=f"{spec_of(metric).label}{about} is worse for {worse}" if worse else "",
+        verdict=Verdict.NONE, reason=reason or (NO_TEST if described else ""), citation="",
+    )  # fmt: skip
+    return UncorrectedFinding(finding, "either")
+
+
+def _of_differences(reason: str) -> str:
+    """Speak of differences: a comparison of models judges no disparity between groups."""
+    words = (("excess over chance", "difference"), ("disparity", "difference"))
+    for old, new in (*words, ("chance plus or minus", "plus or minus")):
+        reason = reason.replace(old, new)
+    return reason
+
+
+def _manifest(
+    runs: Runs, common: Common, joints: Sequence[tuple[str, Joint, object]], seconds: float
+) -> Manifest:
+    """Describe the comparison: settings of the first run, inputs of all."""
+    used, several = common.answered, len(runs) > 1
+    notes = [f"Compared on the {used} images that have a label and an answer of every model."]
+    for run, (_, data) in runs.items():
+        if left := len(data.ids) - used:
+            of = f"run {run}: " if several else ""
+            notes.append(f"{of}{left} of {len(data.ids)} labelled images are not compared.")
+    if several:
+        notes.append(f"Groups, metrics, thresholds and seed are those of run {next(iter(runs))}.")
+    notes += [
+        f"{name}: the groups determine the target, so demographic parity follows from the base "
+        "rates and is compared without a verdict."
+        for name, joint, _ in joints
+        if joint.counts.determines_target
+    ]
+    manifest = manifest_of(common.config, common.data, Path(), seconds=seconds, notes=tuple(notes))
+    if not several:
+        return manifest
+    inputs = {
+        f"{run}: {file}": about
+        for run, (_, data) in runs.items()
+        for file, about in data.inputs.items()
+    }
+    counts = {run: data.counts for run, (_, data) in runs.items()}
+    return replace(manifest, inputs=inputs, counts=counts)
+
+
+def _tables(
+    judged: Sequence[tuple[Contrast, Finding]], ranked: Sequence[Ranked]
+) -> dict[str, pa.Table]:
+    """Return the tables `differences`, `ranking` and `disagreements`.
+
+    A metric whose findings repeat others, or follow from base rates, ranks nobody and disagrees
+    with nothing.
+    """
+    repeats = {
+        (one.metric, one.groups)
+        for _, one in judged
+        if one.family is Family.DESCRIPTIVE and one.metric != DESCRIBED and not one.subject
+    }
+    differences = [
+        {
+            "metric": one.metric, "subject": one.subject, "groups": one.groups,
+            "version": one.version, "model_a": contrast.models[0], "model_b": contrast.models[1],
+            "value_a": contrast.values[0], "value_b": contrast.values[1],
+            "difference": one.value, "low": one.ci_low, "high": one.ci_high,
+            "p_value": one.p_value, "q_value": one.q_value, "n": one.n,
+            "verdict": str(one.verdict), "reason": one.reason,
+        }
+        for contrast, one in judged
+    ]  # fmt: skip
+    ranking = [
+        row for one in ranked if (one.metric, one.groups) not in repeats for row in _ranking(one)
+    ]
+    return {
+        "differences": table_of(
+            differences,
+            "metric subject groups version model_a model_b value_a value_b difference low high "
+            "p_value q_value n verdict reason",
+            number="value_a value_b difference low high p_value q_value",
+            whole="n",
+        ),
+        "ranking": table_of(
+            ranking,
+            "metric groups model value rank rank_low rank_high share_best",
+            number="value rank_low rank_high share_best",
+            whole="rank",
+        ),
+        "disagreements": table_of(
+            _disagreements(judged), "groups metric_a metric_b model_a model_b sentence"
+        ),
+    }
+
+
+def _ranking(one: Ranked) -> Iterator[Row]:
+    ranks, drawn = _ranks(one.values[None], one.metric)[0], _ranks(one.replicates, one.metric)
+    for place in np.argsort(ranks, kind="stable").tolist():
+        known = drawn[:, place][~np.isnan(drawn[:, place])]
+        low, high = np.quantile(known, (0.025, 0.975)).tolist() if len(known) else [math.nan] * 2
+        yield {
+            "metric": one.metric,
+            "groups": one.groups,
+            "model": one.models[place],
+            "value": float(one.values[place]),
+            "rank": None if math.isnan(ranks[place]) else int(ranks[place]),
+            "rank_low": low,
+            "rank_high": high,
+            "share_best": float((known == 1).mean()) if len(known) else math.nan,
+        }
+
+
+def _ranks(values: Floats, metric: str) -> Floats:
+    """Rank models (r, models), 1 is best; ties share the best rank, NaN has none."""
+    signed = -values if spec_of(metric).value_harm == "lower" else values
+    better = (signed[:, None, :] < signed[:, :, None]).sum(axis=2)
+    return np.where(np.isnan(values), np.nan, 1.0 + better)
+
+
+def _disagreements(judged: Sequence[tuple[Contrast, Finding]]) -> Iterator[Row]:
+    """Yield pairs of metrics that call opposite models better, both with a verdict of difference.
+
+    Accuracy over all images is held against every set of groups, other metrics against those of
+    their own groups.
+    """
+    sure = [
+        (contrast, one)
+        for contrast, one in judged
+        if one.verdict is Verdict.DISPARITY and not one.subject
+    ]
+    for (first, a), (second, b) in combinations(sure, 2):
+        together = first.models == second.models and a.groups in ("", b.groups)
+        if together and first.worse != second.worse:
+            yield {
+                "groups": b.groups,
+                "metric_a": a.metric,
+                "metric_b": b.metric,
+                "model_a": first.models[0],
+                "model_b": first.models[1],
+                "sentence": f"{_prefers(first)}; {_prefers(second)}.",
+            }
+
+
+def _prefers(contrast: Contrast) -> str:
+    one = contrast.draft.finding
+    first = int(contrast.worse == contrast.models[0])
+    over = f" over {one.groups}" if one.groups else ""
+    return (
+        f"{spec_of(one.metric).label}{over} prefers {contrast.models[first]} "
+        f"({contrast.values[first]:.3f} against {contrast.values[1 - first]:.3f})"
+    )
