@@ -26,9 +26,6 @@ from equipoise.metrics.activation.share import activation_share
 from equipoise.metrics.comparisons import rate_comparisons
 from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.diversity.difference import iss_difference
-from equipoise.metrics.diversity.iss import iss_cross, iss_intra, mean_distances
-from equipoise.metrics.diversity.subset import diverse_subset
 from equipoise.metrics.effect_sizes import band_counts, bands, effect_sizes
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import measure
@@ -84,6 +81,13 @@ from equipoise.metrics.vectors.associations import (
     sc_weat,
     total_absolute_association,
     weat,
+)
+from equipoise.metrics.vectors.diversity import (
+    diverse_subset,
+    iss_cross,
+    iss_difference,
+    iss_intra,
+    mean_distances,
 )
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,

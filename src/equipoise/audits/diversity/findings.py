@@ -17,11 +17,16 @@ from equipoise.audits.drawing import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
-from equipoise.metrics.diversity.difference import iss_difference
-from equipoise.metrics.diversity.iss import REFERENCE, iss_cross, iss_intra, mean_distances
-from equipoise.metrics.diversity.sets import project
-from equipoise.metrics.diversity.subset import diverse_subset
 from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.vectors.diversity import (
+    REFERENCE,
+    diverse_subset,
+    iss_cross,
+    iss_difference,
+    iss_intra,
+    mean_distances,
+    project,
+)
 from equipoise.stats.resampling import Permutation
 
 if TYPE_CHECKING:

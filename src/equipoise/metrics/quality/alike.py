@@ -14,9 +14,9 @@ from equipoise.core.estimate import Chance, Ends, Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
-from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation, Resampling
 from equipoise.stats.streams import stream, unit_counts, unit_keys
@@ -83,7 +83,7 @@ def set_similarity(
         raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
-    rows = np.asarray(embedding_array(vectors, what="vectors"), dtype=np.float64)
+    rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
     members, names = _codes(sets, len(rows), "sets")
     block = np.zeros(len(rows), dtype=np.int64)
     if strata is not None:

@@ -15,10 +15,10 @@ from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import number
-from equipoise.metrics.diversity.sums import embedding_array
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.quality.labels import Units, share_ends, share_method
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.resampling import Resampling, level_of
 
 Floats = npt.NDArray[np.float64]
@@ -187,7 +187,7 @@ def _accuracy(
 
 
 def _units(given: Any, what: str) -> Floats:
-    rows = np.asarray(embedding_array(given, what=what), dtype=np.float64)
+    rows = np.asarray(embedding_table(given, what), dtype=np.float64)
     lengths = np.linalg.norm(rows, axis=1)
     bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
     if len(bad) or not len(rows):

@@ -1,1 +1,0 @@
-"""Diversity of image sets: mean distances within and between sets of embeddings."""
