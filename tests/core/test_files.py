@@ -58,17 +58,6 @@ def test_chosen_rows_of_a_mapped_file_stay_small(
     assert most < 8e6
 
 
-def test_numbers_that_were_changed_in_memory_stay(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_KEPT", 0)
-    array = np.load(file, mmap_mode="c")
-    array[5] = -1.0
-    chosen = ChosenRows(array, np.arange(ROWS))
-    for _ in range(3):
-        assert (chosen[5:6] == -1.0).all()
-
-
 def table(rows: int = 6) -> pa.Table:
     values = np.random.default_rng(0).normal(size=4 * rows).astype(np.float32)
     cells = pa.FixedSizeListArray.from_arrays(pa.array(values), 4)
@@ -134,18 +123,6 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.M
                 read_regular(name)
             assert raised.value.strerror == f"it is no regular file: {kind}"
             assert raised.value.filename == name
-
-
-def test_a_pipe_that_somebody_writes_is_none_either(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    end = os.open(pipe, os.O_RDWR)
-    os.write(end, b"bytes")
-    before = len([*Path("/proc/self/fd").iterdir()])
-    with pytest.raises(IrregularFileError):
-        read_regular(pipe)
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
-    os.close(end)
 
 
 def test_other_errors_are_as_they_were(tmp_path: Path) -> None:

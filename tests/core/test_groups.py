@@ -91,14 +91,6 @@ def test_names_in_order_are_those_sorted_by_natural(names: list[str]) -> None:
     assert [ordered[place] for place in places.tolist()] == names
 
 
-@given(st.lists(st.integers(-5_000, 5_000), max_size=30), st.sampled_from(["i8", "i2", ">i4"]))
-def test_numbers_are_encoded_as_by_sorting(values: list[int], kind: str) -> None:
-    codes, names = encode(np.array(values, dtype=kind))
-    expected, places = np.unique(np.array(values, dtype=int), return_inverse=True)
-    assert (codes.tolist(), names) == (places.tolist(), tuple(map(str, expected.tolist())))
-    assert codes.dtype == np.int32
-
-
 @pytest.mark.parametrize(
     ("labels", "where"),
     [

@@ -429,22 +429,6 @@ def test_permutations_agree_with_all_orders(metric: Any) -> None:
         assert drawn.chance.mean == pytest.approx(np.mean(every), abs=0.01)
 
 
-@given(st.integers(0, 10**6), st.booleans())
-def test_labels_are_exchanged_within_strata_only(seed: int, whole: bool) -> None:
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(-1, 4, 60).astype(np.int32)
-    stratum = rng.integers(0, 5, 60)
-    seen = np.flatnonzero(codes >= 0)
-    items = seen if whole else rng.permutation(seen)[:20]
-    drawn = LabelExchange.of(codes, stratum, items).draw(rng, 40)
-    for name in np.unique(stratum[items]):
-        held = stratum[items] == name
-        there = np.bincount(codes[(stratum == name) & (codes >= 0)], minlength=4)
-        for labels in drawn:
-            counts = np.bincount(labels[held], minlength=4)
-            assert (counts == there).all() if whole else (counts <= there).all()
-
-
 def test_every_label_is_equally_likely_at_every_place() -> None:
     codes = np.array([0, 0, 1, 2, 2, 2], dtype=np.int32)
     for items in (np.array([4, 1]), np.arange(6)):
@@ -611,11 +595,6 @@ def test_sorted_images_set_a_low_bar_first_and_none_is_lost() -> None:
     order = np.argsort(unit(images) @ unit(queries)[0])
     is_best(images[order], queries, 50)
     is_best(images[order[::-1]], queries, 50)
-
-
-def test_more_queries_than_are_compared_at_once() -> None:
-    images, queries = vectors(3, 2_500, d=8, queries=1_100)
-    is_best(images, queries, 4)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8])

@@ -32,7 +32,7 @@ from equipoise.metrics.scores.disparity import (
     concept_results,
 )
 from equipoise.metrics.scores.inputs import Choices, Prevalence
-from equipoise.metrics.scores.results import ConceptResults
+from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import cases
 
@@ -186,33 +186,6 @@ def test_a_third_group_leaves_alone_or_with_its_concept() -> None:
     assert whole.reasons[0][0] == "another group has too few positives or negatives"
 
 
-def test_seeds_permuted_columns_and_shared_draws() -> None:
-    scores, labels, group = world(6, concepts=4)
-    names = list("wxyz")
-    first = concept_results(scores, labels, group, concepts=names, resampling=QUICK, rng=3)
-    order = [2, 0, 3, 1]
-    again = concept_results(
-        scores[:, order],
-        labels[:, order],
-        group,
-        concepts=[names[i] for i in order],
-        resampling=QUICK,
-        rng=3,
-    )
-    assert first.boot is not None
-    assert again.boot is not None
-    assert (first.boot[:, order] == again.boot).all()
-    for index, place in enumerate(order):
-        assert (again.null[index] == first.null[place]).all()  # type: ignore[union-attr]
-    # Monotone scores are the same ranking.
-    squashed = concept_results(
-        np.exp(scores), labels, group, concepts=names, resampling=QUICK, rng=3
-    )
-    assert (squashed.boot == first.boot).all()
-    other = concept_results(scores, labels, group, concepts=names, resampling=QUICK, rng=4)
-    assert (other.boot != first.boot).any()
-
-
 def test_doubled_images_widen_the_interval_only_with_units() -> None:
     scores, labels, group = world(7, n=500, concepts=3)
     twice = [np.concatenate([one, one]) for one in (scores, labels, group)]
@@ -321,18 +294,6 @@ def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch: pytest.Monke
     ps = [one["p_value"] for one in parts(summary, "average_precision")]
     assert ps[0] == 1 / 251
     assert min(ps[1:]) > 0.01
-
-
-def test_without_resampling_and_with_permutation_alone() -> None:
-    data = world(11)
-    bare = concept_disparity(*data, resampling=None)
-    assert bare.p_value is None
-    assert np.isnan(bare.interval().low)
-    assert bare.method == "none: resampling=None gives the value alone"
-    drawn = concept_disparity(*data, resampling=Permutation(99))
-    assert drawn.value == bare.value
-    assert drawn.method == "none: use Bootstrap()"
-    assert parts(drawn, "average_precision")[0]["p_value"] >= 0.01
 
 
 def test_unusual_input_is_counted() -> None:
@@ -488,27 +449,6 @@ def test_halls_draws_are_those_of_a_plain_bootstrap(decimals: int) -> None:
         ours = metric_of_sums(metric, sums, None)
         assert stats.ks_2samp(ours, plain[metric]).pvalue > 1e-3
         assert ours.std() == pytest.approx(np.std(plain[metric]), rel=0.15)
-
-
-@pytest.mark.parametrize("spread", ["normal", "probabilities", "one value", "huge"])
-def test_cells_of_any_scores(spread: str) -> None:
-    rng = np.random.default_rng(1)
-    labels = rng.random(500) < 0.3
-    scores = {
-        "normal": rng.standard_normal(500),
-        "probabilities": np.exp(-40 * rng.random(500)),
-        "one value": np.full(500, 0.25),
-        "huge": rng.choice([-1.5e308, -1.0, 1e-300, 1.0, 1.5e308], 500),
-    }[spread]
-    found, many = packed(scores, labels)
-    rising = np.unique(scores[labels])
-    assert many == len(rising)
-    below = np.searchsorted(rising, scores)
-    equal = np.isin(scores, rising)
-    expected = np.where(
-        labels, 3 * (many - 1 - below) + 1, 3 * (many - below) - np.where(equal, 1, 0)
-    )
-    assert (found >> 2 == expected).all()
 
 
 @pytest.mark.parametrize("prevalence", ["hall", "weighted", "observed"])
@@ -743,19 +683,6 @@ def test_what_cannot_be_estimated_says_why() -> None:
     for row in table.to_pylist():
         if row["concept"]:
             assert (row["effect"] == "not estimable") == bool(row["reason"])
-
-
-def test_a_baseline_that_cannot_be_estimated_concludes_nothing() -> None:
-    versions = {"strict": planted(30), "loose": planted()}
-    row = by(design_choices(versions, "strict"), concept="rare")
-    # Significant where it can be estimated, but no effect of the choice: there is no old number.
-    assert (row["effect"], row["significant"]) == ("not estimable", True)
-    assert (row["baseline_reason"], row["reason"]) == ("b: 28 positives, fewer than 30", "")
-    assert by(design_choices(versions, "strict"), concept="")["reason"] == (
-        "over 3 concepts, not 2: with rare"
-    )
-    concluded = robust_conclusions(versions, "strict")["concept"].to_pylist()
-    assert concluded == ["", "c", "same"]
 
 
 def test_order_of_models_and_where_it_switches() -> None:

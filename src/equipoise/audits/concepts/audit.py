@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
     from equipoise.data import Coded
-    from equipoise.metrics.scores.results import ConceptResults
+    from equipoise.metrics.scores.measure import ConceptResults
     from equipoise.stats.resampling import Resampling
 
 Flags = npt.NDArray[np.bool_]

@@ -18,7 +18,7 @@ from equipoise.core.finding import Family, Finding, GroupValue
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import HALL_RULE
-from equipoise.metrics.scores.results import ConceptResults
+from equipoise.metrics.scores.measure import ConceptResults
 from equipoise.metrics.spec import spec_of
 from equipoise.stats.chance import benjamini_hochberg
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from equipoise.core.errors import InputError
 from equipoise.metrics.scores.cells import Floats
-from equipoise.metrics.scores.measure import FOLLOWS
-from equipoise.metrics.scores.results import ConceptResults, centred
+from equipoise.metrics.scores.measure import FOLLOWS, ConceptResults
 from equipoise.stats.chance import benjamini_hochberg, p_value
 from equipoise.stats.intervals import percentile
 
@@ -28,16 +27,17 @@ class Contrast:
     Attributes
     ----------
     value, low, high : float
-        Difference of the first and the second group, with its percentile interval.
-    significant : bool
+        Difference of the first and the second group, with its percentile interval; NaN where the
+        version can't estimate it.
     replicates : ndarray, shape (replicates,)
+    significant : bool
     """
 
     value: float
     low: float
     high: float
-    significant: bool
     replicates: Floats
+    significant: bool = False
 
     @property
     def sign(self) -> float:
@@ -47,13 +47,15 @@ class Contrast:
     def reversed(self) -> Contrast:
         """Return the contrast of the groups in the other order."""
         # 0 - x, not -x: a difference of 0 stays 0 and does not become -0.
-        return Contrast(
-            0.0 - self.value, 0.0 - self.high, 0.0 - self.low, self.significant,
-            0.0 - self.replicates,
-        )  # fmt: skip
+        ends = 0.0 - self.high, 0.0 - self.low
+        return Contrast(0.0 - self.value, *ends, 0.0 - self.replicates, self.significant)
 
 
-def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, dict[Key, Contrast]]:
+Contrasts = Mapping[Key, Contrast]
+_UNKNOWN = Contrast(math.nan, math.nan, math.nan, np.full(1, np.nan))
+
+
+def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, Contrasts]:
     """Judge every version; raise an InputError when they cannot be compared."""
     if baseline not in versions:
         raise InputError(f"baseline={baseline!r}: expected one of the versions {list(versions)}")
@@ -65,68 +67,41 @@ def contrasts_of(versions: Versions, baseline: str, alpha: float) -> dict[str, d
     return {name: _of_version(one, alpha) for name, one in versions.items()}
 
 
-def _of_version(results: ConceptResults, alpha: float) -> dict[Key, Contrast]:
-    boot = results.mean_replicates()
-    whole = _contrast_row(results, "", results.mean_differences(), boot, centred(boot), alpha)
-    found = dict(_judged(results, [whole], alpha))
-    rows = [
-        _contrast_row(
-            results,
-            name,
-            results.differences(index),
-            results.replicates(index),
-            results.null_differences(index)[0],
-            alpha,
-        )
-        for index, name in enumerate(results.names)
-    ]
-    return found | _judged(results, rows, alpha)
-
-
-_Row = list[tuple[Key, float, float, float, float, Floats]]
-
-
-def _contrast_row(
-    results: ConceptResults,
-    concept: str,
-    values: Floats,
-    boot: Floats | None,
-    null: Floats | None,
-    alpha: float,
-) -> _Row:
-    """Return key, value, interval, p-value and replicates of each pair of groups."""
-    found: _Row = []
-    for index, (g, h) in enumerate(results.pairs):
-        key = (concept, results.groups.names[g], results.groups.names[h])
-        value = float(values[index])
-        draws = np.full(1, np.nan) if boot is None else boot[:, index]
-        low, high = percentile(draws, 1.0 - alpha)[:2]
-        p = math.nan
-        if null is not None and not math.isnan(value) and not results.hall:
-            drawn = np.abs(null[:, index])
-            found_p = p_value(drawn, abs(value), "higher", resolution=results.resolution, scale=1.0)
-            p = found_p.value
-        found.append((key, value, float(low), float(high), p, draws))
-    return found
-
-
-def _judged(results: ConceptResults, rows: list[_Row], alpha: float) -> dict[Key, Contrast]:
-    flat = [one for row in rows for one in row]
-    q = benjamini_hochberg(np.array([one[4] for one in flat]))
+def _of_version(results: ConceptResults, alpha: float) -> Contrasts:
+    """Return the contrasts of one version; means over concepts are a family of their own."""
     found = {}
-    for (key, value, low, high, _, draws), adjusted in zip(flat, q.tolist(), strict=True):
-        significant = low > 0 or high < 0 if results.hall else adjusted <= alpha
-        found[key] = Contrast(value, low, high, bool(significant), draws)
+    for family in ([None], range(len(results.names))):
+        rows = [row for concept in family for row in _rows(results, concept, alpha)]
+        q = benjamini_hochberg(np.array([p for _, _, p in rows]))
+        for (key, one, _), adjusted in zip(rows, q.tolist(), strict=True):
+            significant = one.low > 0 or one.high < 0 if results.hall else adjusted <= alpha
+            found[key] = replace(one, significant=bool(significant))
     return found
 
 
-def matched(found: Mapping[Key, Contrast], key: Key) -> Contrast | None:
+def _rows(
+    results: ConceptResults, concept: int | None, alpha: float
+) -> Iterator[tuple[Key, Contrast, float]]:
+    """Yield the key, contrast and p-value of each pair of groups."""
+    values, boot = results.differences(concept), results.replicates(concept)
+    null, _ = results.null_differences(concept)
+    for index, pair in enumerate(results.pairs):
+        first, second = (results.groups.names[one] for one in pair)
+        value, p = float(values[index]), math.nan
+        draws = np.full(1, np.nan) if boot is None else boot[:, index]
+        low, high, _ = percentile(draws, 1.0 - alpha)
+        if null is not None and not math.isnan(value):
+            exceed, least = np.abs(null[:, index]), results.resolution
+            p = p_value(exceed, abs(value), "higher", resolution=least, scale=1.0).value
+        key = ("" if concept is None else results.names[concept], first, second)
+        yield key, Contrast(value, float(low), float(high), draws), p
+
+
+def matched(found: Contrasts, key: Key) -> Contrast:
     """Find a contrast by its names, with the groups in either order."""
     concept, a, b = key
-    if key in found:
-        return found[key]
     other = found.get((concept, b, a))
-    return None if other is None else other.reversed()
+    return found.get(key) or (other.reversed() if other else _UNKNOWN)
 
 
 def rule_of(results: ConceptResults, alpha: float) -> str:
@@ -184,7 +159,7 @@ def shared_concepts(results: ConceptResults, key: Key) -> tuple[str, ...]:
     names = results.groups.names
     if any(name not in names for name in key[1:]):
         return ()
-    both = results.shared(*(names.index(name) for name in key[1:]))
+    both = results.shared(None, *(names.index(name) for name in key[1:]))
     return tuple(results.names[place] for place in np.flatnonzero(both))
 
 
@@ -285,7 +260,7 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
         if math.isnan(old.value):
             continue
         others = [matched(found, key) for found in contrasts.values()]
-        known = [one for one in others if one is not None and not math.isnan(one.value)]
+        known = [one for one in others if not math.isnan(one.value)]
         agreeing = sum(_conclusion(one, key) == _conclusion(old, key) for one in known)
         rows.append(
             {
@@ -330,11 +305,15 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     rows = []
     for a, b in combinations(models, 2):
         for key in found[a][baseline]:
-            first = _order(found[a], found[b], baseline, key, (a, b), alpha)
-            for version in found[a]:
-                row = _order(found[a], found[b], version, key, (a, b), alpha)
-                switched = {first["larger"], row["larger"]} == {a, b}
-                shown = {"baseline_larger": first["larger"], "switches": switched}
+            ordered = {
+                version: _order(
+                    *(matched(found[one][version], key) for one in (a, b)), (a, b), alpha
+                )
+                for version in found[a]
+            }
+            first = ordered[baseline]["larger"]
+            for version, row in ordered.items():
+                shown = {"baseline_larger": first, "switches": {first, row["larger"]} == {a, b}}
                 rows.append({"version": version, **_named(key), **row, **shown})
     return pa.Table.from_pylist(rows, schema=_ORDER)
 
@@ -366,9 +345,7 @@ _ORDER = _schema(
 )
 
 
-def _row(old: Contrast, new: Contrast | None, alpha: float) -> dict[str, float | bool | str]:
-    if new is None:
-        new = Contrast(math.nan, math.nan, math.nan, False, np.full(1, np.nan))
+def _row(old: Contrast, new: Contrast, alpha: float) -> dict[str, float | bool | str]:
     change, low, high = math.nan, math.nan, math.nan
     if not math.isnan(old.value + new.value):
         change = old.sign * (new.value - old.value) + 0.0  # no -0.0
@@ -376,11 +353,8 @@ def _row(old: Contrast, new: Contrast | None, alpha: float) -> dict[str, float |
         low, high = float(ends[0]) + 0.0, float(ends[1]) + 0.0
     return {
         "baseline_value": old.value,
-        "value": new.value,
-        "low": new.low,
-        "high": new.high,
+        **{name: getattr(new, name) for name in ("value", "low", "high", "significant")},
         "baseline_significant": old.significant,
-        "significant": new.significant,
         "change": change,
         "change_low": low,
         "change_high": high,
@@ -417,29 +391,16 @@ def _conclusion(one: Contrast, key: Key) -> str:
 
 
 def _order(
-    first: Mapping[str, Mapping[Key, Contrast]],
-    second: Mapping[str, Mapping[Key, Contrast]],
-    version: str,
-    key: Key,
-    models: tuple[str, str],
-    alpha: float,
+    a: Contrast, b: Contrast, models: tuple[str, str], alpha: float
 ) -> dict[str, float | str]:
-    a, b = (matched(one[version], key) for one in (first, second))
-    shown: dict[str, float | str] = {"model_a": models[0], "model_b": models[1]}
-    if a is None or b is None or math.isnan(a.value + b.value):
-        none = dict.fromkeys(("difference", "low", "high"), math.nan)
-        return {**shown, **none, "larger": ""}
+    shown: dict[str, float | str] = dict(zip(("model_a", "model_b"), models, strict=True))
     # The observed directions stay: |replicate| would never be below 0.
     low, high, _ = percentile(a.sign * a.replicates - b.sign * b.replicates, 1.0 - alpha)
+    if math.isnan(difference := abs(a.value) - abs(b.value)):
+        low = high = np.array(math.nan)
     larger = models[0] if low > 0 else models[1] if high < 0 else ""
-    difference = abs(a.value) - abs(b.value)
-    return {
-        **shown,
-        "difference": difference,
-        "low": float(low),
-        "high": float(high),
-        "larger": larger,
-    }
+    numbers = {"difference": difference, "low": float(low), "high": float(high)}
+    return {**shown, **numbers, "larger": larger}
 
 
 def _named(key: Key) -> dict[str, str]:

@@ -22,16 +22,13 @@ from equipoise.metrics.gaps import Known
 from equipoise.metrics.hits import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.pairs import Folded
-from equipoise.metrics.scores.cells import Floats, Metric
+from equipoise.metrics.scores.cells import Flags, Floats, Metric
 from equipoise.metrics.scores.inputs import BLOCK, Choices, Prevalence, read_concepts
-from equipoise.metrics.scores.measure import measure_concepts
-from equipoise.metrics.scores.results import CENTRED, ConceptResults, centred
+from equipoise.metrics.scores.measure import CENTRED, ConceptResults, measure_concepts
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Exact, Resampling
-
-_SHOWS = "the metric of each group"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,24 +52,18 @@ class PairwiseEnds:
         return max(low for low, _ in ends), max(high for _, high in ends)
 
 
-@dataclass(frozen=True)
-class Largest:
-    """The largest |difference| over pairs of groups, held against chance."""
-
-    value: float
-    against: Against
-
-
-def largest(differences: Floats, null: Floats | None, text: str, resolution: float) -> Largest:
-    """Return the largest |difference|, NaN where no pair has one, with its chance level."""
+def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Against]:
+    """Return the largest |difference| over pairs, NaN without one, held against chance."""
+    differences = results.differences(concept)
+    null, text = results.null_differences(concept)
     known = ~np.isnan(differences)
     if not known.any():
-        return Largest(math.nan, NOTHING)
+        return math.nan, NOTHING
     value = float(np.abs(differences[known]).max())
     if null is None:
-        return Largest(value, NOTHING)
+        return value, NOTHING
     # A replicate without a value for some pair has no largest difference.
-    return Largest(value, _against(np.abs(null[:, known]).max(axis=1), value, text, resolution))
+    return value, _against(np.abs(null[:, known]).max(axis=1), value, text, results.resolution)
 
 
 def _against(null: Floats, value: float, text: str, resolution: float) -> Against:
@@ -82,15 +73,9 @@ def _against(null: Floats, value: float, text: str, resolution: float) -> Agains
     return replace(held, null=held.null.replace("; permutation", "; share"))
 
 
-def aggregate(results: ConceptResults) -> Largest:
-    """Return the largest difference of means over concepts."""
-    null = None if results.hall else centred(results.mean_replicates())
-    return largest(results.mean_differences(), null, CENTRED, results.resolution)
-
-
 def concept_parts(results: ConceptResults) -> pa.Table:
     """Return the parts of a disparity of concepts as a table."""
-    parts = [*_aggregate_pairs(results)]
+    parts = [*_pairs(results, None)]
     for index in range(len(results.names)):
         parts += [_concept(results, index), _prevalence(results, index)]
         parts += _pairs(results, index)
@@ -111,144 +96,80 @@ def excluded_of(results: ConceptResults) -> dict[str, int]:
     return found
 
 
-def _aggregate_pairs(results: ConceptResults) -> Iterator[Part]:
-    boot = results.mean_replicates()
-    null = None if results.hall else centred(boot)
+def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
+    """Yield the difference of each pair of groups in a concept, or of means over concepts."""
+    boot, (null, text) = results.replicates(concept), results.null_differences(concept)
+    differences = results.differences(concept)
     for index, (g, h) in enumerate(results.pairs):
-        shared = results.shared(g, h)
-        values = [
-            _group_value(results, one, shared, f"mean over {int(shared.sum())} concepts")
-            for one in (g, h)
-        ]
-        yield _difference(
-            results,
-            "",
-            results.mean_differences()[index],
-            (g, h),
-            None if boot is None else boot[:, index],
-            (None if null is None else null[:, index], CENTRED),
-            tuple(values),
-        )
-
-
-def _pairs(results: ConceptResults, concept: int) -> Iterator[Part]:
-    boot = results.replicates(concept)
-    null, text = results.null_differences(concept)
-    for index, (g, h) in enumerate(results.pairs):
-        value = float(results.differences(concept)[index])
-        shown = tuple(_in_concept(results, concept, one) for one in (g, h))
-        yield _difference(
-            results,
-            results.names[concept],
+        value, held, ends = float(differences[index]), NOTHING, (math.nan, math.nan)
+        if boot is not None and not math.isnan(value):
+            low, high, _ = percentile(boot[:, index], results.level)
+            ends = float(low), float(high)
+        if null is not None and not math.isnan(value):
+            draws = null[:, index]
+            found = _against(np.abs(draws), abs(value), text, results.resolution)
+            held = Against(band(draws, method=text), found.p_value, found.null)
+        if concept is None:
+            shared = results.shared(None, g, h)
+            note = f"mean over {int(shared.sum())} concepts"
+            shown = tuple(_group_value(results, one, shared, note) for one in (g, h))
+        else:
+            shown = tuple(_in_concept(results, concept, one) for one in (g, h))
+        pair = f"{results.groups.names[g]} − {results.groups.names[h]}"
+        yield number(
+            "concept_difference",
             value,
-            (g, h),
-            None if boot is None else boot[:, index],
-            (None if null is None else null[:, index], text),
-            shown,
+            subject=pair if concept is None else f"{results.names[concept]}: {pair}",
+            ends=Known(*ends),
+            held=held,
+            n=sum(one.n for one in shown),
+            by_group=shown,
+            reason="a group takes no part" if math.isnan(value) else "",
+            shows="the metric of each group",
         )
-
-
-def _difference(
-    results: ConceptResults,
-    subject: str,
-    value: float,
-    pair: tuple[int, int],
-    boot: Floats | None,
-    null: tuple[Floats | None, str],
-    shown: tuple[GroupValue, ...],
-) -> Part:
-    low, high = (math.nan, math.nan) if boot is None else percentile(boot, results.level)[:2]
-    draws, text = null
-    names = " − ".join(results.groups.names[one] for one in pair)
-    none = math.isnan(value)
-    held = NOTHING if draws is None or none else _two_sided(draws, value, text, results.resolution)
-    return _part(
-        "concept_difference",
-        f"{subject}: {names}" if subject else names,
-        value,
-        (math.nan, math.nan) if none else (float(low), float(high)),
-        held,
-        shown,
-        "a group takes no part" if none else "",
-    )
-
-
-def _two_sided(null: Floats, value: float, text: str, resolution: float) -> Against:
-    found = _against(np.abs(null), abs(value), text, resolution)
-    return Against(band(null, method=text), found.p_value, found.null)
 
 
 def _concept(results: ConceptResults, concept: int) -> Part:
-    null, text = results.null_differences(concept)
-    found = largest(results.differences(concept), null, text, results.resolution)
-    boot = results.replicates(concept)
-    none = math.isnan(found.value)
-    ends = (math.nan, math.nan)
-    if boot is not None and not none:
-        ends = PairwiseEnds(boot)(results.level)
+    value, held = _largest(results, concept)
+    boot, none = results.replicates(concept), math.isnan(value)
+    shown = tuple(_in_concept(results, concept, g) for g in range(len(results.groups)))
     left = Counter(one for one in results.reasons[concept] if one)
-    return _part(
+    return number(
         results.choices.metric,
-        results.names[concept],
-        found.value,
-        ends,
-        found.against,
-        tuple(_in_concept(results, concept, g) for g in range(len(results.groups))),
-        "fewer than two groups take part" if none else "",
-        tuple(Excluded(reason, count) for reason, count in sorted(left.items())),
+        value,
+        subject=results.names[concept],
+        ends=no_ends if boot is None or none else PairwiseEnds(boot),
+        level=results.level,
+        held=held,
+        n=sum(one.n for one in shown),
+        by_group=shown,
+        reason="fewer than two groups take part" if none else "",
+        excluded=tuple(Excluded(reason, count) for reason, count in sorted(left.items())),
     )
 
 
 def _prevalence(results: ConceptResults, concept: int) -> Part:
-    positives, sizes = results.positives[concept], results.sizes[concept]
-    shown = group_values(
-        results.groups, positives.astype(np.float64), sizes.astype(np.float64), results.level
-    )
+    counts = (one[concept].astype(np.float64) for one in (results.positives, results.sizes))
+    shown = group_values(results.groups, *counts, results.level)
     known = [one.value for one, use in zip(shown, results.groups.usable, strict=True) if use]
     value = max(known) - min(known) if len(known) > 1 else math.nan
-    reason = "fewer than two groups have rows enough" if math.isnan(value) else ""
-    none = (math.nan, math.nan)
-    return _part("prevalence", results.names[concept], value, none, NOTHING, shown, reason)
-
-
-def _part(
-    metric: str,
-    subject: str,
-    value: float,
-    ends: tuple[float, float],
-    held: Against,
-    shown: tuple[GroupValue, ...],
-    reason: str,
-    excluded: tuple[Excluded, ...] = (),
-) -> Part:
     return number(
-        metric,
-        float(value),
-        subject=subject,
-        ends=Known(*ends),
-        held=held,
+        "prevalence",
+        value,
+        subject=results.names[concept],
         n=sum(one.n for one in shown),
         by_group=shown,
-        excluded=excluded,
-        reason=reason,
-        shows=_SHOWS if metric == "concept_difference" else "",
+        reason="fewer than two groups have rows enough" if math.isnan(value) else "",
     )
 
 
 def _in_concept(results: ConceptResults, concept: int, g: int) -> GroupValue:
-    only = np.zeros(len(results.names), dtype=np.bool_)
-    only[concept] = True
     positives, rows = int(results.positives[concept, g]), int(results.sizes[concept, g])
     note = results.reasons[concept][g] or f"{positives} of {rows} positive"
-    return _group_value(results, g, only, note)
+    return _group_value(results, g, results.shared(concept, g, g), note)
 
 
-def _group_value(
-    results: ConceptResults,
-    g: int,
-    concepts: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    note: str,
-) -> GroupValue:
+def _group_value(results: ConceptResults, g: int, concepts: Flags, note: str) -> GroupValue:
     """Return a group's mean over some concepts, with its interval."""
     value = float(results.observed[concepts, g].mean()) if concepts.any() else math.nan
     low, high = math.nan, math.nan
@@ -434,20 +355,19 @@ def concept_metrics(  # noqa: PLR0913 - as in concept_disparity
 
 def summarise(results: ConceptResults) -> Estimate:
     """Return the estimate that `concept_disparity` gives, from measured concepts."""
-    whole = aggregate(results)
-    boot = results.mean_replicates()
+    (value, held), boot = _largest(results, None), results.replicates(None)
     return make_estimate(
         metric="concept_disparity",
-        value=whole.value,
+        value=value,
         n=sizes(results.groups),
         method=_method(results),
         params=_params(results),
-        **whole.against.fields(_why_none(results)),
+        **held.fields(_why_none(results)),
         by=concept_parts(results),
         excluded=excluded_of(results),
         unit=results.unit,
-        reason="no concept with two groups" if math.isnan(whole.value) else "",
-        ends=no_ends if boot is None or math.isnan(whole.value) else PairwiseEnds(boot),
+        reason="no concept with two groups" if math.isnan(value) else "",
+        ends=no_ends if boot is None or math.isnan(value) else PairwiseEnds(boot),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import Literal
 
 import numpy as np
@@ -35,10 +35,111 @@ from equipoise.metrics.scores.cells import (
     weighted_sums,
 )
 from equipoise.metrics.scores.inputs import BLOCK, Choices, Concepts
-from equipoise.metrics.scores.results import ConceptResults
 from equipoise.stats.resampling import Bootstrap, Permutation, level_of, resolution_of
 from equipoise.stats.streams import stream, unit_times, unit_uniforms
 from equipoise.stats.threads import each
+
+CENTRED = "bootstrap replicates centred at no difference (asymptotic)"
+
+
+@dataclass(frozen=True, eq=False)
+class ConceptResults:
+    """What `concept_disparity` and `design_choices` judge.
+
+    Attributes
+    ----------
+    choices : Choices
+    names : tuple of str
+        Of the concepts.
+    groups : Groups
+    observed : ndarray, shape (concepts, groups)
+        The metric; NaN where the group leaves the concept, and `reasons` says why. Under
+        [Hall]'s protocol the mean over replicates.
+    positives, sizes : ndarray of int, shape (concepts, groups)
+        Positives and rows, before any split.
+    reasons : tuple of tuple of str, shape (concepts, groups)
+        "" where the group takes part.
+    boot : ndarray, shape (replicates, concepts, groups), or None
+    null : tuple of (ndarray of shape (permutations, groups) or None), one per concept
+        The metric with groups permuted.
+    thresholds : ndarray, shape (concepts,)
+        NaN for ranked metrics.
+    null_text : str
+        What is exchangeable.
+    level, resolution : float
+    excluded : dict of str to int
+        Rows that did not enter.
+    unit : str
+    """
+
+    choices: Choices
+    names: tuple[str, ...]
+    groups: Groups = field(repr=False)
+    observed: Floats
+    positives: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    reasons: tuple[tuple[str, ...], ...]
+    boot: Floats | None
+    null: tuple[Floats | None, ...]
+    thresholds: Floats
+    null_text: str
+    level: float
+    resolution: float
+    excluded: dict[str, int]
+    unit: str
+
+    @property
+    def hall(self) -> bool:
+        """Whether [Hall]'s protocol with its own rule of significance is in force."""
+        return self.choices.prevalence == "hall"
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of groups that are large enough, by index."""
+        return list(combinations(np.flatnonzero(self.groups.usable).tolist(), 2))
+
+    def differences(self, concept: int | None) -> Floats:
+        """Return each pair's difference in a concept, or of means over concepts, (pairs,)."""
+        return self._differences(self.observed[None], concept)[0]
+
+    def replicates(self, concept: int | None) -> Floats | None:
+        """Return bootstrap replicates of `differences`, shape (replicates, pairs)."""
+        return None if self.boot is None else self._differences(self.boot, concept)
+
+    def null_differences(self, concept: int | None) -> tuple[Floats | None, str]:
+        """Return differences under the null, (m, pairs), and how they were drawn."""
+        null = None if concept is None else self.null[concept]
+        if self.hall:
+            return None, ""
+        if null is None:
+            return centred(self.replicates(concept)), CENTRED
+        first, second = np.array(self.pairs).reshape(-1, 2).T
+        text = f"{self.null_text}; {len(null)} permutations"
+        return null[:, first] - null[:, second], text
+
+    def shared(self, concept: int | None, g: int, h: int) -> Flags:
+        """Say which concepts count: the one, or those in which both groups take part."""
+        if concept is not None:
+            return np.arange(len(self.names)) == concept
+        return np.asarray(~np.isnan(self.observed[:, [g, h]]).any(axis=1))
+
+    def _differences(self, values: Floats, concept: int | None) -> Floats:
+        found = np.full((len(values), len(self.pairs)), np.nan)
+        for index, (g, h) in enumerate(self.pairs):
+            both = self.shared(concept, g, h)
+            if both.any():
+                found[:, index] = (values[:, both, g] - values[:, both, h]).mean(axis=1)
+        return found
+
+
+def centred(replicates: Floats | None) -> Floats | None:
+    """Return replicates minus their mean: what they would be about if nothing differed."""
+    if replicates is None:
+        return None
+    known = ~np.isnan(replicates)
+    mean = np.where(known, replicates, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.asarray(replicates - mean)
+
 
 _ANOTHER = "another group has too few positives or negatives"
 _ALONE = "no other group to compare with"
@@ -139,7 +240,8 @@ class Measured:
 
 def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) -> Measured:
     """Measure one concept by all metrics in one pass over its draws."""
-    positives = _by_group(labels, shared)
+    positives = np.zeros(len(shared.groups), dtype=np.int64)
+    count_by_group(labels, shared.codes, positives)
     reasons = reasons_of(shared.groups, positives, shared.choices)
     compared = [g for g, reason in enumerate(reasons) if not reason]
     tuning, tuned = _tuning_rows(shared, labels, positives, compared)
@@ -158,8 +260,8 @@ def measure_concept(shared: Shared, name: str, scores: Floats, labels: Flags) ->
     }
     values = {metric: _values(metric, why[metric], sums, shared) for metric in shared.metrics}
     null = one.null(threshold, [metric for metric in shared.metrics if not all(why[metric])])
-    told = {metric: _told(why[metric], values[metric][0]) for metric in shared.metrics}
-    return Measured(positives, shared.groups.counts, threshold, told, values, null)
+    final = {metric: _with_denominator(why[metric], values[metric][0]) for metric in shared.metrics}
+    return Measured(positives, shared.groups.counts, threshold, final, values, null)
 
 
 def _values(
@@ -176,17 +278,11 @@ def _values(
     return np.concatenate([[[_mean_known(column) for column in values.T]], values])
 
 
-def _told(reasons: Sequence[str], observed: Floats) -> tuple[str, ...]:
+def _with_denominator(reasons: Sequence[str], observed: Floats) -> tuple[str, ...]:
     return tuple(
         reason or ("the metric's denominator is 0" if math.isnan(value) else "")
         for reason, value in zip(reasons, observed.tolist(), strict=True)
     )
-
-
-def _by_group(flags: Flags, shared: Shared) -> Indices:
-    counts = np.zeros(len(shared.groups), dtype=np.int64)
-    count_by_group(flags, shared.codes, counts)
-    return counts
 
 
 def _tuning_rows(
@@ -364,24 +460,23 @@ def _shared(
         # The same for every concept: means over concepts keep what those of one image have in
         # common.
         times = unit_times(data.keys, replicates, seed)
+    by_key = None
+    if not {*metrics} <= {*RANKED}:
+        key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
+        by_key = np.argsort(key, kind="stable").astype(np.int32)
     return Shared(
         metrics,
         choices,
         data.groups,
         codes,
         rows,
-        None if {*metrics} <= {*RANKED} else _by_key(data, seed),
+        by_key,
         times,
         None if times is None else np.stack([times[r].sum(axis=0, dtype=np.int32) for r in rows]),
         data.units,
         0 if hall else permutations_of(resampling, rows=len(data.rows), concepts=len(data.names)),
         seed,
     )
-
-
-def _by_key(data: Concepts, seed: int) -> Rows:
-    key = unit_uniforms(seed, "validation", data.keys, range(1))[0]
-    return np.argsort(key, kind="stable").astype(np.int32)
 
 
 def _results(
