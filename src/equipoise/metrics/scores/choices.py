@@ -307,7 +307,7 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
         for key in found[a][baseline]:
             ordered = {
                 version: _order(
-                    *(matched(found[one][version], key) for one in (a, b)), (a, b), alpha
+                    matched(found[a][version], key), matched(found[b][version], key), (a, b), alpha
                 )
                 for version in found[a]
             }

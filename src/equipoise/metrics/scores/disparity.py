@@ -149,8 +149,8 @@ def _concept(results: ConceptResults, concept: int) -> Part:
 
 
 def _prevalence(results: ConceptResults, concept: int) -> Part:
-    counts = (one[concept].astype(np.float64) for one in (results.positives, results.sizes))
-    shown = group_values(results.groups, *counts, results.level)
+    positives, rows = results.positives[concept] * 1.0, results.sizes[concept] * 1.0
+    shown = group_values(results.groups, positives, rows, results.level)
     known = [one.value for one, use in zip(shown, results.groups.usable, strict=True) if use]
     value = max(known) - min(known) if len(known) > 1 else math.nan
     return number(
