@@ -26,7 +26,7 @@ from benchmarks.harness import Row, alternate, sizes, timed
 from equipoise.evidence.decoding import Decoding, quiet
 from equipoise.evidence.decoding import pixels as decode
 from equipoise.models import load_model
-from equipoise.models.preparing import Preparation
+from equipoise.models.preprocessing import Preparation
 from equipoise.models.runtimes import has_bfloat16
 from equipoise.stats.threads import threads
 

@@ -12,7 +12,7 @@ from equipoise.explain import METHODS, activation_maps
 from equipoise.explain.frames import frame_of, framed
 from equipoise.metrics import activation_share, activation_share_gap
 from equipoise.models.modules import module_classifier
-from equipoise.models.recipe import Recipe
+from equipoise.models.preprocessing import Recipe
 from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.readers import LABELS, READS, draw_agreeing, glyph_boxes
 from equipoise.planted.scenes.render import render

@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 
 
 def model(vectors: Sequence[Sequence[float]]) -> Any:

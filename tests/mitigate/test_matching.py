@@ -13,7 +13,7 @@ from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
 from equipoise.mitigate import MatchedPrompts, SubjectTexts
 from equipoise.mitigate.embedding import queries_of
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
 
 

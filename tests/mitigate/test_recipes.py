@@ -24,7 +24,7 @@ from equipoise.mitigate.ensembling import ensemble_of
 from equipoise.mitigate.projection import group_directions
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import DualEncoder, load_model
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, same, sets, training, weights
 
 RECIPES: tuple[Recipe, ...] = (

@@ -8,7 +8,7 @@ import pytest
 from equipoise.core.errors import InputError
 from equipoise.mitigate import ImageSets
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 
 D = 12
 

@@ -17,7 +17,7 @@ from equipoise.mitigate import distillation as distillation_module
 from equipoise.mitigate.losses import contrastive_loss
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import load_model
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 from mitigate.tiny import (
     OPEN_CLIP,
     PREPARE,

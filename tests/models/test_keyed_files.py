@@ -200,8 +200,7 @@ def wrapped(checkpoint: Callable[[str], Path], folder: Path) -> str:
 
 
 def edited(checkpoint: Callable[[str], Path], folder: Path) -> str:
-    from equipoise.models.edits import UnitEdit
-    from equipoise.models.unit_hooks import LayerEdit
+    from equipoise.models.edits import LayerEdit, UnitEdit
 
     base = load_model(hf("vit", checkpoint, folder / "base"), device="cpu")
     units = LayerEdit("classifier", -1, (1,), (0,), (0.25,), (1.0,))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.models.ensembles import Rule
-from equipoise.models.matching import Matching, Said
+from equipoise.models.wrapped import Matching, Rule, Said
 
 D = 6
 

@@ -1,4 +1,4 @@
-"""docs/models.md names every prefix, extra, architecture, option and message there is."""
+"""docs/models.md names every prefix, extra, architecture, and option there is."""
 
 import inspect
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equipoise.models import hf_answers, hf_dual, hf_pairs, load_model
+from equipoise.models import load_model
+from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
 from equipoise.models.options import Options
 from equipoise.models.python import OFFERS, load
 from equipoise.models.registry import adapters
@@ -17,7 +18,7 @@ from equipoise.models.registry import adapters
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-ARCHITECTURES = [*hf_dual.FAMILIES, *hf_pairs.FAMILIES, *hf_answers.FAMILIES]
+ARCHITECTURES = [*ENCODERS, *SCORERS, *ANSWERERS]
 OPTIONS = [name for name in inspect.signature(load_model).parameters if name != "name"]
 
 

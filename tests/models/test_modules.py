@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models import Classifier, DualEncoder
-from equipoise.models.insides import insides
+from equipoise.models.edits import insides
 from equipoise.models.modules import Scaled, module_classifier, module_encoder, weights_digest
 from equipoise.models.registry import absolute, relative
 

@@ -11,9 +11,17 @@ import pytest
 from equipoise.core.errors import InputError, ModelError
 from equipoise.models import load_model
 from equipoise.models.images import pillow_images
-from equipoise.models.pixels import Pixels
-from equipoise.models.preparing import Preparation, preparation, probes, stacked
-from equipoise.models.recipe import Recipe, of_open_clip, of_timm, of_transformers
+from equipoise.models.preprocessing import (
+    Pixels,
+    Preparation,
+    Recipe,
+    of_open_clip,
+    of_timm,
+    of_transformers,
+    preparation,
+    probes,
+    stacked,
+)
 from model_checkpoints import images
 
 torch = pytest.importorskip("torch", reason="could not import torch")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from equipoise.models.recipe import Recipe, of_open_clip, of_timm, of_transformers
+from equipoise.models.preprocessing import Recipe, of_open_clip, of_timm, of_transformers
 
 HALF = (127.5,) * 3
 SETTINGS = {

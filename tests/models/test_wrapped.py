@@ -10,9 +10,16 @@ import pytest
 
 from equipoise.core.errors import ModelError
 from equipoise.models import load_model
-from equipoise.models.ensembles import Ensemble, Rule
-from equipoise.models.matching import Matching, Said
-from equipoise.models.wrapped import SETTINGS, TRANSFORM, Wrapping, save_wrapped
+from equipoise.models.wrapped import (
+    SETTINGS,
+    TRANSFORM,
+    Ensemble,
+    Matching,
+    Rule,
+    Said,
+    Wrapping,
+    save_wrapped,
+)
 from equipoise.planted.scenes.embed import WEIGHTS
 
 ENSEMBLE = Ensemble((Rule("a {}", ("a red {}", "a blue {}")), Rule("a photo", ("red",))), ("red",))

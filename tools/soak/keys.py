@@ -295,8 +295,7 @@ def _subject_texts() -> tuple[Any, ...]:
 
 def _edited(files: Path) -> None:
     from equipoise.models import load_model
-    from equipoise.models.edits import UnitEdit
-    from equipoise.models.unit_hooks import LayerEdit
+    from equipoise.models.edits import LayerEdit, UnitEdit
 
     _planted("clip-biased")(files)
     model = load_model(f"hf:{files / 'model'}", device="cpu", dtype="float32")

@@ -22,7 +22,7 @@ from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
 from equipoise.mitigate.projection import DirectionRemoval
 from equipoise.mitigate.sets import ImageSets, Objects, SubjectTexts
 from equipoise.mitigate.shrinkage import SetShrinkage
-from equipoise.models.ensembles import PLACE
+from equipoise.models.wrapped import PLACE
 from equipoise.planted.scenes.captions import TEMPLATES, caption, neutral_prompts
 from equipoise.planted.scenes.embed import CLIPS, WEIGHTS, load_clip
 from equipoise.planted.scenes.render import FRAMES, HUES, SUBJECTS

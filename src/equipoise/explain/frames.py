@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from equipoise.models.recipe import Recipe
+    from equipoise.models.preprocessing import Recipe
 
 Boxes = npt.NDArray[np.float64]
 

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.models.hf_answers import HfAnswerer
-from equipoise.models.hf_classifier import HfClassifier
-from equipoise.models.hf_dual import HfDualEncoder
-from equipoise.models.hf_pairs import HfPairScorer
-from equipoise.models.insides import Insides, Tensors, insides
+from equipoise.models.edits import Insides, Tensors, insides
+from equipoise.models.hf import HfAnswerer, HfClassifier, HfDualEncoder, HfPairScorer
 from equipoise.models.open_clip import OpenClipEncoder
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import ModelError
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress

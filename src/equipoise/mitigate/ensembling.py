@@ -12,8 +12,7 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_texts, record_of
 from equipoise.mitigate.sets import SubjectTexts
-from equipoise.models.ensembles import PLACE, Ensemble, Rule
-from equipoise.models.wrapped import Wrapping
+from equipoise.models.wrapped import PLACE, Ensemble, Rule, Wrapping
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training

@@ -18,9 +18,7 @@ from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
 from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
-from equipoise.models.ensembles import PLACE
-from equipoise.models.matching import Matching, Said, unit_vectors
-from equipoise.models.wrapped import Wrapping
+from equipoise.models.wrapped import PLACE, Matching, Said, Wrapping, unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training

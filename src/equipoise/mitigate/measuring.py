@@ -15,7 +15,7 @@ from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
 from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
 from equipoise.mitigate.sets import ImageSets, Objects, Rows, SubjectTexts
-from equipoise.models.matching import unit_vectors
+from equipoise.models.wrapped import unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress

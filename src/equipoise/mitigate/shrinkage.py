@@ -16,8 +16,7 @@ from equipoise.mitigate.embedding import embedded, queries_of
 from equipoise.mitigate.fitting import wrapped
 from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of
 from equipoise.mitigate.sets import ImageSets, SubjectTexts
-from equipoise.models.matching import unit_vectors
-from equipoise.models.wrapped import Wrapping
+from equipoise.models.wrapped import Wrapping, unit_vectors
 
 if TYPE_CHECKING:
     from equipoise.mitigate.recipe import Progress, Training

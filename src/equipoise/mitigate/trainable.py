@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from equipoise.core.errors import ModelError
 from equipoise.mitigate.record import RECORD
-from equipoise.models.hf_dual import HfDualEncoder
+from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
 from equipoise.models.options import Options
@@ -157,7 +157,7 @@ def _of_transformers(encoder: HfDualEncoder, computes: str) -> Trainable:
 
 
 def _checkpoint(encoder: HfDualEncoder) -> Path:
-    from equipoise.models.hf_files import find_checkpoint
+    from equipoise.models.hf import find_checkpoint
 
     name = encoder.info.name
     options = Options(name, revision=encoder.info.revision, allow_pickle=True)

@@ -17,8 +17,7 @@ from equipoise.models.batching import Batches
 from equipoise.models.hub import checked, commit, fetched, weights_file, without_revision
 from equipoise.models.info import ModelInfo, digests, one_digest, settings_in
 from equipoise.models.options import Options
-from equipoise.models.preparing import Preparation, preparation, stacked
-from equipoise.models.recipe import of_open_clip
+from equipoise.models.preprocessing import Preparation, of_open_clip, preparation, stacked
 from equipoise.models.registry import Preview, adapter
 from equipoise.models.runtimes import Placement, open_clip, place
 from equipoise.models.towers import Tower, build_tower

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.core.errors import ModelError
 from equipoise.models import onnx_export, openvino
 from equipoise.models.options import Options
-from equipoise.models.preparing import Preparation
+from equipoise.models.preprocessing import Preparation
 from equipoise.models.runtimes import Placement
 
 Call = Callable[[Any, Mapping[str, Any]], tuple[Any, ...]]

@@ -71,9 +71,7 @@ def _settings(target: str) -> Mapping[str, Any]:
 
 
 def _of_checkpoint(settings: Mapping[str, Any]) -> Expected:
-    from equipoise.models.hf_answers import FAMILIES as ANSWERERS
-    from equipoise.models.hf_dual import FAMILIES as ENCODERS
-    from equipoise.models.hf_pairs import FAMILIES as SCORERS
+    from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
 
     architecture = next(iter(settings.get("architectures") or []), "")
     if architecture in ENCODERS:

@@ -115,7 +115,7 @@ def _place(name: str, options: RunOptions, store: Path, *, fetch: bool = True) -
 
 
 def _hf(options: Options, target: str) -> dict[str, Any]:
-    from equipoise.models.hf_files import find_checkpoint
+    from equipoise.models.hf import find_checkpoint
     from equipoise.models.runtimes import place
 
     placed = place(options.device, options.dtype, "hf")
@@ -128,8 +128,7 @@ def _hf(options: Options, target: str) -> dict[str, Any]:
 
 def _onnx(_: Options, target: str) -> dict[str, Any] | None:
     from equipoise.models.info import digests
-    from equipoise.models.onnx import labels_path
-    from equipoise.models.onnx_files import files_of
+    from equipoise.models.onnx import files_of, labels_path
 
     path = Path(target)
     if not path.is_file() or not labels_path(path).is_file():

@@ -6,8 +6,7 @@ import numpy as np
 
 from equipoise.core.errors import InputError
 from equipoise.mitigate.neurons.searching import Found
-from equipoise.models.edits import UnitEdit
-from equipoise.models.unit_hooks import MODES, LayerEdit, Mode
+from equipoise.models.edits import MODES, LayerEdit, Mode, UnitEdit
 from equipoise.stats.streams import stream
 
 _LEAST = 1e-6

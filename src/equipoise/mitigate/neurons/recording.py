@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError, ModelError
-from equipoise.models.insides import Insides, insides
+from equipoise.models.edits import Insides, insides
 from equipoise.models.protocols import Classifier, DualEncoder
 
 Floats = npt.NDArray[np.float32]

@@ -11,8 +11,7 @@ from equipoise.core.errors import InputError
 from equipoise.mitigate.neurons.choosing import choose_units, random_units
 from equipoise.mitigate.neurons.measures import Trial, _row
 from equipoise.mitigate.neurons.searching import Found
-from equipoise.models.edits import UnitEdit, edited
-from equipoise.models.unit_hooks import Mode
+from equipoise.models.edits import Mode, UnitEdit, edited
 
 
 def sweep_units(  # noqa: PLR0913 - one keyword for each choice

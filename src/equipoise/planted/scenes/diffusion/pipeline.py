@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import MissingExtraError
-from equipoise.models.diffusers_texts import check_lengths
+from equipoise.models.diffusers import check_lengths
 
 if TYPE_CHECKING:
     from equipoise.models.diffusers import DiffusersGenerator

@@ -1,0 +1,437 @@
+"""How images become tensors: the library's steps, and faster ones that agree with them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.models.images import Image, as_rgb, pillow_images
+
+PILLOW_MODES = {2: "bilinear", 3: "bicubic"}
+KNOWN_STEPS = {"do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Resized, cut to its centre, put on a scale.
+
+    Attributes
+    ----------
+    resize : int or (int, int)
+        Pixels of the shorter side, the longer one in proportion; or height and width.
+    mode : str
+        ``bicubic`` or ``bilinear``, with antialiasing.
+    crop : (int, int) or None
+        Height and width of the centre that is kept.
+    rounds : bool
+        Whether half a pixel beside the centre is rounded (to even), or cut off.
+    pillow : bool
+        Whether the library resizes with Pillow; torchvision resizes as torch does.
+    mean, std : tuple of 3 float
+        In grey levels: what a model sees is (level - mean) / std.
+    """
+
+    resize: int | tuple[int, int]
+    mode: str
+    crop: tuple[int, int] | None
+    rounds: bool
+    pillow: bool
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of what a model sees; None where they depend on the image."""
+        return self.crop or (None if isinstance(self.resize, int) else self.resize)
+
+    def resized(self, height: int, width: int) -> tuple[int, int]:
+        """Return the height and width to which an image is resized."""
+        if not isinstance(self.resize, int):
+            return self.resize
+        if width <= height:
+            return int(self.resize * height / width), self.resize
+        return self.resize, int(self.resize * width / height)
+
+    def corner(self, height: int, width: int) -> tuple[int, int]:
+        """Return the first row and column that are kept of a resized image."""
+        if self.crop is None:
+            return 0, 0
+        spare = height - self.crop[0], width - self.crop[1]
+        if self.rounds:
+            return round(spare[0] / 2), round(spare[1] / 2)
+        return spare[0] // 2, spare[1] // 2
+
+
+def of_transformers(settings: Mapping[str, Any], backend: str) -> Recipe | None:
+    """Read the settings of an image processor of transformers.
+
+    Parameters
+    ----------
+    settings : mapping
+        What `to_json_string` tells.
+    backend : str
+        ``torchvision`` or ``pil``.
+
+    Returns
+    -------
+    Recipe or None
+        None where they say something that `Recipe` does not.
+    """
+    steps = {key for key, value in settings.items() if key.startswith("do_") and value}
+    mode = PILLOW_MODES.get(settings.get("resample", -1))
+    if not steps <= KNOWN_STEPS or "do_resize" not in steps or mode is None:
+        return None
+    resize = _sides(settings.get("size"), square=False)
+    crop = _sides(settings.get("crop_size"), square=True) if "do_center_crop" in steps else None
+    if isinstance(crop, int) or ("do_center_crop" in steps and crop is None):
+        return None
+    if isinstance(resize, int) and settings.get("crop_pct"):  # ConvNeXt's own rule
+        side = resize
+        resize, crop = (
+            ((side, side), None)
+            if side >= 384
+            else (int(side / settings["crop_pct"]), (side, side))
+        )
+    factor = settings.get("rescale_factor") if "do_rescale" in steps else 1.0
+    normal = "do_normalize" in steps
+    mean = settings.get("image_mean") if normal else (0.0, 0.0, 0.0)
+    std = settings.get("image_std") if normal else (1.0, 1.0, 1.0)
+    if resize is None or not factor:
+        return None
+    scale = _scale(mean, std, float(factor))
+    return _checked(resize, mode, crop, scale, rounds=False, pillow=backend != "torchvision")
+
+
+def of_open_clip(settings: Mapping[str, Any]) -> Recipe | None:
+    """Read the `preprocess_cfg` of a model of open_clip; None where it says something else."""
+    size, how = _pair(settings.get("size")), settings.get("resize_mode")
+    if size is None or how not in {"shortest", "squash"} or settings.get("mode") != "RGB":
+        return None
+    if how == "shortest" and size[0] != size[1]:
+        return None
+    resize, crop = (size[0], size) if how == "shortest" else (size, None)
+    scale = _scale(settings.get("mean"), settings.get("std"), 1 / 255)
+    mode = str(settings.get("interpolation"))
+    return _checked(resize, mode, crop, scale, rounds=True, pillow=True)
+
+
+def of_timm(settings: Mapping[str, Any]) -> Recipe | None:
+    """Read what `resolve_model_data_config` tells of a model; None where it says something else."""
+    channels, *sides = settings.get("input_size") or (0,)
+    size, share = _pair(sides), settings.get("crop_pct") or 0.875
+    how = settings.get("crop_mode") or "center"
+    if channels != 3 or size is None or how not in {"center", "squash"}:
+        return None
+    large = (math.floor(size[0] / share), math.floor(size[1] / share))
+    if how == "center" and large[0] != large[1]:
+        return None
+    scale = _scale(settings.get("mean"), settings.get("std"), 1 / 255)
+    resize = large[0] if how == "center" else large
+    mode = str(settings.get("interpolation"))
+    return _checked(resize, mode, size, scale, rounds=True, pillow=True)
+
+
+def _sides(size: Any, *, square: bool) -> int | tuple[int, int] | None:
+    """Sides of transformers: a number, a shorter side, or a height and a width."""
+    if isinstance(size, int):
+        return (size, size) if square else size
+    told = {key: value for key, value in (size or {}).items() if value is not None}
+    if told.keys() == {"shortest_edge"}:
+        return int(told["shortest_edge"])
+    if told.keys() == {"height", "width"}:
+        return int(told["height"]), int(told["width"])
+    return None
+
+
+def _pair(size: Any) -> tuple[int, int] | None:
+    if isinstance(size, int):
+        return size, size
+    return (int(size[0]), int(size[1])) if size is not None and len(size) == 2 else None
+
+
+Levels = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def _checked(
+    resize: int | tuple[int, int],
+    mode: str,
+    crop: tuple[int, int] | None,
+    scale: Levels | None,
+    *,
+    rounds: bool,
+    pillow: bool,
+) -> Recipe | None:
+    if mode not in {"bicubic", "bilinear"} or scale is None:
+        return None
+    smallest = (resize, resize) if isinstance(resize, int) else resize
+    # A larger centre than there is would be filled up at its borders.
+    if crop is not None and (crop[0] > smallest[0] or crop[1] > smallest[1]):
+        return None
+    return Recipe(resize, mode, crop, rounds, pillow, *scale)
+
+
+def _scale(mean: Any, std: Any, factor: float) -> Levels | None:
+    """Mean and standard deviation in grey levels, of numbers that were multiplied by a factor."""
+    both = _channels(mean), _channels(std)
+    if both[0] is None or both[1] is None or 0.0 in both[1]:
+        return None
+    return tuple(value / factor for value in both[0]), tuple(value / factor for value in both[1])
+
+
+def _channels(values: Any) -> tuple[float, ...] | None:
+    """Three numbers, one for each of red, green and blue."""
+    if isinstance(values, int | float):
+        values = (values,) * 3
+    if not isinstance(values, Sequence) or len(values) != 3:
+        return None
+    return tuple(float(value) for value in values)
+
+
+# Below, bicubic resizing of random levels differs by two from Pillow's at a pixel in a million.
+SHRINKS = 1.5
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """A recipe, carried out.
+
+    torch resizes levels of 8 bits as they lie in an array, several times as fast as Pillow. What
+    torchvision resizes comes out the same, bit for bit. Pillow's is met within one grey level where
+    the image shrinks enough; where it does not, or where Pillow may resize the columns first (as it
+    does since its version 13, of an image that loses much more height than width), Pillow resizes.
+    Each image is one thread's work: the kernel has no threads of its own, and the rest is numpy's.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        With a `size`: all images become equally large.
+    torch : module
+        The library.
+    """
+
+    recipe: Recipe
+    torch: Any
+
+    def __call__(self, images: Sequence[Image]) -> Any:
+        """Return a tensor of float32, (n, 3, height, width).
+
+        Parameters
+        ----------
+        images : sequence of n ndarray of uint8, (height, width, 3), contiguous
+        """
+        found = np.empty((len(images), 3, *(self.recipe.size or (0, 0))), dtype=np.float32)
+        places = range(len(images))
+        threads = min(self.torch.get_num_threads(), len(images))
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                for _ in pool.map(lambda place: self._write(images[place], found[place]), places):
+                    pass
+        else:
+            for place in places:
+                self._write(images[place], found[place])
+        return self.torch.from_numpy(found)
+
+    def _write(self, image: Image, target: NDArray[np.float32]) -> None:
+        """Write one image, resized, cut and put on its scale, into its place of the batch."""
+        resized = self._resized(image)
+        top, left = self.recipe.corner(*resized.shape[:2])
+        height, width = target.shape[1:]
+        kept = resized[top : top + height, left : left + width]
+        np.copyto(target, kept.transpose(2, 0, 1))
+        np.subtract(target, _column(self.recipe.mean), out=target)
+        np.divide(target, _column(self.recipe.std), out=target)
+
+    def _resized(self, image: Image) -> Image:
+        wanted = self.recipe.resized(*image.shape[:2])
+        if wanted == image.shape[:2]:
+            return image
+        if self.recipe.pillow and not _near_pillow(image.shape[:2], wanted):
+            return _by_pillow(image, wanted, self.recipe.mode)
+        # torch warns of an array that it could write to by mistake.
+        given = self.torch.from_numpy(image if image.flags.writeable else image.copy())
+        found = self.torch.nn.functional.interpolate(
+            given.permute(2, 0, 1)[None], size=wanted, mode=self.recipe.mode, antialias=True
+        )
+        return np.asarray(found[0].permute(1, 2, 0).numpy(), dtype=np.uint8)
+
+
+def _near_pillow(given: tuple[int, ...], wanted: tuple[int, int]) -> bool:
+    """Whether torch's levels differ by one from Pillow's at most, whatever the image shows."""
+    height, width = given[0] - wanted[0], given[1] - wanted[1]
+    shrinks = all(g >= SHRINKS * w for g, w in zip(given, wanted, strict=True))
+    return shrinks and height <= 2 * width
+
+
+def _by_pillow(image: Image, wanted: tuple[int, int], mode: str) -> Image:
+    from PIL import Image as pillow  # noqa: N813
+
+    how = pillow.Resampling[mode.upper()]
+    return np.asarray(pillow.fromarray(image).resize(wanted[::-1], how), dtype=np.uint8)
+
+
+def _column(values: tuple[float, ...]) -> NDArray[np.float32]:
+    return np.array(values, dtype=np.float32)[:, None, None]
+
+
+CHOICES = ("auto", "library")
+VERSION = "equipoise 1"
+# Of a recipe that enlarges: 1 × 20,000 pixels would become a thousand million.
+MOST_PIXELS = 1 << 26
+PROBES = ((480, 640), (640, 480), (900, 200), (100, 67), (5, 7), (3, 40), (61, 61))
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """From images to the tensors that a model takes.
+
+    Attributes
+    ----------
+    name : str
+        The model, for messages.
+    library : callable
+        The library's own call: from Pillow images to tensors by name.
+    recipe : Recipe or None
+        What the library's settings say, where `Recipe` can say it.
+    fast : Pixels or None
+        The fast path, where it gave what the library gave within one grey level.
+    """
+
+    name: str
+    library: Callable[[Sequence[Any]], Mapping[str, Any]]
+    recipe: Recipe | None = None
+    fast: Pixels | None = None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Which of the two runs."""
+        return {"prepared_by": "library" if self.fast is None else VERSION}
+
+    def __call__(self, images: Sequence[Any]) -> Mapping[str, Any]:
+        """Return tensors by name.
+
+        Parameters
+        ----------
+        images : sequence
+            See `equipoise.models.images.as_rgb`.
+
+        Raises
+        ------
+        InputError
+            If one cannot be prepared, for example because it is too narrow to be resized; the
+            message names the first.
+        """
+        arrays = as_rgb(images)
+        self._refuse_narrow(arrays)
+        if self.fast is not None:
+            return {"pixel_values": self.fast(arrays)}
+        try:
+            return self.library(pillow_images(arrays))
+        except Exception:
+            for place, array in enumerate(arrays):
+                self._try_alone(array, place)
+            raise
+
+    def _refuse_narrow(self, arrays: Sequence[Image]) -> None:
+        if self.recipe is None:
+            return
+        for place, array in enumerate(arrays):
+            height, width = self.recipe.resized(*array.shape[:2])
+            if height * width > MOST_PIXELS:
+                raise InputError(
+                    f"{_told(array, place)} cannot be prepared for {self.name}: resized it would "
+                    f"be {width:,} × {height:,} pixels. To do: leave it out or crop it."
+                )
+
+    def _try_alone(self, array: Image, place: int) -> None:
+        try:
+            self.library(pillow_images([array]))
+        except Exception as error:
+            raise InputError(
+                f"{_told(array, place)} cannot be prepared for {self.name}: {error}"
+            ) from error
+
+
+def _told(array: Image, place: int) -> str:
+    return f"Image {place}, {array.shape[1]} × {array.shape[0]} pixels,"
+
+
+def stacked(
+    transform: Callable[[Any], Any], torch: Any
+) -> Callable[[Sequence[Any]], Mapping[str, Any]]:
+    """Return the library's own call, of one that takes an image at a time."""
+    return lambda images: {"pixel_values": torch.stack([transform(image) for image in images])}
+
+
+def preparation(
+    name: str,
+    library: Callable[[Sequence[Any]], Mapping[str, Any]],
+    recipe: Recipe | None,
+    torch: Any,
+    *,
+    choice: str,
+) -> Preparation:
+    """Choose how images are prepared, once for a loaded model.
+
+    Parameters
+    ----------
+    name, library, recipe
+        As in `Preparation`.
+    torch : module
+        The library.
+    choice : str
+        ``auto``, or ``library`` for the library's own call whatever it costs.
+
+    Returns
+    -------
+    Preparation
+        On the fast path if its results for a few images of several forms differ from the library's
+        by one grey level at most.
+
+    Raises
+    ------
+    ModelError
+        If there is no such choice.
+    """
+    if choice not in CHOICES:
+        raise ModelError(
+            f"There is no preprocessing {choice!r}. To do: choose one of {', '.join(CHOICES)}."
+        )
+    if choice == "auto" and recipe is not None and recipe.size is not None:
+        fast = Pixels(recipe, torch)
+        if _agree(fast, library):
+            return Preparation(name, library, recipe, fast)
+        return Preparation(name, library)
+    return Preparation(name, library, recipe)
+
+
+def _agree(fast: Pixels, library: Callable[[Sequence[Any]], Mapping[str, Any]]) -> bool:
+    for image in probes():
+        try:
+            expected = dict(library(pillow_images([image])))
+        except Exception:  # noqa: BLE001 - what cannot be compared is left to the library
+            return False
+        if expected.keys() != {"pixel_values"}:
+            return False
+        theirs, ours = np.asarray(expected["pixel_values"]), fast([image]).numpy()
+        if theirs.shape != ours.shape:
+            return False
+        levels = np.abs(ours - theirs) * np.array(fast.recipe.std)[:, None, None]
+        if not levels.max() <= 1.001:  # so that NaN disagrees
+            return False
+    return True
+
+
+@cache
+def probes() -> tuple[Image, ...]:
+    """Return images of several forms: random levels, where a resize differs most, and smooth."""
+    generator = np.random.default_rng(11)
+    noise = [generator.integers(0, 256, (*size, 3), dtype=np.uint8) for size in PROBES]
+    rows, columns = np.mgrid[0:300, 0:200]
+    ramp = np.stack([rows * 255 // 299, columns * 255 // 199, (rows + columns) % 256], axis=2)
+    return (*noise, ramp.astype(np.uint8))
