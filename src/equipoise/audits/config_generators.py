@@ -1,13 +1,14 @@
-"""What the schemas of models that make images have in common: their name, and how they are run."""
+"""What the schemas of models that make images have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WrapValidator
 
+from equipoise.audits.config_fields import Name, Section
 from equipoise.audits.config_problems import nearest
 from equipoise.audits.running.config import Device, Dtype, ExtractionConfig
 
@@ -26,7 +27,7 @@ def _generator(value: object) -> object:
         return value
     raise ValueError(
         "expected a name such as 'diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5', with one "
-        f"of {', '.join(f'{one}:' for one in _PREFIXES)}"
+        f"of {', '.join(f'{known}:' for known in _PREFIXES)}"
         f"{nearest(prefix, _PREFIXES) if prefix else ''}"
     )
 
@@ -45,62 +46,60 @@ Generator = Annotated[Any, BeforeValidator(_generator), PlainSerializer(_as_text
 OptionalGenerator = Annotated[Generator, WrapValidator(_unless_none)]
 """The same, or None where images were made elsewhere."""
 
-Steps = Annotated[int, Field(ge=1, le=10_000)]
-"""Denoising steps."""
-
 Guidance = Annotated[float, Field(ge=0, le=1000, strict=False)]
 """Strength of guidance."""
 
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-"""Of the noise."""
 
+class GeneratorSection(Section):
+    """How a model that makes images is loaded and run.
 
-class Loads(Protocol):
-    """A section that says how its model is loaded."""
-
-    @property
-    def revision(self) -> str | None:
-        """Commit or tag."""
-
-    @property
-    def device(self) -> Device | None:
-        """Where it runs."""
-
-    @property
-    def dtype(self) -> Dtype | None:
-        """Precision of its weights."""
-
-    @property
-    def allow_pickle(self) -> bool:
-        """Whether weights may be pickles."""
-
-    @property
-    def trust_remote_code(self) -> bool:
-        """Whether code beside the weights may run."""
-
-
-def options_of(given: Loads, every: ExtractionConfig) -> RunOptions:
-    """Return how a model is loaded: as it says, else as the section `extraction` says."""
-    from equipoise.evidence.asking import RunOptions
-
-    return RunOptions(
-        device=given.device or every.device,
-        dtype=given.dtype or every.dtype,
-        revision=given.revision,
-        allow_pickle=given.allow_pickle,
-        trust_remote_code=given.trust_remote_code,
-    )
-
-
-def located_generator(model: Any, base: Path) -> Any:
-    """Return the name of a model with a folder beside the configuration in full; a model as it is.
-
-    Parameters
+    Attributes
     ----------
     model : str or model
-    base : Path
-        Folder of the configuration.
+        `diffusers:` and a hub id or folder, or `python:` and module:factory.
+    revision, device, dtype, allow_pickle, trust_remote_code
+        How it is loaded; device and dtype are those of `extraction` unless given.
+    steps : int
+        Denoising steps.
+    negative_prompt : str, optional
+        What guidance leads away from.
+    height, width : int, optional
+        Of the images; the model's own unless given.
+    seed : int
+        Of everything that is drawn.
     """
-    prefix, _, rest = model.partition(":") if isinstance(model, str) else ("", "", "")
-    beside = base / rest
-    return f"{prefix}:{beside}" if prefix == "diffusers" and beside.exists() else model
+
+    model: OptionalGenerator = None
+    revision: Name | None = None
+    device: Device | None = None
+    dtype: Dtype | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
+    negative_prompt: str | None = None
+    height: int | None = None
+    width: int | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+    def options(self, every: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        from equipoise.evidence.asking import RunOptions
+
+        return RunOptions(
+            device=self.device or every.device,
+            dtype=self.dtype or every.dtype,
+            revision=self.revision,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    def located(self, base: Path) -> Any:
+        """Return the model's name, with a folder beside the config at `base` in full."""
+        prefix, _, rest = self.model.partition(":") if isinstance(self.model, str) else ("",) * 3
+        beside = base / rest
+        return f"{prefix}:{beside}" if prefix == "diffusers" and beside.exists() else self.model
+
+    @property
+    def called(self) -> str:
+        """How findings call the model."""
+        return self.model if isinstance(self.model, str) else str(self.model.info.name)

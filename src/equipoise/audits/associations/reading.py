@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -29,7 +29,7 @@ from equipoise.data.problems import listed, nearest, show
 
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config, ModelConfig
-    from equipoise.audits.config_associations import MeasureConfig
+    from equipoise.audits.engines.associations.config import MeasureConfig
     from equipoise.audits.outputs import Models, Offer
     from equipoise.audits.pictures.known import Known
 
@@ -60,24 +60,30 @@ def load(config: Config, models: Models) -> AssociationData:
         )
         for name, section in config.data.items()
     }
-    vectors, pairs = {}, {}
-    for name, section in config.models.items():
-        embedded, scored = _sources(config, name, section, models, images)
-        if embedded:
-            vectors[name] = _vectors(name, embedded, config, items)
-        else:
-            pairs[name] = _pairs(name, scored, config, items)
-    series = {
-        index: _series(options, items, models.base)
-        for index, options in enumerate(config.measure)
-        if options.figures is not None
-    }
     read: dict[str, Items | Vectors | Matrix] = {**items}
-    for model, by_table in vectors.items():
-        read |= {f"{model}, {table}": each for table, each in by_table.items()}
-    for model, by_tables in pairs.items():
-        read |= {f"{model}, {' and '.join(tables)}": m for tables, m in by_tables.items()}
-    read |= {f"measure[{index}]": each for index, each in series.items()}
+    vectors, pairs = dict[str, Any](), dict[str, Any]()
+    for model, section in config.models.items():
+        embedded, scored = _sources(config, model, section, models, images)
+        if embedded:
+            vectors[model] = own = _vectors(model, embedded, config, items)
+            read |= {f"{model}, {table}": each for table, each in own.items()}
+            continue
+        pairs[model] = {
+            (rows, columns): load_matrix(
+                _with_names(source, items[columns]),
+                items[rows],
+                what=f"scores of {rows} and {columns} by {model}",
+                max_unmatched=config.data[rows].max_unmatched,
+            )
+            for (rows, columns), source in scored.items()
+        }
+        read |= {f"{model}, {' and '.join(tables)}": m for tables, m in pairs[model].items()}
+    outside = {}
+    for index, options in enumerate(config.measure):
+        if options.figures is not None:
+            read[f"measure[{index}]"] = series = _series(options, items, models.base)
+            numbers = series.column(series.names[0]).tolist()
+            outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
     return AssociationData(
         items=items,
         kinds={name: section.kind for name, section in config.data.items()},
@@ -85,7 +91,7 @@ def load(config: Config, models: Models) -> AssociationData:
         sets=_sets(config, items),
         vectors=vectors,
         pairs=pairs,
-        outside={index: _figures(each) for index, each in series.items()},
+        outside=outside,
         planned=frozenset(outputs.model for outputs in models.outputs if outputs.planned),
         inputs={file: digest for each in read.values() for file, digest in each.inputs.items()},
         counts={name: dict(each.counts) for name, each in read.items()},
@@ -105,18 +111,16 @@ def _sources(
             {table: array.source(models.base) for table, array in section.embeddings.items()},
             {scores.between: scores.source(models.base) for scores in section.pairs},
         )
-    texts = {table: one for table, one in config.data.items() if one.kind == "text"}
+    texts = {table: own for table, own in config.data.items() if own.kind == "text"}
     allowed: list[Offer] = ["encoder"]
     # A classifier embeds images only; a model of pairs needs both sides.
     allowed += ["classifier"] if images else []
     allowed += ["scorer"] if images and texts else []
     capability = models.capability(name, section, *allowed)
-    pictures = {
-        table: known.need_pictures(name, place=f"data.{table}") for table, known in images.items()
-    }
+    pictures = {on: known.need_pictures(name, place=f"data.{on}") for on, known in images.items()}
     prompts = {
-        table: prompts_of(one, models.base, what=f"data.{table}")
-        for table, one in (texts.items() if capability != "classifier" else ())
+        on: prompts_of(own, models.base, what=f"data.{on}")
+        for on, own in (texts.items() if capability != "classifier" else ())
     }
     if capability == "scorer":
         return {}, {
@@ -126,11 +130,9 @@ def _sources(
             for table, words in prompts.items()
             for on in pictures
         }
-    embedded = {
-        on: models.embed_images(name, section, each, on=on) for on, each in pictures.items()
-    }
-    return embedded | {
-        on: models.embed_texts(name, section, words, on=on) for on, words in prompts.items()
+    return {
+        **{on: models.embed_images(name, section, own, on=on) for on, own in pictures.items()},
+        **{on: models.embed_texts(name, section, own, on=on) for on, own in prompts.items()},
     }, {}
 
 
@@ -157,20 +159,6 @@ def _vectors(
     return vectors
 
 
-def _pairs(
-    model: str, sources: Mapping[Between, Source], config: Config, items: Mapping[str, Items]
-) -> dict[Between, Matrix]:
-    pairs = {}
-    for (rows, columns), source in sources.items():
-        pairs[rows, columns] = load_matrix(
-            _with_names(source, items[columns]),
-            items[rows],
-            what=f"scores of {rows} and {columns} by {model}",
-            max_unmatched=config.data[rows].max_unmatched,
-        )
-    return pairs
-
-
 def _with_names(source: Source, items: Items) -> Source:
     """Name the columns of an array without names, which are in the order of their table."""
     if not isinstance(source, ArraySource) or source.names or source.columns is not None:
@@ -181,36 +169,26 @@ def _with_names(source: Source, items: Items) -> Source:
 
 
 def _series(options: MeasureConfig, items: Mapping[str, Items], base: Path) -> Matrix:
-    """Read the external figures of a measurement."""
-    section = options.figures
+    """Read the external figures of a measurement, by target or region."""
+    section, subjects = options.figures, options.target_names
     assert section is not None  # noqa: S101 - only of measurements that have figures
-    ids = np.array([*_subjects(options, items)], dtype=object)
+    if options.regions is not None and options.images is not None:
+        subjects = (*items[options.images].coded[options.regions].vocabulary,)
+    ids = np.array(subjects, dtype=object)
     wanted = Items(f"subjects of {options.metric}", "subject", ids, {}, {}, {"rows": len(ids)})
     # A series of all occupations or nations has more than the subjects, or fewer.
     return load_matrix(section.source(base), wanted, what=section.value, max_unmatched=1.0)
 
 
-def _subjects(options: MeasureConfig, items: Mapping[str, Items]) -> Iterator[str]:
-    if options.regions is not None and options.images is not None:
-        yield from items[options.images].coded[options.regions].vocabulary
-    else:
-        yield from options.target_names
-
-
-def _figures(series: Matrix) -> dict[str, float]:
-    column = series.column(series.names[0])
-    return dict(zip(series.ids.tolist(), column.tolist(), strict=True))
-
-
 def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Indices]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
-    by_id = {
+    tables = {
         table
         for by_table in config.sets.values()
         for table, wanted in by_table.items()
         if not isinstance(wanted, Mapping)
     }
-    places = {table: dict(zip(items[table].ids, count())) for table in sorted(by_id)}
+    places = {table: dict(zip(items[table].ids, count())) for table in tables}
     return {
         name: {
             table: _with_values(name, wanted, items[table])
@@ -224,33 +202,31 @@ def _sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Ind
 
 def _with_ids(name: str, ids: tuple[str, ...], items: Items, places: Mapping[str, int]) -> Indices:
     for each in ids:
-        if each not in places:
-            close = nearest(each, places)
-            raise DataError(
-                f"the set {name!r} names {show(each)}, which no row has",
-                file=items.name,
-                column=items.id,
-                expected="ids of the table",
-                fix=f"write {show(close)} if that was meant" if close else "name one of its ids",
-            )
+        _check_known(name, each, places, items, items.id)
     return np.array([places[each] for each in ids], dtype=np.int64)
+
+
+def _check_known(name: str, value: str, known: Collection[str], items: Items, column: str) -> None:
+    if value in known:
+        return
+    close = nearest(value, known)
+    raise DataError(
+        f"the set {name!r} names {show(value)}, which no row has",
+        file=items.name,
+        column=column,
+        expected="ids of the table" if column == items.id else f"some of {listed([*known])}",
+        fix=f"write {show(close)} if that was meant" if close else "name one of these",
+    )
 
 
 def _with_values(name: str, wanted: Mapping[str, tuple[str, ...]], items: Items) -> Indices:
     kept = np.ones(len(items), dtype=bool)
     for column, values in wanted.items():
         coded = items.coded[column]
+        vocabulary = coded.vocabulary
         for value in values:
-            if value not in coded.vocabulary:
-                close = nearest(value, coded.vocabulary)
-                raise DataError(
-                    f"the set {name!r} wants {show(value)}, which no row has",
-                    file=items.name,
-                    column=column,
-                    expected=f"some of {listed(coded.vocabulary)}",
-                    fix=f"write {show(close)} if that was meant" if close else "name one of these",
-                )
-        kept &= np.isin(coded.codes, [coded.vocabulary.index(value) for value in values])
+            _check_known(name, value, vocabulary, items, column)
+        kept &= np.isin(coded.codes, [vocabulary.index(value) for value in values])
     if not kept.any():
         conditions = " and ".join(f"{column} {' or '.join(v)}" for column, v in wanted.items())
         raise DataError(

@@ -22,9 +22,9 @@ from equipoise.audits.config_fields import (
     Table,
     distinct,
 )
-from equipoise.audits.config_generators import Generator, Guidance, Seed, Steps
+from equipoise.audits.config_generators import Generator, GeneratorSection, Guidance
 from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.running.config import Device, Dtype, RunConfig
+from equipoise.audits.running.config import RunConfig
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
@@ -107,42 +107,26 @@ class CaptionsConfig(Section):
         return ("physical", "race", "gender") if self.source is not None else (*self.attributes,)
 
 
-class GeneratorConfig(Section):
+class GeneratorConfig(GeneratorSection):
     """The model that makes the images of captions.
 
     Attributes
     ----------
-    model : str or model
-        `diffusers:` and a hub id or folder, or `python:` and module:factory.
     candidates : int
         Sets of images of each set of captions.
     shared : list of two numbers
         From which the share of the steps with shared maps of texts is drawn for each candidate.
     shared_self : number, or list of two, optional
         The same for maps of images to themselves; none unless given.
-    seed : int
-        Of everything that is drawn.
-    steps, guidance, negative_prompt, height, width
-        How the model makes an image.
-    revision, device, dtype, allow_pickle, trust_remote_code
-        How it is loaded; device and dtype are those of `extraction` unless given.
+    guidance : float
+        Strength of guidance.
     """
 
     model: Generator
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     shared: Annotated[tuple[Share, Share], Field(strict=False)] = (0.1, 0.9)
     shared_self: Share | Annotated[tuple[Share, Share], Field(strict=False)] | None = None
-    seed: Seed = 0
-    steps: Steps = 50
     guidance: Guidance = 7.5
-    negative_prompt: str | None = None
-    height: int | None = None
-    width: int | None = None
-    revision: Name | None = None
-    device: Device | None = None
-    dtype: Dtype | None = None
-    allow_pickle: bool = False
-    trust_remote_code: bool = False
 
     @model_validator(mode="after")
     def _can_draw(self) -> GeneratorConfig:
@@ -160,11 +144,6 @@ class GeneratorConfig(Section):
     def sampling(self) -> Sampling:
         """How images are drawn."""
         return Sampling(self.steps, self.guidance, self.negative_prompt, self.height, self.width)
-
-    @property
-    def called(self) -> str:
-        """How findings call the model."""
-        return self.model if isinstance(self.model, str) else str(self.model.info.name)
 
 
 class ImagesConfig(Section):

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.audits.config_generators import located_generator, options_of
 from equipoise.audits.outputs import LiveModels
 from equipoise.core.errors import DataError
 from equipoise.counterfactuals.filters.candidates import IMAGE
@@ -87,7 +86,7 @@ def _generated(
         name: getattr(generator, name)
         for name in ("candidates", "shared", "shared_self", "seed", "sampling")
     }
-    how |= {"options": options_of(generator, options), "max_failures": options.max_failures}
+    how |= {"options": generator.options(options), "max_failures": options.max_failures}
     if options.part is not None:
         how["part"] = options.part
     sets, progress = captions.sets(), models.progress
@@ -96,13 +95,13 @@ def _generated(
             how["progress"] = lambda step, done, total: progress(
                 f"{GENERATOR}: {step}", done, total
             )
-        model = located_generator(generator.model, models.base)
+        model = generator.located(models.base)
         made = generate_sets(sets, model, models.store, **how)
         models.keep(_outputs(made.table["image_id"], info=made.info, inputs=made.inputs))
         return Images(made.table, made.pictures, made.inputs)
     # The name of a model folder lies beside the config; a loaded model has its own name.
-    name = generator.called
-    name = located_generator(name, models.base) if isinstance(generator.model, str) else name
+    by_name = isinstance(generator.model, str)
+    name = generator.located(models.base) if by_name else generator.called
     planned = plan_sets(sets, name, models.store, **how)
     ids = [f"{caption}/{{:03d}}" for caption in sets.table["caption_id"].to_pylist()]
     table = (

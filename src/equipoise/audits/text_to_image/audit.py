@@ -2,29 +2,72 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.engines.associations.results import Note, Row
-from equipoise.audits.findings import UncorrectedFinding
+from equipoise.audits.engines.associations.results import SCHEMAS as ASSOCIATIONS
+from equipoise.audits.engines.associations.results import Row, measured, schema_of
 from equipoise.audits.text_to_image import loading
-from equipoise.audits.text_to_image.associating import measure_associations
 from equipoise.audits.text_to_image.config import Config
-from equipoise.audits.text_to_image.designs import ALL, SpaceDesign, space_designs
-from equipoise.audits.text_to_image.images import FAILED, IMAGE, REFUSED
-from equipoise.audits.text_to_image.loading import TextToImageData
-from equipoise.audits.text_to_image.sharing import ShareDesign, measure_shares, share_designs
-from equipoise.audits.text_to_image.tables import further_tables, row_tables
+from equipoise.audits.text_to_image.designs import (
+    ALL,
+    TARGETS,
+    ShareDesign,
+    SpaceDesign,
+    version_of,
+)
+from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
     from equipoise.audits.running.failed import Members
+    from equipoise.core.finding import Finding
     from equipoise.core.groups import Groups
     from equipoise.stats.resampling import Resampling
 
 Design = SpaceDesign | ShareDesign
+
+SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
+    {
+        **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
+        "components": ASSOCIATIONS["mcas_parts"].append(pa.field("set", pa.string())),
+        "plane": ASSOCIATIONS["xmcas"].append(pa.field("set", pa.string())),
+        "shares": schema_of(
+            "target", "category", "class", "#guidance", "+images", "#share", "#low", "#high",
+            "#raw", "#raw_low", "#raw_high", "#outside", "outside_name", "?corrected", "reason",
+        ),
+        "share_gaps": schema_of(
+            "target", "category", "class", "outside_name", "#difference", "#low", "#high",
+            "#p_value", "+n", "reason",
+        ),
+        "image_states": schema_of("target", "state", "+count"),
+    }
+)  # fmt: skip
+"""Columns by table; docs/audits/text_to_image.md explains them."""
+
+_FURTHER = {
+    "share_confusions": pa.schema(
+        [("groups", pa.string()), ("label", pa.string()), ("said", pa.string()),
+         ("count", pa.int64()), ("n", pa.int64()), ("condition", pa.float64())]
+    ),
+    "guidance": pa.schema(
+        [(name, pa.string()) for name in ("model", "groups", "by", "metric", "subject")]
+        + [(name, pa.float64()) for name in ("guidance", "value", "low", "high")]
+    ),
+    "encoders": pa.schema(
+        [(name, pa.string()) for name in ("model", "groups", "target", "encoder")]
+        + [(name, pa.float64()) for name in ("guidance", "value", "low", "high", "mean", "sd")]
+    ),
+}  # fmt: skip
+_NAMES = {"mcas_parts": "components", "xmcas": "plane"}
+_CURVED = ("mcas", "diffusion_bias", "bias_amplification", "share_mad", "share_gap")
 
 
 @audit_kind("text_to_image")
@@ -51,7 +94,12 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
 
     def designs(self, config: Config, data: TextToImageData) -> list[Design]:
         """Return every generator and guidance in each space, then with each share."""
-        return [*space_designs(config, data), *share_designs(config, data)]
+        encoders = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
+        generated = [(name, g) for name, made in data.made.items() for g in made.guidances]
+        return [
+            *(SpaceDesign(*each, config, data, own) for each in generated for own in encoders),
+            *(ShareDesign(*each, config, data, own) for own in config.shares for each in generated),
+        ]
 
     def measure(
         self,
@@ -61,26 +109,27 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure associations in a space, or the shares of classes."""
-        results = [
-            *(
-                measure_associations(design, resampling)
-                if isinstance(design, SpaceDesign)
-                else measure_shares(design, resampling)
-            )
-        ]
-        return Measured(
-            tuple(each for each in results if isinstance(each, UncorrectedFinding)),
-            row_tables(each for each in results if isinstance(each, Row)),
-            tuple(each.text for each in results if isinstance(each, Note)),
+        named = (
+            Row(_NAMES.get(each.table, each.table), {"set": TARGETS, **each.values})
+            if isinstance(each, Row)
+            else each
+            for each in design.measure(resampling)
         )
+        return measured(named, SCHEMAS)
 
     def combine(
-        self, config: Config, data: TextToImageData, measured: Sequence[Measured]
+        self, config: Config, data: TextToImageData, measured_designs: Sequence[Measured]
     ) -> Measured:
         """Add errors of classifiers, results by guidance, and results by encoder."""
-        every = Measured.together(measured)
-        further = further_tables(config, data, every.findings)
-        return replace(every, tables={**every.tables, **further})
+        every = Measured.together(measured_designs)
+        findings = [each.finding for each in every.findings]
+        further = {
+            "share_confusions": [*_confusions(config, data)],
+            "guidance": [*_curve(config, data, findings)],
+            "encoders": [*_encoders(config, data, findings)],
+        }
+        tables = {n: pa.Table.from_pylist(rows, _FURTHER[n]) for n, rows in further.items() if rows}
+        return replace(every, tables={**every.tables, **tables})
 
     def details(
         self,
@@ -90,71 +139,125 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
         """Return images by generator, prompts by set, and labelled images by share."""
-        prompts = [
-            {"set": name, "prompts": len(texts)}
-            for name, texts in config.prompts.attribute_texts.items()
-        ]
+        prompts = {name: len(texts) for name, texts in config.prompts.attribute_texts.items()}
+        sizes = [*prompts.items(), ("targets", len(config.prompts.target_names))]
+        shares = []
+        for design in designs:
+            if isinstance(design, ShareDesign):
+                confusion = data.judged[design.share.of].confusion
+                labelled = None if confusion is None else int(confusion.labelled.min())
+                shares.append(
+                    {"of": design.share.of, "generator": design.generator,
+                     "guidance": design.guidance, "labelled_of_the_rarest": labelled}
+                )  # fmt: skip
         return {
-            "images": [*_planned(data)],
-            "prompts": [*prompts, {"set": "targets", "prompts": len(config.prompts.target_names)}],
-            "shares": [_share(each) for each in designs if isinstance(each, ShareDesign)],
+            "images": [*_images(data)],
+            "prompts": [{"set": name, "prompts": n} for name, n in sizes],
+            "shares": shares,
         }
 
     def notes(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
-    ) -> Iterable[str]:
-        """Return the notes on groups, intervals, and images without outputs."""
+    ) -> Iterator[str]:
+        """Yield the notes on groups, intervals, and images without outputs."""
         yield "Groups are as prompts name them and classifiers perceive them."
         if config.pairs:
             yield (
-                "Prompts are as declared: intervals are over images and seeds, not over other "
+                "Intervals are over prompts: images of one prompt are resampled together."
+                if config.over_prompts
+                else "Prompts are as declared: intervals are over images and seeds, not over other "
                 "prompts."
-                if config.associations is None or config.associations.clusters == "seed"
-                else "Intervals are over prompts: images of one prompt are resampled together."
             )
         if len(config.encoders) > 1:
             yield (
                 f"“{ALL}” averages the cosines of {', '.join(config.encoders)}: its scores are the "
                 "means of theirs."
             )
-        yield from _image_notes(data)
+        for name, images in data.made.items():
+            if not images.seeded:
+                yield f"{name}: seeds are not known, so every image counts as independent."
+            for state in (REFUSED, FAILED):
+                if n := int((images.state == state).sum()):
+                    yield (
+                        f"{name}: {n} of {len(images.state)} images were {state}; they are in no "
+                        "share and no score."
+                    )
+        for model, encoder in data.encoders.items():
+            for generator, vectors in encoder.images.items():
+                if lost := int(((data.made[generator].state == IMAGE) & ~vectors.usable).sum()):
+                    yield f"{model}: {lost} images of {generator} have no usable vector."
 
 
-def _planned(data: TextToImageData) -> Iterator[dict[str, Any]]:
+def _images(data: TextToImageData) -> Iterator[dict[str, Any]]:
     for name, images in data.made.items():
         for guidance in images.guidances:
             here = slice(None) if guidance is None else images.guidance == guidance
             states = images.state[here]
-            yield {
-                "generator": name,
-                "guidance": guidance,
-                "asked": len(states),
-                "there": "to be made" if images.planned else int((states == IMAGE).sum()),
-            }
+            there = "to be made" if images.planned else int((states == IMAGE).sum())
+            yield {"generator": name, "guidance": guidance, "asked": len(states), "there": there}
 
 
-def _share(design: ShareDesign) -> dict[str, Any]:
-    confusion = design.confusion
-    return {
-        "of": design.share.of,
-        "generator": design.generator,
-        "guidance": design.guidance,
-        "labelled_of_the_rarest": None if confusion is None else int(confusion.labelled.min()),
+def _confusions(config: Config, data: TextToImageData) -> Iterator[dict[str, Any]]:
+    for share in config.shares:
+        confusion = data.judged[share.of].confusion
+        if confusion is None:
+            continue
+        condition = confusion.condition if confusion.condition < math.inf else math.inf
+        for row, label in enumerate(confusion.classes):
+            for column, said in enumerate(confusion.outcomes):
+                yield {
+                    "groups": share.of, "label": label, "said": said,
+                    "count": int(confusion.counts[row, column]),
+                    "n": int(confusion.labelled[row]), "condition": condition,
+                }  # fmt: skip
+
+
+def _curve(
+    config: Config, data: TextToImageData, findings: Iterable[Finding]
+) -> Iterator[dict[str, Any]]:
+    """Yield numbers of generators that made images at several strengths of guidance."""
+    targets = {"", *config.prompts.target_names}
+    sources = [
+        *(config.encoders if len(config.encoders) < 2 else (ALL,)),
+        *(share.classifier for share in config.shares),
+    ]
+    at = {
+        (name, version_of(by, guidance)): (by, guidance)
+        for name, made in data.made.items()
+        if len(made.guidances) > 1
+        for by in sources
+        for guidance in made.guidances
     }
+    for each in findings:
+        place = at.get((each.model, each.version))
+        if place is not None and each.subject in targets and each.metric in _CURVED:
+            yield {
+                "model": each.model, "groups": each.groups, "by": place[0], "metric": each.metric,
+                "subject": each.subject, "guidance": place[1], "value": each.value,
+                "low": each.ci_low, "high": each.ci_high,
+            }  # fmt: skip
 
 
-def _image_notes(data: TextToImageData) -> Iterator[str]:
-    for name, images in data.made.items():
-        if not images.seeded:
-            yield f"{name}: seeds are not known, so every image counts as independent."
-        for state in (REFUSED, FAILED):
-            n = int((images.state == state).sum())
-            if n:
-                yield (
-                    f"{name}: {n} of {len(images.state)} images were {state}; they are in no share "
-                    "and no score."
-                )
-    for (model, generator), vectors in data.vectors.items():
-        lost = int(((data.made[generator].state == IMAGE) & ~vectors.usable).sum())
-        if lost:
-            yield f"{model}: {lost} images of {generator} have no usable vector."
+def _encoders(
+    config: Config, data: TextToImageData, findings: Iterable[Finding]
+) -> Iterator[dict[str, Any]]:
+    """Yield MCAS of targets by encoder, with mean and spread over encoders."""
+    targets, encoders = {*config.prompts.target_names}, config.encoders
+    own = [each for each in findings if each.metric == "mcas" and each.subject in targets]
+    generated = [(name, g) for name, made in data.made.items() for g in made.guidances]
+    for name, guidance in generated if len(encoders) > 1 else ():
+        by_target: dict[tuple[str, str], dict[str, Finding]] = {}
+        for encoder in encoders:
+            for each in own:
+                if (each.model, each.version) == (name, version_of(encoder, guidance)):
+                    by_target.setdefault((each.groups, each.subject), {})[encoder] = each
+        for (groups, target), by_encoder in by_target.items():
+            values = np.sort([each.value for each in by_encoder.values()])
+            sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+            for encoder, each in by_encoder.items():
+                yield {
+                    "model": name, "groups": groups, "target": target, "encoder": encoder,
+                    "guidance": math.nan if guidance is None else guidance, "value": each.value,
+                    "low": each.ci_low, "high": each.ci_high, "mean": float(values.mean()),
+                    "sd": sd,
+                }  # fmt: skip

@@ -3,17 +3,255 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig
-from equipoise.audits.config_fields import Label, Labels, Section
+from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    FilePath,
+    Label,
+    Labels,
+    Name,
+    Section,
+    Share,
+    Table,
+    distinct,
+    one_state_each,
+)
+from equipoise.audits.config_generators import GeneratorSection, Guidance
 from equipoise.audits.config_sections import AuditConfig, among, file_names
-from equipoise.audits.running.config import RunConfig
-from equipoise.audits.text_to_image.config_generators import GeneratorConfig
-from equipoise.audits.text_to_image.config_prompts import PromptsConfig
-from equipoise.audits.text_to_image.config_shares import SharesConfig
+from equipoise.audits.running.config import AS_IT_IS, RunConfig, Templates
+from equipoise.data.lexicons import lexicon
+from equipoise.models.generators import Sampling
+
+Texts = Mapping[str, tuple[str, ...]]
+ByCategory = Mapping[str, Texts]
+Count = Annotated[int, Field(ge=1, le=100_000)]
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not texts:
+        raise ValueError("expected a text, or a list of texts")
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"expected texts that are not empty, not {text!r}")
+    return distinct(tuple(texts))
+
+
+def _sets(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, Mapping):
+        raise ValueError("expected a mapping of names to texts")
+    return {str(name): _texts(texts) for name, texts in value.items()}
+
+
+def _targets(value: object) -> object:
+    """Take a list of texts, or lists or mappings of names to texts by category, in one form."""
+    if isinstance(value, list | tuple):
+        value = {"": value}
+    if not isinstance(value, Mapping):
+        raise ValueError("expected a list of texts, or such lists by category")
+    targets = {
+        str(category): _sets(texts)
+        if isinstance(texts, Mapping)
+        else {text: (text,) for text in _texts(texts)}
+        for category, texts in value.items()
+    }
+    names = [name for texts in targets.values() for name in texts]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"the target {twice[0]!r} appears more than once")
+    return targets
+
+
+def _guidances(value: object) -> object:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class CountsConfig(Section):
+    """How many images are made.
+
+    Attributes
+    ----------
+    attributes, targets : int
+        Of each prompt of an attribute, and of each of a target.
+    """
+
+    attributes: Count = 16
+    targets: Count = 20
+
+
+class PromptsConfig(Section):
+    """What images are asked for.
+
+    Attributes
+    ----------
+    lexicon : str, optional
+        A list of prompts that ships with the package: its attributes, targets and counts where
+        these are not given.
+    attributes : mapping of str to list of str
+        Texts of each set of attributes, such as "a man" and "a boy".
+    targets : list of str, or mapping
+        What is neutral of attributes: texts; or by category texts, or names with their texts.
+    template : str
+        What a text is put into; "{}" stands for it.
+    images : mapping
+        `attributes` and `targets`: images of each of their prompts.
+    """
+
+    lexicon: Literal["mandal_2024_prompts"] | None = None
+    attributes: Annotated[Any, BeforeValidator(_sets)] = Field(default_factory=dict)
+    targets: Annotated[Any, BeforeValidator(_targets)] = Field(default_factory=dict)
+    template: Name | None = None
+    images: CountsConfig | None = None
+
+    @model_validator(mode="after")
+    def _has_prompts(self) -> PromptsConfig:
+        if self.template is not None and self.template.count("{}") != 1:
+            raise ValueError(
+                f"template: expected a text with one '{{}}', where a text goes, not "
+                f"{self.template!r}"
+            )
+        if not self.target_texts:
+            raise ValueError("targets: required, and missing; or name a 'lexicon'")
+        if clash := sorted({*self.attribute_texts} & {*self.target_names}):
+            raise ValueError(f"{clash[0]!r} is an attribute and a target; rename one of them")
+        return self
+
+    @property
+    def attribute_texts(self) -> Texts:
+        """Prompts of each set of attributes."""
+        texts: Texts = self.attributes
+        if not texts and self.lexicon is not None:
+            texts = lexicon(self.lexicon).section("attributes")
+        return self._filled(texts)
+
+    @property
+    def target_texts(self) -> ByCategory:
+        """Prompts of each target, by category."""
+        targets: ByCategory = self.targets
+        if not targets and self.lexicon is not None:
+            targets = {
+                category: {text: (text,) for texts in sides.values() for text in texts}
+                for category, sides in lexicon(self.lexicon).content["targets"].items()
+            }
+        return {category: self._filled(texts) for category, texts in targets.items()}
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Targets of all categories."""
+        return tuple(name for named in self.target_texts.values() for name in named)
+
+    @property
+    def counts(self) -> CountsConfig:
+        """Images of each prompt."""
+        if self.images is not None or self.lexicon is None:
+            return self.images or CountsConfig()
+        content = lexicon(self.lexicon).content
+        return CountsConfig(
+            attributes=content["images_per_attribute"], targets=content["images_per_target"]
+        )
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Every prompt, with "attributes" or "targets": what it is asked for as first."""
+        roles = {text: "attributes" for own in self.attribute_texts.values() for text in own}
+        targets = [text for own in self.target_texts.values() for t in own.values() for text in t]
+        return {**dict.fromkeys([*roles, *targets], "targets"), **roles}
+
+    def _filled(self, texts: Texts) -> Texts:
+        template = self.template or "{}"
+        if self.template is None and self.lexicon is not None:
+            template = f"{lexicon(self.lexicon).content['prefix']} {{}}"
+        return {
+            name: tuple(template.replace("{}", text) for text in own) for name, own in texts.items()
+        }
+
+
+class ImagesConfig(ItemsConfig):
+    """Images that were made elsewhere: one row for each requested image.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines.
+    id, prompt : str
+        Columns that name the image, and hold its prompt word for word.
+    path : str, optional
+        Column of the image's file; needed where a model is to look at the images.
+    root : path, optional
+        Folder that files are relative to; that of the configuration unless given.
+    state : str, optional
+        Column of what became of it; every row has an image without it.
+    made : list of str
+        States of images that exist.
+    refused : list of str
+        States of images that the model refused to make or show; others failed.
+    seed : str, optional
+        Column of the noise: images of one seed are resampled together.
+    guidance : str, optional
+        Column of the strength of guidance: each value is audited by itself.
+    missing, encoding, delimiter
+        As of other tables.
+    """
+
+    id: Name = "image_id"
+    prompt: Name = "prompt"
+    path: Name | None = None
+    root: FilePath | None = None
+    state: Name | None = None
+    made: Labels = ("image",)
+    refused: Labels = ("refused",)
+    seed: Name | None = None
+    guidance: Name | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are needed beside the id."""
+        columns = (self.prompt, self.path, self.state, self.seed, self.guidance)
+        return tuple(dict.fromkeys(filter(None, columns)))
+
+
+class GeneratorConfig(GeneratorSection):
+    """One model that makes images, or images that it made elsewhere.
+
+    Attributes
+    ----------
+    guidance : float or list of float
+        Strength of guidance; of several, each is audited by itself, and their curve is shown.
+    images : mapping, optional
+        Images made elsewhere, in place of `model`.
+    """
+
+    guidance: Annotated[
+        tuple[Guidance, ...],
+        Field(strict=False, min_length=1),
+        BeforeValidator(_guidances),
+        AfterValidator(distinct),
+    ] = (7.5,)
+    images: ImagesConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> GeneratorConfig:
+        if (self.model is None) == (self.images is None):
+            number = "neither is" if self.model is None else "both are"
+            raise ValueError(
+                f"'model' or 'images': {number} given; expected 'model' to make images, or "
+                "'images' that were made before"
+            )
+        fields = type(self).model_fields
+        for key in fields if self.model is None else ():
+            if key != "images" and getattr(self, key) != fields[key].get_default():
+                raise ValueError(f"{key!r} is about a model to run, and no 'model' is given")
+        for guidance in self.guidance if self.model is not None else ():
+            self.sampling(guidance)
+        return self
+
+    def sampling(self, guidance: float) -> Sampling:
+        """Return how images are drawn at a strength of guidance."""
+        return Sampling(self.steps, guidance, self.negative_prompt, self.height, self.width)
 
 
 class ModelConfig(RunConfig):
@@ -77,6 +315,170 @@ class AssociationsConfig(Section):
     span: Annotated[float, Field(gt=0, le=1)] = 2.0 / 3.0
 
 
+class SaidConfig(ItemsConfig):
+    """Answers about images.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image.
+    id, said : str
+        Columns of the image's name and of the answer about it.
+    missing, encoding, delimiter
+        As of other tables.
+    """
+
+    id: Name = "image_id"
+    said: Name = "said"
+
+
+class LabelledConfig(ItemsConfig):
+    """Images whose class is known, on which the errors of a classifier are counted.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image.
+    id, label : str
+        Columns of the image's name and its class.
+    said : str, optional
+        Column of the answer about it, where no model runs.
+    path : str, optional
+        Column of the image's file, where a model is to look at it.
+    root : path, optional
+        Folder that files are relative to.
+    missing, encoding, delimiter
+        As of other tables.
+    """
+
+    id: Name = "image_id"
+    label: Name = "label"
+    said: Name | None = None
+    path: Name | None = None
+    root: FilePath | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are needed beside the id."""
+        return tuple(dict.fromkeys(filter(None, (self.label, self.said, self.path))))
+
+
+class OutsideSharesConfig(Section):
+    """Shares of the world outside, such as labour statistics.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per target and class.
+    target, group, value : str
+        Columns of the target's name, the class and its share or count.
+    name : str
+        What the shares are, for the report.
+    missing, encoding, delimiter
+        As of other tables.
+    """
+
+    table: Table
+    target: Name = "target"
+    group: Name = "group"
+    value: Name = "value"
+    name: str = "outside shares"
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+
+class SharesConfig(Section):
+    """One question about images of neutral prompts: which classes they show.
+
+    Attributes
+    ----------
+    of : str
+        What the classes are of, such as "perceived gender".
+    classes : mapping of str to list of str
+        The classes. Of each, the texts of a zero-shot classifier, or the answers that mean it.
+    model : str, optional
+        Entry of `models` that is asked: a dual encoder, or a model that answers `question`.
+    question : str, optional
+        What a model that answers is asked about each image.
+    templates : str or list of str
+        What the texts of a zero-shot classifier are put into.
+    least : float
+        Images whose likeliest class has a smaller probability are "unknown".
+    said : mapping of str to mapping
+        By generator, answers about its images, in place of `model`.
+    no_person : list of str
+        Classes of images without anybody: they are no part of the shares, and counted.
+    unknown, refused : list of str
+        Answers that are none, and refusals of the model that is asked.
+    labelled : mapping, optional
+        Images whose class is known; nothing is corrected without them.
+    outside : mapping or "uniform", optional
+        Shares to compare with.
+    max_condition : float
+        Condition number of the confusion matrix above which nothing is estimated.
+    min_labelled : int
+        Labelled images that each class needs.
+    """
+
+    of: Name
+    classes: Annotated[Any, BeforeValidator(_sets)]
+    model: Label | None = None
+    question: Name | None = None
+    templates: Templates = AS_IT_IS
+    least: Share = 0.0
+    said: Mapping[Label, SaidConfig] = Field(default_factory=dict)
+    no_person: Labels = ()
+    unknown: Labels = ("unknown",)
+    refused: Labels = ()
+    labelled: LabelledConfig | None = None
+    outside: OutsideSharesConfig | Literal["uniform"] | None = None
+    max_condition: Annotated[float, Field(gt=1, strict=False)] = 20.0
+    min_labelled: Annotated[int, Field(ge=1)] = 10
+
+    @model_validator(mode="after")
+    def _one_source(self) -> SharesConfig:
+        if (self.model is None) == (not self.said):
+            number = "neither is" if self.model is None else "both are"
+            raise ValueError(
+                f"'model' or 'said': {number} given; expected 'model' to ask it, or 'said' to read "
+                "what was said before"
+            )
+        if self.model is None and self.question is not None:
+            raise ValueError("'question' is about a model to ask, and no 'model' is given")
+        if self.said and self.labelled is not None and self.labelled.said is None:
+            raise ValueError("labelled.said: required, and missing: what was said of these images")
+        if self.templates != AS_IT_IS and (self.said or self.question):
+            raise ValueError("'templates' is about a zero-shot classifier, and answers are read")
+        return self
+
+    @model_validator(mode="after")
+    def _classes_are_distinct(self) -> SharesConfig:
+        names = [*self.classes]
+        for name in self.no_person:
+            if name not in names:
+                raise ValueError(f"no_person: {name!r} is none of the classes {names}")
+        if len(names) - len(self.no_person) < 2:
+            raise ValueError(f"classes: {names}; expected at least two beside 'no_person'")
+        one_state_each((), self.unknown, self.refused)
+        return self
+
+    @property
+    def zero_shot(self) -> bool:
+        """Whether a dual encoder classifies the images."""
+        return self.model is not None and self.question is None
+
+    @property
+    def classifier(self) -> str:
+        """How versions of findings call the source of the classes."""
+        return self.model if self.model is not None and self.zero_shot else "answers"
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Classes whose shares are compared."""
+        return tuple(name for name in self.classes if name not in self.no_person)
+
+
 class Config(AuditConfig):
     """The configuration of an audit of text-to-image models; see docs/audits/text_to_image.md.
 
@@ -112,42 +514,37 @@ class Config(AuditConfig):
             raise ValueError(
                 "nothing to measure: expected two sets of prompts.attributes, or an entry of shares"
             )
+        attributes = self.prompts.attribute_texts
         for index, pair in enumerate(self.pairs):
             for name in pair:
-                among(f"associations.pairs[{index}]", name, [*self.prompts.attribute_texts])
+                among(f"associations.pairs[{index}]", name, [*attributes])
             if pair[0] == pair[1]:
                 raise ValueError(f"associations.pairs[{index}]: {pair[0]!r} is there twice")
         for name in self.associations.encoders if self.associations else ():
             among("associations.encoders", name, [*self.models])
-        return self
-
-    @model_validator(mode="after")
-    def _shares_can_be_asked(self) -> Config:
-        seen: set[str] = set()
-        for index, one in enumerate(self.shares):
-            among(f"shares[{index}].model", one.model, [*self.models])
-            for name in one.said:
-                among(f"shares[{index}].said", name, [*self.generators])
-            if one.of in seen:
-                raise ValueError(f"shares[{index}].of: {one.of!r} is there twice")
-            seen.add(one.of)
-        for name, model in self.models.items():
-            for generator in model.images:
-                among(f"models.{name}.images", generator, [*self.generators])
-            for of in model.labelled:
-                among(f"models.{name}.labelled", of, [*seen])
-        return self
-
-    @model_validator(mode="after")
-    def _prompts_are_many_enough(self) -> Config:
-        if self.associations is None or self.associations.clusters != "prompt":
-            return self
-        for name, texts in self.prompts.attribute_texts.items():
+        for name, texts in attributes.items() if self.over_prompts else ():
             if len(texts) < 10:
                 raise ValueError(
                     f"associations.clusters: prompt needs ten prompts of each set of attributes, "
                     f"and {name!r} has {len(texts)}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Config:
+        seen: list[str] = []
+        for index, share in enumerate(self.shares):
+            among(f"shares[{index}].model", share.model, [*self.models])
+            for name in share.said:
+                among(f"shares[{index}].said", name, [*self.generators])
+            if share.of in seen:
+                raise ValueError(f"shares[{index}].of: {share.of!r} is there twice")
+            seen.append(share.of)
+        for name, model in self.models.items():
+            for generator in model.images:
+                among(f"models.{name}.images", generator, [*self.generators])
+            for of in model.labelled:
+                among(f"models.{name}.labelled", of, seen)
         return self
 
     @property
@@ -174,9 +571,14 @@ class Config(AuditConfig):
         return self.associations.pairs or ((names[0], names[1]),)
 
     @property
+    def over_prompts(self) -> bool:
+        """Whether prompts are resampled, and not seeds."""
+        return self.associations is not None and self.associations.clusters == "prompt"
+
+    @property
     def encoders(self) -> tuple[str, ...]:
         """Models whose space associations are measured in."""
         if not self.pairs or self.associations is None:
             return ()
-        answers = {one.model for one in self.shares if one.question is not None}
+        answers = {share.model for share in self.shares if share.question is not None}
         return self.associations.encoders or tuple(n for n in self.models if n not in answers)

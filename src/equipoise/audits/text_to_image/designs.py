@@ -1,33 +1,50 @@
-"""What is measured in the space of encoders: generator × guidance × encoder."""
+"""The designs: images of a generator in a space, and the shares of the classes they show."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.engines.associations.spaces import AssociationData, Space
-from equipoise.audits.text_to_image.images import IMAGE
+from equipoise.audits.engines.associations.config import MeasureConfig
+from equipoise.audits.engines.associations.results import Question, Result, Row
+from equipoise.audits.engines.associations.sets import measure_mcas, measure_xmcas, without_chance
+from equipoise.audits.engines.associations.spaces import AssociationData, Indices, Space
+from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
+from equipoise.audits.text_to_image.loading import IMAGE, Encoder, TextToImageData
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.data import Items, ItemSource, Vectors, load_items
+from equipoise.metrics.shares.average import mean_share_mad
+from equipoise.metrics.shares.corrected import TRANSPORT, corrected_shares
+from equipoise.metrics.shares.gap import share_gap
+from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:
-    from equipoise.audits.text_to_image.config import Config
-    from equipoise.audits.text_to_image.loading import TextToImageData
+    from equipoise.audits.text_to_image.config import Config, SharesConfig
+
+AUDIT = "text_to_image"
+ALL = "all encoders"
+"""The space in which a cosine is the mean of those of all encoders."""
+TARGETS = "targets"
+"""The set of rows that are about targets, and not about prompts of attributes."""
 
 # Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
 # example.
-SECONDS_PER_SCORE, SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
+_SECONDS_PER_SCORE, _SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
+_BESIDE = f"one of several encoders: what is tested is their average, {ALL}"
+_OWN = (
+    "an attribute's own lean is no disparity: it shows that generator and encoder tell the groups "
+    "apart"
+)
 
-ALL = "all encoders"
-"""The space in which a cosine is the mean of those of all encoders."""
-
-Indices = npt.NDArray[np.int64]
 Sets = Mapping[str, Mapping[str, Indices]]
 
 
@@ -37,29 +54,21 @@ def version_of(what: str, guidance: float | None) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class SpaceDesign:
-    """Images of a generator at one strength of guidance, in the space of one encoder.
+class Design:
+    """Images of a generator at one strength of guidance.
 
     Attributes
     ----------
     generator : str
     guidance : float or None
-    encoder : str
-        Entry of `models`, or `ALL`.
     config : Config
     data : TextToImageData
     """
 
     generator: str
     guidance: float | None
-    encoder: str
     config: Config
     data: TextToImageData = field(repr=False)
-
-    @property
-    def version(self) -> str:
-        """How findings call the design."""
-        return version_of(self.encoder, self.guidance)
 
     @property
     def model(self) -> str:
@@ -67,15 +76,46 @@ class SpaceDesign:
         return self.generator
 
     @property
+    def compared(self) -> str:
+        """What findings call the groups."""
+        raise NotImplementedError
+
+    @property
     def groups(self) -> Groups:
         """Groups of no items: sets of images are compared."""
-        name = " against ".join(self.config.pairs[0]) if self.config.pairs else ""
-        return Groups((name,), (), np.empty(0, dtype=np.int32))
+        return Groups((self.compared,), (), np.empty(0, dtype=np.int32))
 
     @property
     def lacking(self) -> Mapping[str, int]:
         """Items in no group: none."""
         return {}
+
+    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
+        """Yield the results."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceDesign(Design):
+    """Images and prompts in the space of one encoder.
+
+    Attributes
+    ----------
+    encoder : str
+        Entry of `models`, or `ALL`.
+    """
+
+    encoder: str
+
+    @property
+    def version(self) -> str:
+        """How findings call the design."""
+        return version_of(self.encoder, self.guidance)
+
+    @property
+    def compared(self) -> str:
+        """The first pair of attributes."""
+        return " against ".join(self.config.pairs[0]) if self.config.pairs else ""
 
     @property
     def tests(self) -> int:
@@ -86,7 +126,7 @@ class SpaceDesign:
         """About how long it takes to measure."""
         prompts = self.config.prompts
         own = len(prompts.target_names) + sum(map(len, prompts.attribute_texts.values()))
-        return SECONDS_PER_SCORE * draws * len(self.config.pairs) * own
+        return _SECONDS_PER_SCORE * draws * len(self.config.pairs) * own
 
     @property
     def tested(self) -> bool:
@@ -94,39 +134,29 @@ class SpaceDesign:
         return self.encoder == ALL or len(self.config.encoders) == 1
 
     @cached_property
-    def vectors(self) -> tuple[Vectors, Items, Vectors]:
-        """Vectors of the images, the texts, and their vectors."""
+    def vectors(self) -> tuple[Vectors, Encoder]:
+        """Vectors of the images, and the encoder with its texts."""
         if self.encoder != ALL:
-            data = self.data
-            found = data.vectors[self.encoder, self.generator]
-            return found, data.texts[self.encoder], data.text_vectors[self.encoder]
-        return _together(self.config, self.data, self.generator)
+            own = self.data.encoders[self.encoder]
+            return own.images[self.generator], own
+        return _together([self.data.encoders[name] for name in self.config.encoders], self)
 
     @cached_property
     def association(self) -> AssociationData:
         """The images and texts as the associations of embeddings take them."""
-        images, text_items, texts = self.vectors
-        made = self.data.made[self.generator]
-        items = made.items
-        unit = "prompt" if self._over_prompts else "seed"
+        images, encoder = self.vectors
+        ids = pa.array(encoder.items.ids.tolist(), pa.string())
+        source = ItemSource(pa.table({"id": ids, "prompt": ids}), "id", ("prompt",))
+        texts = load_items(source, what=encoder.items.name)
+        by_seed, by_prompt = {"images": "seed"}, {"images": "prompt", "texts": "prompt"}
         return AssociationData(
-            items={"images": items, "texts": _with_prompts(text_items)},
+            items={"images": self.data.made[self.generator].items, "texts": texts},
             kinds={"images": "image", "texts": "text"},
-            units={"images": unit} | ({"texts": "prompt"} if self._over_prompts else {}),
+            units=by_prompt if self.config.over_prompts else by_seed,
             sets=self.sets,
-            vectors={self.generator: {"images": images, "texts": texts}},
+            vectors={self.generator: {"images": images, "texts": encoder.texts}},
             pairs={},
         )
-
-    @property
-    def _over_prompts(self) -> bool:
-        given = self.config.associations
-        return given is not None and given.clusters == "prompt"
-
-    @property
-    def space(self) -> Space:
-        """The space as the associations of embeddings take it; findings are of the generator."""
-        return Space(self.generator, self.association)
 
     @cached_property
     def sets(self) -> Sets:
@@ -139,74 +169,132 @@ class SpaceDesign:
 
     def members(self, texts: tuple[str, ...]) -> dict[str, Indices]:
         """Return the images that were made of some prompts, and the prompts."""
-        images, text_items, _ = self.vectors
+        images, encoder = self.vectors
         made = self.data.made[self.generator]
         rows = made.rows(texts, self.guidance)
         kept = rows[(made.state[rows] == IMAGE) & images.usable[rows]]
-        places = {one: row for row, one in enumerate(text_items.ids.tolist())}
-        return {"images": kept, "texts": np.array([places[one] for one in texts], dtype=np.int64)}
-
-    def known(self, name: str) -> bool:
-        """Whether a set has images."""
-        return len(self.sets[name]["images"]) > 0
+        return {"images": kept, "texts": np.array([encoder.places[t] for t in texts], np.int64)}
 
     @property
     def targets(self) -> dict[str, list[str]]:
         """Targets that have images, by category."""
-        found = {
-            category: [name for name in texts if self.known(name)]
+        targets = {
+            category: [name for name in texts if len(self.sets[name]["images"])]
             for category, texts in self.config.prompts.target_texts.items()
         }
-        return {category: names for category, names in found.items() if names}
+        return {category: names for category, names in targets.items() if names}
+
+    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
+        """Measure every pair of attributes over the targets, and over prompts of attributes."""
+        targets = self.targets
+        for pair in self.config.pairs:
+            without = [name for name in pair if not len(self.sets[name]["images"])]
+            if without or not targets:
+                yield (
+                    f"{self.generator}, {self.version}: no image of "
+                    f"{without[0] if without else 'any target'} can be used, so "
+                    f"{' against '.join(pair)} is not measured."
+                )
+            elif self.tested:
+                yield from self._pair(pair, targets, resampling, self.sets)
+                yield from self._attributes(pair, _untested(resampling))
+            else:
+                # Numbers of one encoder are in the findings and the table of encoders alone.
+                for each in self._pair(pair, targets, _untested(resampling), self.sets):
+                    if isinstance(each, UncorrectedFinding):
+                        descriptive = each.finding.family is Family.DESCRIPTIVE
+                        yield each if descriptive else _described(each, _BESIDE)
+
+    def _pair(
+        self,
+        pair: tuple[str, str],
+        targets: Mapping[str, list[str]],
+        resampling: Resampling | None,
+        sets: Sets,
+    ) -> Iterator[Result]:
+        """Measure MCAS, and the angle with all other sets of attributes as further groups."""
+        section, options = self.config.associations, self.config.resampling
+        assert section is not None  # noqa: S101 - only where associations are measured
+        further = [
+            name
+            for name in self.config.prompts.attribute_texts
+            if name not in pair and len(sets[name]["images"])
+        ]
+        space = Space(self.generator, replace(self.association, sets=sets))
+        angle = {"metric": "xmcas", "further": further, "offset": section.offset}
+        measures = [(measure_mcas, {"metric": "mcas", "generated": True, "span": section.span})]
+        measures += [(measure_xmcas, angle)] if further else []
+        for measure, own in measures:
+            measured = MeasureConfig.model_validate(
+                {
+                    "targets": dict(targets), "attributes": pair, "version": self.version,
+                    "resample_texts": self.config.over_prompts, **own,
+                }
+            )  # fmt: skip
+            yield from measure(
+                Question(AUDIT, measured, space, resampling, options.seed, options.level)
+            )
+
+    def _attributes(self, pair: tuple[str, str], resampling: Resampling | None) -> Iterator[Result]:
+        """Measure each prompt of an attribute as a target, without it in its own set."""
+        for name, texts in self.config.prompts.attribute_texts.items():
+            if len(texts) == 1:
+                yield (
+                    f"{name} has one prompt, which cannot be held against itself: its own MCAS is "
+                    "not measured."
+                )
+                continue
+            for text in texts:
+                own = self.members((text,))
+                rest = self.members(tuple(other for other in texts if other != text))
+                if len(own["images"]) and len(rest["images"]):
+                    sets = {**self.sets, name: rest, text: own}
+                    for each in self._pair(pair, {name: [text]}, resampling, sets):
+                        yield from _of_attribute(each, name)
 
 
-def space_designs(config: Config, data: TextToImageData) -> Iterator[SpaceDesign]:
-    """Yield every generator at every strength of guidance, in the space of every encoder."""
-    every = [*config.encoders, *([ALL] if len(config.encoders) > 1 else [])]
-    for generator, made in data.made.items():
-        for guidance in made.guidances:
-            for encoder in every:
-                yield SpaceDesign(generator, guidance, encoder, config, data)
+def _of_attribute(each: Result, name: str) -> Iterator[Result]:
+    """Describe the results of an attribute's own prompt; keep what the plane draws."""
+    if isinstance(each, UncorrectedFinding) and each.finding.metric in ("mcas", "xmcas"):
+        yield _described(each, _OWN)
+    elif isinstance(each, Row) and each.table in ("xmcas", "mcas_parts"):
+        yield Row(each.table, {**each.values, "set": name})
 
 
-def _with_prompts(items: Items) -> Items:
-    ids = pa.array(items.ids.tolist(), pa.string())
-    frame = pa.table({"id": ids, "prompt": ids})
-    return load_items(ItemSource(frame, "id", ("prompt",)), what=items.name)
+def _untested(resampling: Resampling | None) -> Resampling | None:
+    """Return what draws intervals alone: no chance level is shown of what is not tested."""
+    if not isinstance(resampling, Bootstrap):
+        return resampling
+    return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
 
 
-def _together(
-    config: Config, data: TextToImageData, generator: str
-) -> tuple[Vectors, Items, Vectors]:
+def _described(finding: UncorrectedFinding, why: str) -> UncorrectedFinding:
+    return without_verdict(without_chance(finding), why)
+
+
+def _together(encoders: list[Encoder], design: SpaceDesign) -> tuple[Vectors, Encoder]:
     """Join the unit vectors of all encoders: their cosine is the mean of the encoders' cosines."""
-    names = config.encoders
-    texts = [*config.prompts.texts]
-    ids = np.empty(len(texts), dtype=object)
-    ids[:] = texts
+    ids = np.array([*design.config.prompts.texts], dtype=object)
     items = Items("texts in all encoders", "id", ids, {}, {}, {"rows": len(ids)})
-    images = [data.vectors[name, generator] for name in names]
-    usable = np.logical_and.reduce([one.usable for one in images])
-    rows = np.flatnonzero(usable)
-    image_rows = np.concatenate([_unit(one, rows) for one in images], axis=1)
-    blocks = []
-    for name in names:
-        places = {one: row for row, one in enumerate(data.texts[name].ids.tolist())}
-        wanted = np.array([places[text] for text in texts], dtype=np.int64)
-        blocks.append(_unit(data.text_vectors[name], wanted))
-    where = np.full(len(usable), -1, dtype=np.int64)
-    where[rows] = np.arange(len(rows))
-    every = np.arange(len(texts))
-    return (
-        _vectors("images in all encoders", data.made[generator].items.ids, where, image_rows),
-        items,
-        _vectors("texts in all encoders", ids, every, np.concatenate(blocks, axis=1)),
+    images = [own.images[design.generator] for own in encoders]
+    usable = np.logical_and.reduce([own.usable for own in images])
+    rows = np.where(usable, np.cumsum(usable) - 1, -1)
+    texts = np.concatenate(
+        [_unit(own.texts, np.array([own.places[text] for text in ids])) for own in encoders], axis=1
     )
+    return (
+        _vectors(
+            "images in all encoders", design.data.made[design.generator].items.ids, rows,
+            np.concatenate([_unit(own, np.flatnonzero(usable)) for own in images], axis=1),
+        ),
+        Encoder(items, _vectors(items.name, ids, np.arange(len(ids)), texts), {}, {}, None),
+    )  # fmt: skip
 
 
 def _unit(vectors: Vectors, rows: Indices) -> npt.NDArray[np.float64]:
-    found = np.asarray(vectors.take(rows), dtype=np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", found, found))
-    return np.asarray(found / np.where(lengths > 0, lengths, 1.0)[:, None])
+    taken = np.asarray(vectors.take(rows), dtype=np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", taken, taken))
+    return np.asarray(taken / np.where(lengths > 0, lengths, 1.0)[:, None])
 
 
 def _vectors(
@@ -214,3 +302,168 @@ def _vectors(
 ) -> Vectors:
     nothing = np.zeros(len(ids), dtype=bool)
     return Vectors(name, ids, rows, stored, False, nothing, nothing, {}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class ShareDesign(Design):
+    """One question about the classes of images.
+
+    Attributes
+    ----------
+    share : SharesConfig
+    """
+
+    share: SharesConfig
+
+    @property
+    def version(self) -> str:
+        """How findings call it."""
+        return version_of(self.share.classifier, self.guidance)
+
+    @property
+    def compared(self) -> str:
+        """The classes."""
+        return self.share.of
+
+    @property
+    def tests(self) -> int:
+        """How many tests the design makes."""
+        return (1 + (self.share.outside is not None)) * len(self.config.prompts.target_names)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        return _SECONDS_PER_SHARE * draws * len(self.config.prompts.target_names)
+
+    @property
+    def place(self) -> Place:
+        """Where its numbers were measured."""
+        level = self.config.resampling.level
+        return Place(AUDIT, self.generator, self.share.of, self.version, level)
+
+    def measure(self, resampling: Resampling | None) -> Iterator[Result]:
+        """Measure the shares of every target."""
+        estimates: dict[str, Estimate] = {}
+        for category, named in self.config.prompts.target_texts.items():
+            for target, texts in named.items():
+                estimates[target] = estimate = self._shares(target, texts, resampling)
+                yield from self._states(target, texts)
+                yield from self._of_target(target, category, estimate)
+                yield from self._against(target, category, estimate)
+        if len(estimates) > 1 and any(each.estimable for each in estimates.values()):
+            yield _tested(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
+        yield self._note()
+
+    def _shares(
+        self, target: str, texts: tuple[str, ...], resampling: Resampling | None
+    ) -> Estimate:
+        made, judged, share = *self._sources, self.share
+        rows = made.rows(texts, self.guidance)
+        rows = rows[made.state[rows] == IMAGE]
+        return corrected_shares(
+            judged.outcomes[self.generator][rows],
+            judged.confusion,
+            classes=share.compared,
+            aside=share.no_person,
+            units=made.items.columns["seed"][rows] if made.seeded and len(rows) else None,
+            max_condition=share.max_condition,
+            min_labelled=share.min_labelled,
+            resampling=resampling,
+            rng=self.config.resampling.seed,
+            name=target,
+        )
+
+    @property
+    def _sources(self) -> tuple[Any, Any]:
+        return self.data.made[self.generator], self.data.judged[self.share.of]
+
+    def _of_target(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
+        by_group, corrected = _by_class(estimate, "corrected_share"), self._sources[1].confusion
+        finding = whole(
+            estimate, self.place, Family.LEAF, by_group=by_group, about=target,
+            shows="share" if corrected is None else "corrected share",
+        )  # fmt: skip
+        yield _tested(replace(finding, finding=replace(finding.finding, subject=target)))
+        external = self.data.external.get(self.share.of)
+        known: Any = {} if external is None else external.by_target.get(target, {})
+        if known == "uniform":
+            known = dict.fromkeys(self.share.compared, 1.0)
+        total = sum(known.get(name, 0.0) for name in self.share.compared)
+        for each, raw in zip(by_group, _by_class(estimate, "raw_share"), strict=True):
+            yield Row.of(
+                "shares", self.place, target=target, category=category, images=each.n,
+                guidance=math.nan if self.guidance is None else self.guidance,
+                share=each.value, low=each.low, high=each.high,
+                raw=raw.value, raw_low=raw.low, raw_high=raw.high,
+                outside=known[each.group] / total if known else math.nan,
+                outside_name="" if external is None else external.name,
+                corrected=corrected is not None, reason=estimate.reason,
+                **{"class": each.group},
+            )  # fmt: skip
+
+    def _against(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
+        external = self.data.external.get(self.share.of)
+        if external is None or target not in external.by_target:
+            return
+        known = external.by_target[target]
+        gap = share_gap(estimate, known if isinstance(known, str) else dict(known))
+        by_group = _by_class(estimate, "corrected_share")
+        finding = whole(gap, self.place, Family.LEAF, by_group=by_group)
+        direction = ""
+        if parts := [part for part in gap.parts if not math.isnan(part.value)]:
+            most = max(parts, key=lambda part: abs(part.value))
+            direction = (
+                f"{most.subject} is shown {'more' if most.value > 0 else 'less'} often than "
+                f"{external.name} say, by {round(100 * abs(most.value), 1):g} points"
+            )
+        named = replace(finding.finding, subject=target, direction=direction)
+        yield _tested(replace(finding, finding=named))
+        for part in gap.parts:
+            yield Row.of(
+                "share_gaps", self.place, target=target, category=category,
+                outside_name=external.name, difference=part.value, low=part.low, high=part.high,
+                p_value=part.p_value, n=part.n, reason=part.reason, **{"class": part.subject},
+            )  # fmt: skip
+
+    def _states(self, target: str, texts: tuple[str, ...]) -> Iterator[Result]:
+        made, judged = self._sources
+        rows = made.rows(texts, self.guidance)
+        outcomes = judged.outcomes[self.generator][rows].tolist()
+        states = [
+            state if state != IMAGE else outcome or "not judged"
+            for state, outcome in zip(made.state[rows].tolist(), outcomes, strict=True)
+        ]
+        for name, n in zip(*np.unique(states, return_counts=True), strict=True):
+            yield Row.of("image_states", self.place, target=target, state=str(name), count=int(n))
+
+    def _note(self) -> str:
+        confusion = self._sources[1].confusion
+        if confusion is None:
+            return (
+                f"Shares of {self.share.of} are as the classifier says: without labelled images "
+                "its errors are not corrected."
+            )
+        accuracy = zip(confusion.classes, confusion.accuracy.tolist(), strict=True)
+        rates = [f"{name} {rate:.0%}" for name, rate in accuracy]
+        return (
+            f"Shares of {self.share.of} are corrected by {int(confusion.labelled.sum())} labelled "
+            f"images, of which are named right: {', '.join(rates)}; the condition number is "
+            f"{confusion.condition:.3g}. {TRANSPORT[0].upper()}{TRANSPORT[1:]} (transport): "
+            "where labelled images are of another style, shares are biased and no interval says so."
+        )
+
+
+def _by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
+    """Return one kind of share of every class."""
+    return tuple(
+        GroupValue(part.subject, (part.subject,), part.n, part.value, part.low, part.high)
+        for part in estimate.parts
+        if part.metric == metric
+    )
+
+
+def _tested(uncorrected: UncorrectedFinding) -> UncorrectedFinding:
+    """Describe a number that no chance level was drawn for."""
+    finding = uncorrected.finding
+    if not math.isnan(finding.value) and math.isnan(finding.p_value):
+        return without_verdict(uncorrected, finding.reason or "no resampling was design for")
+    return uncorrected

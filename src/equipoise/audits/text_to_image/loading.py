@@ -1,39 +1,158 @@
-"""Read or generate the images, and read or run the models on them."""
+"""The images of every generator, made now or read, and the models that look at them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
+from equipoise.audits.outputs import LiveModels
 from equipoise.audits.running.config import AS_IT_IS
-from equipoise.audits.text_to_image.images import Batch, GeneratedImages, images_of
-from equipoise.audits.text_to_image.judging import (
+from equipoise.audits.text_to_image.classes import (
+    ExternalShares,
     Judged,
-    Labelled,
-    Sources,
-    Spaces,
     class_texts,
+    external_shares,
     judge_images,
+    labelled_pictures,
     read_labelled,
 )
-from equipoise.audits.text_to_image.outside import Outside, outside_of
-from equipoise.core.errors import DataError
-from equipoise.data import Items, Outputs, Vectors, load_vectors
-from equipoise.data.coded import Coded
+from equipoise.core.errors import ConfigError, DataError
+from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
+from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table, sorted_by_id
 from equipoise.evidence.prompts import prompts
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
-    from equipoise.audits.text_to_image.config import Config, ModelConfig
-    from equipoise.audits.text_to_image.config_shares import SharesConfig
+    from equipoise.audits.text_to_image.config import Config, GeneratorConfig, ImagesConfig
+    from equipoise.data import ArraySource
 
 Objects = npt.NDArray[np.object_]
-Images = Mapping[str, GeneratedImages]
+Rows = Sequence[Mapping[str, Any]]
+
+IMAGE, REFUSED, FAILED = "image", "refused", "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Images of one generator that models run on together.
+
+    Attributes
+    ----------
+    name : str
+        What plans and manifests call it.
+    rows : list of mapping
+        Per requested image `image_id`, `prompt`, `state`, `seed` and `guidance`.
+    pictures : Pictures or None
+        None where the table has no paths. Their ids lack the prefix.
+    place : str
+        The section's key in the config, for errors.
+    prefix : str
+        Makes ids of several strengths of guidance distinct.
+    """
+
+    name: str
+    rows: Rows = field(repr=False)
+    pictures: Pictures | None = field(repr=False)
+    place: str
+    prefix: str = ""
+
+    def need_pictures(self, model: str) -> Pictures:
+        """Return the pictures; refuse to run a model without them."""
+        if self.pictures is None:
+            raise ConfigError(
+                f"{self.place}: models.{model}.model runs on the pictures, and nothing says where "
+                "they are. To do: name the column of files under 'path'"
+            )
+        return self.pictures
+
+    @property
+    def by_prompt(self) -> dict[str, list[str]]:
+        """Ids of the pictures of each prompt."""
+        ids: dict[str, list[str]] = {}
+        for row in self.rows:
+            name = row["image_id"].removeprefix(self.prefix)
+            ids.setdefault(row["prompt"], []).append(name)
+        return ids
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedImages:
+    """The images of one generator, a row for each requested image.
+
+    Attributes
+    ----------
+    items : Items
+        With the columns `prompt` and `seed` (the id where the seed is unknown).
+    seeded : bool
+        Whether seeds are known.
+    batches : tuple of Batch
+    planned : bool
+        Whether the images are yet to be generated.
+    """
+
+    items: Items
+    seeded: bool
+    batches: tuple[Batch, ...] = field(repr=False)
+    planned: bool = False
+
+    @cached_property
+    def state(self) -> Objects:
+        """Return "image", "refused" or "failed" for each image."""
+        return np.array([row["state"] for own in self.batches for row in own.rows], dtype=object)
+
+    @cached_property
+    def guidance(self) -> npt.NDArray[np.float64]:
+        """Strength of guidance of each image; NaN where unknown."""
+        return np.array([row["guidance"] for own in self.batches for row in own.rows], dtype=float)
+
+    @property
+    def guidances(self) -> tuple[float | None, ...]:
+        """Strengths of guidance, weakest first; None alone where none is known."""
+        known = sorted({*self.guidance[~np.isnan(self.guidance)].tolist()})
+        return tuple(known) or (None,)
+
+    def rows(self, texts: tuple[str, ...], guidance: float | None) -> npt.NDArray[np.int64]:
+        """Return the requested images of some prompts at a strength of guidance."""
+        here = np.isin(self.items.columns["prompt"].astype(str), texts)
+        if guidance is not None:
+            here &= self.guidance == guidance
+        return np.flatnonzero(here)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Texts and images in the space of a model.
+
+    Attributes
+    ----------
+    items : Items
+        The texts, as ids.
+    texts : Vectors
+    images : mapping of str to Vectors
+        By generator.
+    labelled : mapping of str to source
+        Vectors of labelled images, by entry of `shares`.
+    scale : float or None
+        What makes a logit of a cosine.
+    """
+
+    items: Items
+    texts: Vectors
+    images: Mapping[str, Vectors]
+    labelled: Mapping[str, ArraySource | Outputs]
+    scale: float | None
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Row of each text."""
+        return {text: row for row, text in enumerate(self.items.ids.tolist())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,25 +163,20 @@ class TextToImageData:
     ----------
     made : mapping of str to GeneratedImages
         By generator.
-    texts : mapping of str to Items
-        Texts with a vector, by model.
-    text_vectors : mapping of str to Vectors
-    vectors : mapping of (str, str) to Vectors
-        By model and generator.
+    encoders : mapping of str to Encoder
+        By model.
     judged : mapping of str to Judged
         Classes of images, by entry of `shares`.
-    outside : mapping of str to Outside
-        Shares from outside, by entry of `shares` that has some.
+    external : mapping of str to ExternalShares
+        By entry of `shares` that has some.
     inputs, counts : mapping
         Of every file read.
     """
 
-    made: Images
-    texts: Mapping[str, Items]
-    text_vectors: Mapping[str, Vectors]
-    vectors: Mapping[tuple[str, str], Vectors]
+    made: Mapping[str, GeneratedImages]
+    encoders: Mapping[str, Encoder]
     judged: Mapping[str, Judged]
-    outside: Mapping[str, Outside]
+    external: Mapping[str, ExternalShares]
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,245 +195,326 @@ def load(config: Config, models: Models) -> TextToImageData:
         When a model lacks the capability, or nothing says where the pictures are.
     DataError
         When a file can't be used, a prompt has no vector, or vectors have different lengths.
+    ModelError
+        When a generator can't be loaded, or fails too often.
     """
-    made = {name: images_of(name, config, models) for name in config.generators}
+    made = {name: _images_of(name, config, models) for name in config.generators}
     labelled = {
         share.of: read_labelled(share, models.base)
         for share in config.shares
         if share.labelled is not None
     }
-    sources = _sources(config, models, made, labelled)
-    texts = {name: _text_items(config, name) for name in sources.texts}
-    text_vectors = {
-        name: load_vectors(
-            source, texts[name], what=f"embeddings of texts by {name}", max_unmatched=1.0
-        )
-        for name, source in sources.texts.items()
+    zero_shot = {share.model for share in config.shares if share.zero_shot}
+    encoders = {
+        name: _encoder(name, config, models, made, labelled)
+        for name, section in config.models.items()
+        if section.model is None or name in (*zero_shot, *config.encoders)
+    }
+    _check_vectors(config, encoders)
+    judged = {
+        share.of: judge_images(share, config, models, made, encoders, labelled.get(share.of))
+        for share in config.shares
+    }
+    external = {
+        share.of: external_shares(share, config.prompts.target_names, models.base)
+        for share in config.shares
+        if share.outside is not None
     }
     vectors = {
-        (name, generator): load_vectors(
+        f"{name}, images of {generator}": each
+        for name, own in encoders.items()
+        for generator, each in own.images.items()
+    }
+    read: list[Items | Vectors | Judged | ExternalShares] = [
+        *(images.items for images in made.values()), *(own.texts for own in encoders.values()),
+        *vectors.values(), *judged.values(), *external.values(),
+    ]  # fmt: skip
+    counts: dict[str, Any] = {}
+    for name, images in made.items():
+        states, n = np.unique(images.state.astype(str), return_counts=True)
+        counts[name] = dict(zip(states.tolist(), n.tolist(), strict=True))
+    counts |= {name: dict(each.counts) for name, each in vectors.items()}
+    counts |= {f"shares of {of}": dict(each.counts) for of, each in judged.items()}
+    inputs = {file: digest for each in read for file, digest in each.inputs.items()}
+    return TextToImageData(made, encoders, judged, external, inputs, counts)
+
+
+def _images_of(name: str, config: Config, models: Models) -> GeneratedImages:
+    """Generate or read the images of one generator; a dry run generates none."""
+    generator = config.generators[name]
+    if generator.images is None:
+        batches = tuple(_generated(name, generator, config, models))
+        items = _items(batches, f"images of {name}")
+        planned = not isinstance(models, LiveModels)
+        images, column = GeneratedImages(items, True, batches, planned), None
+    else:
+        images, column = _read(name, generator.images, config, models), generator.images.state
+    if not (images.state == IMAGE).any():
+        raise DataError(
+            f"none of {len(images.state)} rows has an image",
+            file=images.items.name,
+            column=column,
+            expected="the state of an image in some rows",
+            fix="name the states of images that exist under 'made'",
+        )
+    return images
+
+
+def _generated(
+    name: str, generator: GeneratorConfig, config: Config, models: Models
+) -> Iterator[Batch]:
+    """Yield the images of each strength of guidance, of attributes and of targets."""
+    roles = config.prompts.texts
+    for guidance in generator.guidance:
+        for role in ("attributes", "targets"):
+            texts = [text for text, own in roles.items() if own == role]
+            if not texts or (role == "attributes" and not config.pairs):
+                continue
+            on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
+            how: dict[str, Any] = {
+                "images": getattr(config.prompts.counts, role),
+                "seed": generator.seed,
+                "sampling": generator.sampling(guidance),
+            }
+            if config.extraction.part is not None:
+                how["part"] = config.extraction.part
+            run = _generate if isinstance(models, LiveModels) else _plan
+            rows, pictures, outputs = run(on, generator, texts, how, models)
+            models.keep(
+                Outputs(
+                    model=name, content="images", source=f"generators.{name}.model", on=on,
+                    ids=pl.Series("", [row["image_id"] for row in rows], dtype=pl.String),
+                    **outputs,
+                )
+            )  # fmt: skip
+            own_rows = [
+                {**row, "image_id": prefix + row["image_id"], "guidance": guidance} for row in rows
+            ]
+            yield Batch(on, own_rows, pictures, f"generators.{name}", prefix)
+
+
+def _generate(
+    on: str, generator: GeneratorConfig, texts: Sequence[str], how: dict[str, Any], models: Models
+) -> tuple[Rows, Pictures | None, dict[str, Any]]:
+    from equipoise.counterfactuals import generate_prompts
+
+    options, progress = models.config.extraction, models.progress
+    if progress is not None:
+        how["progress"] = lambda step, done, total: progress(f"{on}: {step}", done, total)
+    made = generate_prompts(
+        pa.table({"prompt_id": texts, "prompt": texts}),
+        generator.located(models.base),
+        models.store,
+        options=generator.options(options),
+        max_failures=options.max_failures,
+        **how,
+    )
+    rows = made.table.select(["image_id", "prompt", "state", "seed"]).to_pylist()
+    return rows, made.pictures, {"info": made.info, "inputs": made.inputs}
+
+
+def _plan(
+    on: str, generator: GeneratorConfig, texts: Sequence[str], how: dict[str, Any], models: Models
+) -> tuple[Rows, Pictures | None, dict[str, Any]]:
+    """Return a stand-in for each image, and what is to do, without loading the model."""
+    from equipoise.counterfactuals import plan_prompts
+
+    ids = [(f"{text}/{number:03d}", text) for text in texts for number in range(how["images"])]
+    rows = [{"image_id": id_, "prompt": text, "state": IMAGE, "seed": id_} for id_, text in ids]
+    pictures = sorted_by_id(on, [id_ for id_, _ in ids], NotMade(), None)
+    pending: dict[str, Any] = {
+        "runs": generator.called, "items": len(ids),
+        **dict.fromkeys(("in_store", "to_do", "numbers", "bytes")),
+    }  # fmt: skip
+    if isinstance(generator.model, str):
+        table = pa.table({"prompt_id": [*texts], "prompt": [*texts]})
+        plan = plan_prompts(table, generator.located(models.base), models.store, **how)
+        pending |= {"in_store": plan.present, "to_do": plan.to_do, "bytes": plan.bytes}
+    return rows, pictures, {"pending": pending}
+
+
+def _read(name: str, section: ImagesConfig, config: Config, models: Models) -> GeneratedImages:
+    items = load_items(section.source(models.base, section.columns), what=f"images of {name}")
+    columns, unknown = items.columns, [None] * len(items)
+    known, texts = config.prompts.texts, columns[section.prompt].tolist()
+    if not {*known} & {*texts}:
+        raise DataError(
+            f"no row has a prompt of the configuration; the first has {texts[0]!r}",
+            file=items.name,
+            column=section.prompt,
+            expected=f"prompts word for word, such as {next(iter(known))!r}",
+            fix="write prompts.template as it was, or name another column",
+        )
+    states = [IMAGE] * len(items)
+    if section.state is not None:
+        names = {**dict.fromkeys(section.refused, REFUSED), **dict.fromkeys(section.made, IMAGE)}
+        states = [names.get(cell or "", FAILED) for cell in columns[section.state].tolist()]
+    cells = {
+        "image_id": [*map(str, items.ids.tolist())], "prompt": texts, "state": states,
+        "seed": columns[section.seed].tolist() if section.seed else unknown,
+        "guidance": _guidance(section, items) if section.guidance else unknown,
+    }  # fmt: skip
+    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    pictures = _pictures(section, items, rows, models)
+    batches = (Batch(name, rows, pictures, f"generators.{name}.images"),)
+    own = replace(_items(batches, items.name), inputs=items.inputs, counts=items.counts)
+    return GeneratedImages(own, section.seed is not None, batches)
+
+
+def _items(batches: Sequence[Batch], name: str) -> Items:
+    rows = [row for batch in batches for row in batch.rows]
+    seeds = [row["image_id"] if row["seed"] is None else f"seed {row['seed']}" for row in rows]
+    columns = {key: [row[key] for row in rows] for key in ("image_id", "prompt")} | {"seed": seeds}
+    frame = pa.table({key: pa.array(cells, pa.string()) for key, cells in columns.items()})
+    return load_items(ItemSource(frame, "image_id", ("prompt", "seed")), what=name)
+
+
+def _guidance(section: ImagesConfig, items: Items) -> list[float]:
+    numbers = []
+    for row, text in enumerate(items.columns[section.guidance or ""].tolist(), start=1):
+        try:
+            numbers.append(float(text))
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the guidance is {text!r}",
+                file=items.name,
+                column=section.guidance,
+                row=row,
+                expected="a number",
+                fix="fill it in, or leave the column out",
+            ) from None
+    return numbers
+
+
+def _pictures(section: ImagesConfig, items: Items, rows: Rows, models: Models) -> Pictures | None:
+    if section.path is None:
+        return None
+    paths = items.columns[section.path].tolist()
+    kept = [place for place, row in enumerate(rows) if row["state"] == IMAGE]
+    for place in kept:
+        if paths[place] is None:
+            raise DataError(
+                "the image has no file",
+                file=items.name,
+                column=section.path,
+                row=place + 1,
+                expected="a path, or a state that says why there is no image",
+                fix="fill it in, or name the state under 'refused'",
+            )
+    ids, files = [rows[place]["image_id"] for place in kept], [str(paths[p]) for p in kept]
+    root = models.base / (section.root or "")
+    return pictures_of_table(ids, files, root=root, name=items.name, column=section.path)
+
+
+def _encoder(
+    name: str,
+    config: Config,
+    models: Models,
+    made: Mapping[str, GeneratedImages],
+    labelled: Mapping[str, Items],
+) -> Encoder:
+    """Embed all images and texts with a model and the labelled images of its shares, or read."""
+    section, shares = config.models[name], [s for s in config.shares if s.model == name]
+    texts = dict.fromkeys(config.prompts.texts if name in config.encoders else ())
+    for share in shares:
+        for own in class_texts(share).values() if share.zero_shot else ():
+            texts |= dict.fromkeys(own)
+    what = f"embeddings of texts by {name}"
+    ids = np.array([*texts], dtype=object)
+    items, scale = Items(what, "id", ids, {}, {}, {"rows": len(ids)}), section.scale
+    if section.model is None:
+        assert section.texts is not None  # noqa: S101 - the config requires them of files
+        of_texts: ArraySource | Outputs = section.texts.source(models.base)
+        of_images: dict[str, Any] = {g: a.source(models.base) for g, a in section.images.items()}
+        of_labelled: dict[str, Any] = {
+            of: array.source(models.base) for of, array in section.labelled.items()
+        }
+    else:
+        models.capability(name, section, "encoder")
+        of_images = {
+            generator: _joined(
+                images.batches,
+                [
+                    models.embed_images(name, section, batch.need_pictures(name), on=batch.name)
+                    for batch in images.batches
+                ],
+            )
+            for generator, images in made.items()
+        }
+        words = prompts({text: (text,) for text in texts}, AS_IT_IS)
+        of_texts = models.embed_texts(name, section, words, on="texts")
+        scale = scale or of_texts.info.get("scale")
+        of_labelled = {
+            share.of: models.embed_images(
+                name, section, labelled_pictures(share, labelled[share.of], models.base),
+                on=f"{share.of}, labelled",
+            )
+            for share in shares
+            if share.zero_shot and share.of in labelled
+        }  # fmt: skip
+    vectors = {
+        generator: load_vectors(
             source,
             made[generator].items,
             what=f"embeddings of images of {generator} by {name}",
             max_unmatched=1.0,
         )
-        for (name, generator), source in sources.images.items()
+        for generator, source in of_images.items()
     }
-    _check_vectors(config, texts, text_vectors, vectors)
-    spaces = Spaces(texts, text_vectors, vectors)
-    judged = {
-        share.of: judge_images(share, made, spaces, sources, labelled.get(share.of), models.base)
-        for share in config.shares
-    }
-    outside = {
-        share.of: outside_of(share, config.prompts.target_names, models.base)
-        for share in config.shares
-        if share.outside is not None
-    }
-    read: list[Items | Vectors | Judged | Outside] = [
-        *(images.items for images in made.values()), *text_vectors.values(), *vectors.values(),
-        *judged.values(), *outside.values(),
-    ]  # fmt: skip
-    return TextToImageData(
-        made, texts, text_vectors, vectors, judged, outside,
-        {file: digest for each in read for file, digest in each.inputs.items()},
-        dict(_counts(made, vectors, judged)),
-    )  # fmt: skip
+    loaded = load_vectors(of_texts, items, what=what, max_unmatched=1.0)
+    return Encoder(items, loaded, vectors, of_labelled, scale)
 
 
-def _sources(
-    config: Config, models: Models, made: Images, labelled: Mapping[str, Labelled]
-) -> Sources:
-    """Run the models that are named; the others have files."""
-    sources = Sources()
-    for name, section in config.models.items():
-        if section.model is None:
-            for generator, array in section.images.items():
-                sources.images[name, generator] = array.source(models.base)
-            assert section.texts is not None  # noqa: S101 - the config requires them of files
-            sources.texts[name] = section.texts.source(models.base)
-            for of, array in section.labelled.items():
-                sources.labelled[name, of] = array.source(models.base)
-            sources.scales[name] = section.scale
-            continue
-        own = [share for share in config.shares if share.model == name]
-        for share in own:
-            if share.question is not None:
-                _answer(name, section, share, models, made, labelled.get(share.of), sources)
-        zero_shot = [share for share in own if share.question is None]
-        if zero_shot or name in config.encoders:
-            _embed(config, name, models, made, labelled, sources)
-    return sources
-
-
-def _answer(
-    name: str,
-    section: ModelConfig,
-    share: SharesConfig,
-    models: Models,
-    made: Images,
-    labelled: Labelled | None,
-    sources: Sources,
-) -> None:
-    """Ask a model about every image, and about the labelled ones."""
-    models.capability(name, section, "answerer")
-    question = share.question or ""
-    for generator, images in made.items():
-        sources.answers[share.of, generator] = _joined(
-            [
-                (
-                    batch,
-                    models.answer(
-                        name, section, batch.need_pictures(name), question,
-                        on=f"{batch.name}, {share.of}",
-                    ),
-                )
-                for batch in images.batches
-            ]
-        )  # fmt: skip
-    if labelled is not None:
-        pictures = labelled.need_pictures(name, models.base)
-        sources.labelled[name, share.of] = models.answer(
-            name, section, pictures, question, on=f"{share.of}, labelled"
-        )
-
-
-def _embed(
-    config: Config,
-    name: str,
-    models: Models,
-    made: Images,
-    labelled: Mapping[str, Labelled],
-    sources: Sources,
-) -> None:
-    """Embed all images and texts with a model, and the labelled images of its shares."""
-    section = config.models[name]
-    models.capability(name, section, "encoder")
-    for generator, images in made.items():
-        sources.images[name, generator] = _joined(
-            [
-                (
-                    batch,
-                    models.embed_images(name, section, batch.need_pictures(name), on=batch.name),
-                )
-                for batch in images.batches
-            ]
-        )
-    words = {text: (text,) for text in texts_of(config, name)}
-    texts = models.embed_texts(name, section, prompts(words, AS_IT_IS), on="texts")
-    sources.texts[name] = texts
-    sources.scales[name] = section.scale or texts.info.get("scale")
-    for share in config.shares:
-        own = labelled.get(share.of)
-        if share.model == name and share.question is None and own is not None:
-            pictures = own.need_pictures(name, models.base)
-            on = f"{share.of}, labelled"
-            sources.labelled[name, share.of] = models.embed_images(name, section, pictures, on=on)
-
-
-def _joined(parts: Sequence[tuple[Batch, Outputs]]) -> Outputs:
-    """Return the outputs of all batches of a generator as one, under the ids of its images."""
-    if len(parts) == 1 and not parts[0][0].prefix:
-        return parts[0][1]
-    first = parts[0][1]
-    ids = [batch.prefix + name for batch, each in parts for name in each.ids.to_list()]
+def _joined(batches: Sequence[Batch], parts: Sequence[Outputs]) -> Outputs:
+    """Return the vectors of all batches of a generator as one, under the ids of its images."""
+    first, pairs = parts[0], [*zip(batches, parts, strict=True)]
+    if len(parts) == 1 and not batches[0].prefix:
+        return first
+    ids = [batch.prefix + name for batch, each in pairs for name in each.ids.to_list()]
     requested = [
         batch.prefix + name
-        for batch, each in parts
+        for batch, each in pairs
         for name in (each.requested if each.requested is not None else ())
     ]
-    values, labels = first.values, None
-    if values is not None:
-        # The rows of a dry run are the same.
-        values = (
-            np.broadcast_to(values[:1], (len(ids), values.shape[1]))
-            if first.planned
-            else np.concatenate([each.numbers for _, each in parts])
-        )
-    if first.labels is not None:
-        texts = [
-            None if code < 0 else each.labels.vocabulary[code]
-            for _, each in parts
-            if each.labels is not None
-            for code in each.labels.codes[:, 0].tolist()
-        ]
-        labels = Coded.of(pl.Series("", texts, dtype=pl.String)).column()
+    # The rows of a dry run are the same.
     return replace(
         first,
         ids=pl.Series("", ids, dtype=pl.String),
-        values=values,
-        labels=labels,
+        values=np.broadcast_to(first.numbers[:1], (len(ids), first.numbers.shape[1]))
+        if first.planned
+        else np.concatenate([each.numbers for each in parts]),
         requested=np.array(requested, dtype=object),
-        failed={
-            batch.prefix + name: stage
-            for batch, each in parts
-            for name, stage in each.failed.items()
-        },
-        inputs={file: digest for _, each in parts for file, digest in each.inputs.items()},
+        failed={b.prefix + name: stage for b, e in pairs for name, stage in e.failed.items()},
+        inputs={file: digest for each in parts for file, digest in each.inputs.items()},
         identical=(),
     )
 
 
-def texts_of(config: Config, name: str) -> list[str]:
-    """Return the texts that a model embeds: prompts, then those of classes."""
-    texts = dict.fromkeys(config.prompts.texts if name in config.encoders else ())
-    for share in config.shares:
-        if share.model == name and share.question is None:
-            for own in class_texts(share).values():
-                texts |= dict.fromkeys(own)
-    return [*texts]
-
-
-def _text_items(config: Config, name: str) -> Items:
-    texts = texts_of(config, name)
-    ids = np.empty(len(texts), dtype=object)
-    ids[:] = texts
-    return Items(f"embeddings of texts by {name}", "id", ids, {}, {}, {"rows": len(ids)})
-
-
-def _check_vectors(
-    config: Config,
-    texts: Mapping[str, Items],
-    text_vectors: Mapping[str, Vectors],
-    vectors: Mapping[tuple[str, str], Vectors],
-) -> None:
+def _check_vectors(config: Config, encoders: Mapping[str, Encoder]) -> None:
     for name in config.encoders:
-        known = {*texts[name].ids[text_vectors[name].usable].tolist()}
+        own = encoders[name]
         for text in config.prompts.texts:
-            if text not in known:
+            if not own.texts.usable[own.places[text]]:
                 raise DataError(
                     f"the prompt {text!r} has no usable vector",
-                    file=text_vectors[name].name,
+                    file=own.texts.name,
                     expected="a vector of each prompt, named by its text",
                     fix="embed it, or leave the prompt out",
                 )
         for generator in config.generators:
-            if (name, generator) not in vectors:
+            if generator not in own.images:
                 raise DataError(
                     f"models.{name}.images: no vectors of the images of {generator}",
                     expected="vectors of the images of each generator",
                     fix="name them, or leave the model out of associations.encoders",
                 )
-    for (name, generator), own in vectors.items():
-        if own.dimension != text_vectors[name].dimension:
-            raise DataError(
-                f"images of {generator} have vectors of {own.dimension} numbers, texts of "
-                f"{text_vectors[name].dimension}",
-                file=own.name,
-                expected="images and texts in one space",
-                fix="embed both with the same model",
-            )
-
-
-def _counts(
-    made: Images,
-    vectors: Mapping[tuple[str, str], Vectors],
-    judged: Mapping[str, Judged],
-) -> Iterator[tuple[str, Any]]:
-    for name, images in made.items():
-        states, n = np.unique(images.state.astype(str), return_counts=True)
-        yield name, dict(zip(states.tolist(), n.tolist(), strict=True))
-    for (model, generator), own in vectors.items():
-        yield f"{model}, images of {generator}", dict(own.counts)
-    for of, each in judged.items():
-        yield f"shares of {of}", dict(each.counts)
+    for own in encoders.values():
+        for generator, vectors in own.images.items():
+            if vectors.dimension != own.texts.dimension:
+                raise DataError(
+                    f"images of {generator} have vectors of {vectors.dimension} numbers, texts of "
+                    f"{own.texts.dimension}",
+                    file=vectors.name,
+                    expected="images and texts in one space",
+                    fix="embed both with the same model",
+                )

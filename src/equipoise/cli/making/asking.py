@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.config_generators import located_generator, options_of
 from equipoise.audits.running.config import ExtractionConfig
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def generate(config: MakingConfig, base: Path, progress: Progress | None = None)
     from equipoise.counterfactuals import generate_prompts, generate_sets
 
     more = _how(config) | {"progress": progress}
-    model, store = located_generator(config.generator.model, base), base / config.store
+    model, store = config.generator.located(base), base / config.store
     if config.captions is not None:
         return generate_sets(config.captions.sets(), model, store, **_of_sets(config), **more)
     assert config.prompts is not None  # noqa: S101 - the schema sees to it
@@ -40,7 +39,7 @@ def plan(config: MakingConfig, base: Path) -> Planned:
     from equipoise.counterfactuals import plan_prompts, plan_sets
 
     more = _how(config)
-    model, store = located_generator(config.generator.model, base), base / config.store
+    model, store = config.generator.located(base), base / config.store
     if config.captions is not None:
         return plan_sets(config.captions.sets(), model, store, **_of_sets(config), **more)
     assert config.prompts is not None  # noqa: S101 - the schema sees to it
@@ -53,7 +52,7 @@ def _how(config: MakingConfig) -> dict[str, Any]:
     return {
         "seed": given.seed,
         "sampling": given.sampling,
-        "options": options_of(given, ExtractionConfig()),
+        "options": given.options(ExtractionConfig()),
         "part": config.part,
         "max_failures": config.max_failures,
     }

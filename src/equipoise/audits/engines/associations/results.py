@@ -1,4 +1,4 @@
-"""Results of questions: findings before their verdict, rows of tables, notes."""
+"""Questions and their results: findings before their verdict, rows of tables, notes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from equipoise.audits.config_associations import MeasureConfig
+from equipoise.audits.audit import Measured
+from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.spaces import Side, Space
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, with_numbers
 from equipoise.core.estimate import Estimate
@@ -19,33 +20,33 @@ from equipoise.core.parts import Part
 from equipoise.stats.resampling import Resampling
 
 
-def _schema(*columns: str) -> pa.Schema:
-    """Make a schema of columns: numbers are marked by "#", counts by "+", the rest is text."""
-    kinds = {"#": pa.float64(), "+": pa.int64()}
+def schema_of(*columns: str) -> pa.Schema:
+    """Make a schema: "#" marks numbers, "+" counts, "?" yes or no; the rest is text."""
+    kinds = {"#": pa.float64(), "+": pa.int64(), "?": pa.bool_()}
     names = ("model", "groups", "version", *columns)
-    return pa.schema([(name.lstrip("#+"), kinds.get(name[0], pa.string())) for name in names])
+    return pa.schema([(name.lstrip("#+?"), kinds.get(name[0], pa.string())) for name in names])
 
 
 SCHEMAS: Mapping[str, pa.Schema] = MappingProxyType(
     {
-        "mcas_parts": _schema("target", "category", "part", "#value", "#low", "#high"),
-        "amplification": _schema(
+        "mcas_parts": schema_of("target", "category", "part", "#value", "#low", "#high"),
+        "amplification": schema_of(
             "target", "category", "#diffusion_bias", "#diffusion_low", "#diffusion_high",
             "#bias_amplification", "#amplification_low", "#amplification_high", "#fitted", "reason",
         ),
-        "xmcas": _schema(
+        "xmcas": schema_of(
             "target", "part", "group", "#value", "#low", "#high", "#theta", "#neutral", "#offset"
         ),
-        "score_summaries": _schema("metric", "category", "direction", "+targets", "#mean", "#sd"),
-        "totals": _schema("+targets", "#value", "#low", "#high", "#chance"),
-        "labels": _schema("group", "label", "+count", "#share"),
-        "label_scores": _schema("label", "set", "#value"),
-        "regions": _schema("metric", "region", "group", "+n", "#value", "#low", "#high"),
-        "words": _schema("region", "group", "word", "kind", "#similarity", "+n"),
-        "outside": _schema(
+        "score_summaries": schema_of("metric", "category", "direction", "+targets", "#mean", "#sd"),
+        "totals": schema_of("+targets", "#value", "#low", "#high", "#chance"),
+        "labels": schema_of("group", "label", "+count", "#share"),
+        "label_scores": schema_of("label", "set", "#value"),
+        "regions": schema_of("metric", "region", "group", "+n", "#value", "#low", "#high"),
+        "words": schema_of("region", "group", "word", "kind", "#similarity", "+n"),
+        "outside": schema_of(
             "metric", "figure", "subject", "#outside", "#value", "#low", "#high", "#fitted"
         ),
-        "outside_correlations": _schema(
+        "outside_correlations": schema_of(
             "metric", "figure", "kind", "+n", "#value", "#low", "#high", "#p_value", "reason"
         ),
     }
@@ -67,14 +68,8 @@ class Row:
         return cls(table, {**where, **values})
 
 
-@dataclass(frozen=True)
-class Note:
-    """What a reader must know."""
-
-    text: str
-
-
-Result = UncorrectedFinding | Row | Note
+Result = UncorrectedFinding | Row | str
+"""A finding, a row of a table, or a note."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +108,11 @@ class Question:
         first, second = self.options.attributes
         return first, second
 
+    @property
+    def figure_name(self) -> str:
+        """Name of the external figures; "" without any."""
+        return "" if self.options.figures is None else self.options.figures.value
+
     def place(self, modality: str = "") -> Place:
         """Return where a number was measured."""
         parts = (modality, self.options.version)
@@ -120,82 +120,71 @@ class Question:
         return Place(self.audit, self.space.model, self.options.group_text, version, self.level)
 
 
-def finding_of(
+def finding_of(  # noqa: PLR0913 - one keyword for each field
     estimate: Estimate,
     place: Place,
     family: Family,
+    part: Part | None = None,
     *,
     subject: str = "",
     direction: str = "",
-    sides: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[str, str] = MappingProxyType({}),
     by_group: Iterable[GroupValue] = (),
     excluded: tuple[Excluded, ...] = (),
 ) -> UncorrectedFinding:
-    """Return the finding of an estimate, with sets in place of the parts that they play.
+    """Return the finding of an estimate or a part of it, with sets in place of their parts.
 
     Parameters
     ----------
     estimate : Estimate
     place : Place
     family : Family
+    part : Part, optional
+        Whose numbers the finding has.
     subject, direction : str
-    sides : mapping of str to str
-        Set by part.
+    names : mapping of str to str
+        Set by the part that it plays in the metric.
     by_group : iterable of GroupValue
     excluded : tuple of Excluded
         Beside what the metric left out.
     """
-    params = {**estimate.params, "sets": dict(sides)} if sides else estimate.params
+    params = {**estimate.params, "sets": dict(names)} if names else estimate.params
     base = whole(replace(estimate, params=params), place, family)
-    named = tuple(
-        replace(each, reason=_renamed(each.reason, sides)) for each in base.finding.excluded
-    )
-    groups = tuple(
-        replace(each, group=sides[each.group], levels=(sides[each.group],))
-        if each.group in sides
-        else each
-        for each in by_group
-    )
     finding = replace(
         base.finding,
         subject=subject,
         direction=direction,
-        by_group=groups,
-        excluded=(*named, *excluded),
+        by_group=tuple(
+            replace(each, group=names[each.group], levels=(names[each.group],))
+            if each.group in names
+            else each
+            for each in by_group
+        ),
+        excluded=(*(_with_name(each, names) for each in base.finding.excluded), *excluded),
     )
+    if part is not None:
+        numbers = with_numbers(finding, part)
+        finding = replace(numbers, metric=part.metric, reason=part.reason)
     return replace(base, finding=finding)
 
 
-def part_finding(
-    estimate: Estimate, part: Part, place: Place, family: Family, *, metric: str = "", **more: Any
-) -> UncorrectedFinding:
-    """Return the finding of one part of an estimate; `more` is as for `finding_of`."""
-    base = finding_of(estimate, place, family, **more)
-    numbers = with_numbers(base.finding, part)
-    return replace(base, finding=replace(numbers, metric=metric or part.metric, reason=part.reason))
+def _with_name(excluded: Excluded, names: Mapping[str, str]) -> Excluded:
+    part, separator, why = excluded.reason.partition(": ")
+    named = separator and part in names
+    return replace(excluded, reason=f"{names[part]}: {why}") if named else excluded
 
 
-def without(sides: Mapping[str, Side]) -> tuple[Excluded, ...]:
-    """Count members of sets without an embedding or score, and those that are targets too."""
-    return tuple(
-        Excluded(f"{side.name}: {why}", count)
+def about(sides: Mapping[str, Side]) -> dict[str, Any]:
+    """Return the sets of a finding by part, and their members that are not used."""
+    reasons = (
+        (side.name, why, count)
         for side in sides.values()
-        for why, count in (
-            ("no embedding or score", side.without),
-            ("also a target", side.shared),
-        )
-        if count
+        for why, count in (("no embedding or score", side.without), ("also a target", side.shared))
     )
-
-
-def names_of(sides: Mapping[str, Side]) -> dict[str, str]:
-    """Return the set that plays each part."""
-    return {part: side.name for part, side in sides.items()}
-
-
-def _renamed(reason: str, sides: Mapping[str, str]) -> str:
-    part, separator, why = reason.partition(": ")
-    return f"{sides[part]}: {why}" if separator and part in sides else reason
+    return {
+        "names": {part: side.name for part, side in sides.items()},
+        "excluded": tuple(Excluded(f"{name}: {why}", n) for name, why, n in reasons if n),
+    }
 
 
 _HOW = MappingProxyType(
@@ -218,7 +207,7 @@ def closer(subject: str, value: float, pair: tuple[str, str], modality: str = ""
 
 
 def crossed(
-    targets: tuple[str, str],
+    targets: Sequence[str],
     means: tuple[float, float],
     pair: tuple[str, str],
     modality: str = "",
@@ -249,13 +238,19 @@ def extremes(what: str, by_group: Sequence[GroupValue]) -> str:
     return "" if low.value == high.value else f"{what}: {high.group} more than {low.group}"
 
 
-def tables_of(rows: Iterable[Row]) -> dict[str, pa.Table]:
-    """Return the tables that have rows."""
+def measured(results: Iterable[Result], schemas: Mapping[str, pa.Schema] = SCHEMAS) -> Measured:
+    """Return results as an audit collects them, with the tables that have rows."""
+    every = [*results]
     split: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        split.setdefault(row.table, []).append(row.values)
-    return {
-        name: pa.Table.from_pylist(split[name], schema=schema)
-        for name, schema in SCHEMAS.items()
-        if name in split
-    }
+    for row in every:
+        if isinstance(row, Row):
+            split.setdefault(row.table, []).append(row.values)
+    return Measured(
+        tuple(each for each in every if isinstance(each, UncorrectedFinding)),
+        {
+            name: pa.Table.from_pylist(split[name], schema=schema)
+            for name, schema in schemas.items()
+            if name in split
+        },
+        tuple(each for each in every if isinstance(each, str)),
+    )

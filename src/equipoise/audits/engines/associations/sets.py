@@ -1,0 +1,542 @@
+"""Metrics of sets: association scores, WEAT, MCAS, totals, and their relation to figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from equipoise.audits.audit import Measured
+from equipoise.audits.engines.associations.results import (
+    Question,
+    Result,
+    Row,
+    about,
+    closer,
+    crossed,
+    finding_of,
+    measured,
+)
+from equipoise.audits.engines.associations.spaces import Case, Side, cases_of, units_of
+from equipoise.audits.findings import Place, UncorrectedFinding, without_verdict
+from equipoise.core.errors import DataError
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family
+from equipoise.core.parts import Part
+from equipoise.metrics.values.alignment import alignment
+from equipoise.metrics.values.outside import correlation, loess, score_summary
+from equipoise.metrics.vectors.associations import (
+    association_score,
+    compare_encoders,
+    differential_association,
+    sc_weat,
+    total_absolute_association,
+    weat,
+)
+from equipoise.metrics.vectors.mcas import (
+    bias_amplification,
+    diffusion_bias,
+    estimate_offset,
+    mcas,
+    xmcas,
+)
+from equipoise.stats.resampling import Resampling
+
+Intervals = Mapping[str, tuple[float, float]]
+Sides = dict[str, Side]
+
+# Members of a target that SC-WEAT measures one by one.
+MOST_MEMBERS = 1000
+_EXCHANGED = [("target_images",), ("a_images", "b_images"), ("a_texts", "b_texts")]
+_KINDS = (("images", "image"), ("texts", "text"))
+_NOT_EQUAL = (
+    "not tested: its null, that groups are exchangeable, is not that both sizes are equal: read "
+    "the interval of |II| - |TT|"
+)
+_PART = "a part of mcas, which is tested; ask for association_score to test it by itself"
+_SIDES = {"a": "first", "b": "second"}
+
+
+def _estimate(
+    metric: Callable[..., Estimate],
+    question: Question,
+    sides: Sides,
+    exchanged: Sequence[tuple[str, ...]],
+    **options: Any,
+) -> Estimate:
+    """Call a metric with the members of sets, in their order."""
+    return metric(
+        *(side.things for side in sides.values()),
+        similarity=question.space.similarity,
+        units=units_of(sides, exchanged),
+        **question.drawn,
+        **options,
+    )
+
+
+def _sides(
+    question: Question, case: Case, targets: tuple[str, ...], attributes: tuple[str, ...]
+) -> Sides:
+    """Return the sets of a case by their part in the metric; targets are in no attributes."""
+    attribute_kind, target_kind = case.kinds
+    space = question.space
+    chosen = [space.chosen(name, target_kind) for name in case.targets]
+    others = [space.apart(name, attribute_kind, chosen) for name in question.options.attributes]
+    return dict(zip((*targets, *attributes), (*chosen, *others), strict=True))
+
+
+def _fixed(question: Question, sides: Sides) -> tuple[str, ...]:
+    """Return the parts whose sets intervals take as given."""
+    return tuple(part for part, side in sides.items() if side.name in question.options.fixed)
+
+
+def measure_scores(question: Question) -> Iterator[Result]:
+    """Measure the association score of each target in each modality that its sets allow."""
+    scores: dict[str, dict[str, float]] = {}
+    for case in cases_of(question.options, question.space):
+        finding = _score(question, case)
+        yield finding
+        scores.setdefault(case.modality, {})[case.targets[0]] = finding.finding.value
+    for modality, values in scores.items():
+        yield from _summaries(question, question.place(modality), values, "association_score")
+
+
+def _score(question: Question, case: Case) -> UncorrectedFinding:
+    target, sides = case.targets[0], _sides(question, case, ("targets",), ("a", "b"))
+    estimate = _estimate(
+        association_score, question, sides, [("targets",), ("a", "b")],
+        fixed=_fixed(question, sides),
+    )  # fmt: skip
+    return finding_of(
+        estimate, question.place(case.modality), Family.LEAF, subject=target,
+        direction=closer(target, estimate.value, question.pair, case.modality),
+        by_group=estimate.parts[0].by_group, **about(sides),
+    )  # fmt: skip
+
+
+def measure_weat(question: Question) -> Iterator[Result]:
+    """Measure WEAT of two targets in each modality that their sets allow."""
+    options = question.options
+    for case in cases_of(options, question.space):
+        sides = _sides(question, case, ("x", "y"), ("a", "b"))
+        estimate = _estimate(
+            weat, question, sides, [("x", "y"), ("a", "b")], fixed=_fixed(question, sides),
+            alternative=options.alternative or "greater", ddof=options.ddof,
+        )  # fmt: skip
+        effect, difference = estimate.parts
+        x, y = effect.by_group
+        more = {
+            "subject": " against ".join(case.targets),
+            "direction": crossed(case.targets, (x.value, y.value), question.pair, case.modality),
+            **about(sides),
+        }
+        place = question.place(case.modality)
+        yield finding_of(estimate, place, Family.COMPOSITE, by_group=effect.by_group, **more)
+        again = finding_of(estimate, place, Family.DESCRIPTIVE, difference, **more)
+        yield without_verdict(again, "the same test as weat, on another scale")
+
+
+def measure_sc_weat(question: Question) -> Iterator[Result]:
+    """Measure SC-WEAT of every member of the targets."""
+    options, space = question.options, question.space
+    for case in cases_of(options, space):
+        attribute_kind, target_kind = case.kinds
+        members = space.chosen(case.targets[0], target_kind)
+        if len(members) > MOST_MEMBERS:
+            raise DataError(
+                f"sc_weat measures each of the {len(members)} members of {members.name!r}",
+                expected=f"at most {MOST_MEMBERS} members",
+                fix="ask for association_score, or name a smaller set",
+            )
+        sets = [space.chosen(name, attribute_kind) for name in options.attributes]
+        for row, name in enumerate(members.ids):
+            member = members.only(np.array([row]))
+            apart = [space.without_targets(side, attribute_kind, [member]) for side in sets]
+            sides = {"a": apart[0], "b": apart[1]}
+            estimate = _estimate(
+                sc_weat, question, {"w": member, **sides}, [("a", "b")],
+                fixed=_fixed(question, sides), alternative=options.alternative or "two-sided",
+                ddof=options.ddof,
+            )  # fmt: skip
+            yield finding_of(
+                estimate, question.place(case.modality), Family.LEAF, subject=name,
+                direction=closer(name, estimate.value, question.pair, case.modality),
+                by_group=estimate.parts[0].by_group if estimate.parts else (), **about(sides),
+            )  # fmt: skip
+
+
+def measure_differential(question: Question) -> Iterator[Result]:
+    """Measure the differential association of two concepts with two groups."""
+    for case in cases_of(question.options, question.space):
+        sides = _sides(question, case, ("c1", "c2"), ("m_images", "f_images"))
+        estimate = _estimate(
+            differential_association, question, sides, [("c1", "c2"), ("m_images", "f_images")],
+            fixed=() if question.options.resample_texts else ("c1", "c2"),
+        )  # fmt: skip
+        c1, c2 = estimate.parts
+        yield finding_of(
+            estimate, question.place(case.modality), Family.COMPOSITE,
+            subject=" against ".join(case.targets),
+            direction=crossed(case.targets, (c1.value, c2.value), question.pair, case.modality),
+            **about(sides),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredTotals(Measured):
+    """Total absolute associations of one model, which are compared between models."""
+
+    question: Question
+    totals: Mapping[Case, Estimate]
+
+
+def measure_totals(question: Question) -> MeasuredTotals:
+    """Measure the total absolute association in each modality."""
+    totals, results = {}, list[Result]()
+    for case in cases_of(question.options, question.space):
+        # Targets may have any name: the metric keeps "a" and "b" for the attributes.
+        keys = tuple(f"target {name}" for name in case.targets)
+        sides = _sides(question, case, keys, ("a", "b"))
+        totals[case] = estimate = total_absolute_association(
+            {key: sides[key].things for key in keys},
+            sides["a"].things,
+            sides["b"].things,
+            similarity=question.space.similarity,
+            units=units_of(sides, [("a", "b"), *((key,) for key in keys)]),
+            fixed=_fixed(question, sides),
+            **question.drawn,
+        )
+        place, ends = question.place(case.modality), estimate.interval(question.level)
+        mean = math.nan if estimate.chance is None else estimate.chance.mean
+        results += [
+            finding_of(estimate, place, Family.COMPOSITE, **about(sides)),
+            Row.of("totals", place, targets=len(case.targets), value=estimate.value, low=ends.low,
+                   high=ends.high, chance=mean),
+        ]  # fmt: skip
+    own = measured(results)
+    return MeasuredTotals(
+        findings=own.findings, tables=own.tables, question=question, totals=totals
+    )
+
+
+def compare_totals(
+    totals: Sequence[MeasuredTotals], resampling: Resampling | None
+) -> Iterator[Result]:
+    """Yield the differences between models in each modality where all have the same targets."""
+    for modality in dict.fromkeys(case.modality for each in totals for case in each.totals):
+        of_model = {
+            each.question.space.model: (each.question, case, estimate)
+            for each in totals
+            for case, estimate in each.totals.items()
+            if case.modality == modality
+        }
+        if len(of_model) < 2 or len({case for _, case, _ in of_model.values()}) > 1:
+            continue
+        estimate = compare_encoders(
+            {model: own for model, (_, _, own) in of_model.items()},
+            resampling=resampling,
+            rng=totals[0].question.seed,
+        )
+        pairs = [part for part in estimate.parts if part.metric == "difference"]
+        names = {
+            f"{first} - {second}": (first, second) for first in of_model for second in of_model
+        }
+        for part in pairs:
+            larger, smaller = names[part.subject][:: 1 if part.value >= 0 else -1]
+            text = f"the targets lean more with {larger} than with {smaller}" if part.value else ""
+            yield finding_of(
+                estimate, of_model[larger][0].place(modality), Family.COMPOSITE,
+                # With two models the difference of the pair is that of all, whose chance is drawn.
+                _absolute(part, estimate if len(pairs) == 1 else None),
+                subject=f"against {smaller}", direction=text,
+            )  # fmt: skip
+
+
+def _absolute(part: Part, whole: Estimate | None) -> Part:
+    """Return a difference as that of the larger total minus the smaller."""
+    low, high = (part.low, part.high) if part.value >= 0 else (-part.high, -part.low)
+    part = replace(part, metric="encoder_difference", value=abs(part.value), low=low, high=high)
+    if whole is None or whole.chance is None:
+        return part
+    chance = whole.chance
+    return replace(part, chance=chance.mean, chance_low=chance.low, chance_high=chance.high)
+
+
+def measure_mcas(question: Question) -> Iterator[Result]:
+    """Measure MCAS of each target, and what follows from its parts."""
+    estimates = {}
+    for case in cases_of(question.options, question.space):
+        target = case.targets[0]
+        sides = _four_sides(question, target)
+        estimates[target] = estimate = _estimate(
+            mcas, question, sides, _EXCHANGED, resample_texts=question.options.resample_texts
+        )
+        yield from _of_mcas(question, target, sides, estimate)
+    if question.options.generated:
+        yield from _generated(question, estimates)
+    values = {target: estimate.value for target, estimate in estimates.items()}
+    yield from _summaries(question, question.place(), values, "mcas")
+
+
+def _four_sides(question: Question, target: str) -> Sides:
+    """Return a target's and both groups' images and texts, by their part in the metric."""
+    space = question.space
+    targets = {suffix: space.chosen(target, kind) for suffix, kind in _KINDS}
+    return {f"target_{suffix}": side for suffix, side in targets.items()} | {
+        f"{part}_{suffix}": space.apart(name, kind, [targets[suffix]])
+        for part, name in zip("ab", question.pair, strict=True)
+        for suffix, kind in _KINDS
+    }
+
+
+def _of_mcas(question: Question, target: str, sides: Sides, estimate: Estimate) -> Iterator[Result]:
+    place, pair, more = question.place(), question.pair, about(sides)
+    kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
+    direction = closer(target, estimate.value, pair)
+    yield finding_of(
+        estimate, place, Family.COMPOSITE, subject=target, direction=direction,
+        **more | {"names": kinds},
+    )  # fmt: skip
+    for part in estimate.parts:
+        described = finding_of(
+            estimate, question.place(part.metric), Family.DESCRIPTIVE,
+            replace(part, metric="association_score"), subject=target, names=more["names"],
+            direction=closer(target, part.value, pair, part.metric), by_group=part.by_group,
+        )  # fmt: skip
+        yield without_verdict(described, _PART)
+        yield Row.of(
+            "mcas_parts", place, target=target, category=question.options.categories[target],
+            part=part.metric, value=part.value, low=part.low, high=part.high,
+        )  # fmt: skip
+
+
+def _generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
+    """Yield what the images add to the association of their prompts, by target."""
+    place, options = question.place(), question.options
+    bias = {target: diffusion_bias(estimate) for target, estimate in estimates.items()}
+    gain = {target: bias_amplification(estimate) for target, estimate in estimates.items()}
+    for target, estimate in estimates.items():
+        direction = _images_and_texts(target, estimate, question.pair)
+        size = finding_of(
+            bias[target], place, Family.DESCRIPTIVE, subject=target, direction=direction
+        )
+        # Chance level and p would answer another question.
+        signed = bias[target].parts[0]
+        ends = "" if math.isnan(signed.low) else f", {signed.low:.3g} to {signed.high:.3g}"
+        yield without_verdict(without_chance(size), f"{_NOT_EQUAL}{ends}")
+        yield finding_of(gain[target], place, Family.DESCRIPTIVE, subject=target)
+    x, y = (np.array([own[target].value for target in estimates]) for own in (bias, gain))
+    for target, smooth in zip(estimates, _smoothed(x, y, options.span), strict=True):
+        (size_ends, gain_ends) = (own[target].interval(question.level) for own in (bias, gain))
+        yield Row.of(
+            "amplification", place, target=target, category=options.categories[target],
+            diffusion_bias=bias[target].value, diffusion_low=size_ends.low,
+            diffusion_high=size_ends.high, bias_amplification=gain[target].value,
+            amplification_low=gain_ends.low, amplification_high=gain_ends.high,
+            fitted=float(smooth), reason=gain[target].reason,
+        )  # fmt: skip
+
+
+def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
+    """Return a finding without its chance level."""
+    nan = math.nan
+    finding = replace(
+        described.finding, chance=nan, chance_low=nan, chance_high=nan, excess=nan, null=""
+    )
+    return replace(described, finding=finding)
+
+
+def _images_and_texts(target: str, estimate: Estimate, pair: tuple[str, str]) -> str:
+    """Say whether images or texts of a target lean more, and whether to different sides."""
+    leans = {part.metric: part.value for part in estimate.parts}
+    images, texts = leans["II"], leans["TT"]
+    if math.isnan(images) or math.isnan(texts):
+        return ""
+    gap = abs(images) - abs(texts)
+    size = "more than" if gap > 0 else "less than" if gap < 0 else "as much as"
+    text = f"the images of {target} lean {size} its texts"
+    if images * texts >= 0:
+        return text
+    near, far = pair if images > 0 else pair[::-1]
+    return f"{text}, and to opposite sides: images to {near}, texts to {far}"
+
+
+def _smoothed(x: Any, y: Any, span: float) -> Any:
+    """Return local regression of y on x at each x; NaN below five points or without x."""
+    known = np.isfinite(x) & np.isfinite(y)
+    fitted = np.full(len(x), math.nan)
+    # A curve through three or four points shows nothing but these.
+    if known.sum() >= 5:
+        fitted[known] = loess(x[known], y[known], span=span)(x[known])
+    return fitted
+
+
+def _summaries(
+    question: Question, place: Place, values: Mapping[str, float], of: str
+) -> Iterator[Result]:
+    """Summarise the scores of targets that have categories: mean and spread by direction."""
+    categories = question.options.categories
+    if not any(categories.values()) or not any(map(math.isfinite, values.values())):
+        return
+    summary = score_summary(values, categories)
+    yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
+    for mean, spread in zip(summary.parts[::2], summary.parts[1::2], strict=True):
+        category, _, side = mean.subject.rpartition(", ")
+        yield Row.of(
+            "score_summaries", place, metric=of,
+            category=category if side in _SIDES else mean.subject,
+            direction=_SIDES.get(side, "both"), targets=mean.n, mean=mean.value, sd=spread.value,
+        )  # fmt: skip
+
+
+def measure_xmcas(question: Question) -> Iterator[Result]:
+    """Measure xMCAS of each target with further groups."""
+    options = question.options
+    cases = cases_of(options, question.space)
+    offset = options.offset
+    if cases and options.neutral:
+        values = [_mcas_value(question, target) for target in options.neutral]
+        estimate = estimate_offset(values, **question.drawn)
+        offset = estimate.value
+        neutral = f"neutral: {', '.join(options.neutral)}"
+        yield finding_of(estimate, question.place(), Family.DESCRIPTIVE, subject=neutral)
+    for case in cases:
+        yield from _xmcas(question, case.targets[0], offset)
+
+
+def _xmcas(question: Question, target: str, offset: float) -> Iterator[Result]:
+    options, space = question.options, question.space
+    sides, place = _four_sides(question, target), question.place()
+    # The prefix keeps names apart from those of the parts.
+    further = {
+        suffix: {
+            f"further {name}": space.apart(name, kind, [sides[f"target_{suffix}"]])
+            for name in options.further
+        }
+        for suffix, kind in _KINDS
+    }
+    every = sides | {f"{n}_{suffix}": s for suffix, own in further.items() for n, s in own.items()}
+    estimate = xmcas(
+        *(side.things for side in sides.values()),
+        *({name: side.things for name, side in further[suffix].items()} for suffix, _ in _KINDS),
+        offset=offset,
+        similarity=space.similarity,
+        units=units_of(every, [(part,) for part in every if part.endswith("_images")]),
+        resample_texts=options.resample_texts,
+        **question.drawn,
+    )
+    neutral = math.atan(1.0 / (2 + len(options.further)))
+    less = "less" if estimate.value < neutral else "more"
+    direction = (
+        f"{target} represents {' and '.join(options.further)} {less} than the neutral angle of "
+        f"{neutral:.3f}\u00a0rad ({math.degrees(neutral):.1f}°) does"
+    )
+    yield finding_of(
+        estimate, place, Family.DESCRIPTIVE, subject=target, direction=direction, **about(every)
+    )
+    for part in estimate.parts:
+        yield Row.of(
+            "xmcas", place, target=target, part=part.metric,
+            group=part.subject.removeprefix("further "), value=part.value, low=part.low,
+            high=part.high, theta=estimate.value, neutral=neutral, offset=offset,
+        )  # fmt: skip
+
+
+def _mcas_value(question: Question, target: str) -> float:
+    quiet = replace(question, resampling=None)
+    return _estimate(mcas, quiet, _four_sides(question, target), []).value
+
+
+def measure_correlation(question: Question) -> Iterator[Result]:
+    """Correlate the scores of targets with external figures."""
+    for case in cases_of(question.options, question.space):
+        place = question.place(case.modality)
+        yield from related(question, place, _values(question, case), question.options.of, {})
+
+
+def measure_alignment(question: Question) -> Iterator[Result]:
+    """Compare the scores of targets with a declared hypothesis."""
+    options, column = question.options, question.figure_name
+    for case in cases_of(options, question.space):
+        values, place = _values(question, case), question.place(case.modality)
+        yield from _missing(question, values)
+        estimate = alignment(
+            values, question.figures, statistic=options.statistic, **question.drawn
+        )
+        verb = "follow" if estimate.value > 0 else "run against"
+        yield _related(estimate, place, options.of, column, f"preferences {verb} {column}")
+        yield from _points(question, place, values, {}, options.of)
+
+
+def related(
+    question: Question, place: Place, values: Mapping[str, float], of: str, ends: Intervals
+) -> Iterator[Result]:
+    """Correlate numbers by subject with the figures of a question, and yield the points."""
+    yield from _missing(question, values)
+    names, column = sorted(values), question.figure_name
+    estimate = correlation(
+        [values[name] for name in names],
+        [question.figures.get(name, math.nan) for name in names],
+        level=question.level,
+    )
+    verb = "rises" if estimate.value > 0 else "falls"
+    yield _related(estimate, place, of, column, f"{of.replace('_', ' ')} {verb} with {column}")
+    for part in estimate.parts:
+        yield Row.of(
+            "outside_correlations", place, metric=of, figure=column, kind=part.metric, n=part.n,
+            value=part.value, low=part.low, high=part.high, p_value=part.p_value,
+            reason=part.reason,
+        )  # fmt: skip
+    yield from _points(question, place, values, ends, of)
+
+
+def _related(
+    estimate: Estimate, place: Place, of: str, column: str, direction: str
+) -> UncorrectedFinding:
+    return finding_of(
+        estimate, place, Family.COMPOSITE, subject=f"{of.replace('_', ' ')} and {column}",
+        direction="" if math.isnan(estimate.value) else direction,
+    )  # fmt: skip
+
+
+def _values(question: Question, case: Case) -> dict[str, float]:
+    """Return the score of each target of a case, without intervals."""
+    if question.options.of == "mcas":
+        return {target: _mcas_value(question, target) for target in case.targets}
+    quiet = replace(question, resampling=None)
+    return {
+        target: _estimate(
+            association_score, quiet,
+            _sides(question, Case(case.modality, (target,)), ("targets",), ("a", "b")), [],
+        ).value
+        for target in case.targets
+    }  # fmt: skip
+
+
+def _missing(question: Question, values: Mapping[str, float]) -> Iterator[str]:
+    """Name subjects without an external figure."""
+    figures = question.figures
+    lost = sorted(name for name in values if not math.isfinite(figures.get(name, math.nan)))
+    if lost:
+        yield (
+            f"{question.figure_name}: no figure for {', '.join(lost[:10])}"
+            f"{', …' if len(lost) > 10 else ''}, {len(lost)} of {len(values)} left out."
+        )
+
+
+def _points(
+    question: Question, place: Place, values: Mapping[str, float], ends: Intervals, of: str
+) -> Iterator[Row]:
+    names = sorted(values)
+    x = np.array([question.figures.get(name, math.nan) for name in names])
+    y = np.array([values[name] for name in names])
+    smooth = _smoothed(x, y, question.options.span)
+    for name, figure, value, fitted in zip(names, x, y, smooth, strict=True):
+        low, high = ends.get(name, (math.nan, math.nan))
+        yield Row.of(
+            "outside", place, metric=of, figure=question.figure_name, subject=name,
+            outside=float(figure), value=float(value), low=low, high=high, fitted=float(fitted),
+        )  # fmt: skip
