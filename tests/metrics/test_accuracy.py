@@ -16,8 +16,8 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import count
+from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.measure import measure
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation

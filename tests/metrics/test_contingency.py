@@ -14,7 +14,7 @@ from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
+from equipoise.metrics.counts.effect_sizes import cramers_v, phi, tschuprows_t
 from equipoise.stats.resampling import Exact
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "contingency.json").read_text())

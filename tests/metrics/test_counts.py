@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.counts import Counts, count, sum_by
+from equipoise.metrics.counts import Counts, SumBy, count
 from equipoise.stats.draws import ItemSampler
 
 NAN = float("nan")
@@ -129,7 +129,7 @@ def test_a_class_that_is_only_predicted_has_sums_of_zero() -> None:
     counts = count(["a", "a"], ["a", "b"], ["g", "h"])
     assert counts.by_truth(counts.table[None])[0].tolist() == [[1, 1], [0, 0]]
     assert counts.hits(counts.table[None])[0].tolist() == [[1, 0], [0, 0]]
-    assert sum_by(np.zeros((2, 0, 3)), np.zeros(0, int), 4).shape == (2, 4, 3)
+    assert SumBy(np.zeros(0, int), 4)(np.zeros((2, 0, 3))).shape == (2, 4, 3)
 
 
 @pytest.mark.parametrize(

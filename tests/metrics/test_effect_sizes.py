@@ -13,10 +13,15 @@ from scipy.stats import chi2_contingency
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.contingency import cramers_v
 from equipoise.metrics.counts import count
-from equipoise.metrics.effect_intervals import MeanEffect
-from equipoise.metrics.effect_sizes import EffectSizes, band_counts, bands, effect_sizes
+from equipoise.metrics.counts.chi_square import MeanEffect
+from equipoise.metrics.counts.effect_sizes import (
+    EffectSizes,
+    band_counts,
+    bands,
+    cramers_v,
+    effect_sizes,
+)
 from equipoise.stats import Association, association_interval
 from equipoise.stats.resampling import Permutation
 

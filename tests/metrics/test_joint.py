@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import count
-from equipoise.metrics.joint import Joint, join
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.paired import Joint, join
 
 NAN = float("nan")
 TRUTH = ["a", "b", "b", "c", "a", None, "b"]

@@ -10,8 +10,8 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, measure, permutations
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.pairs import accuracy_difference
+from equipoise.metrics.counts.paired import accuracy_difference
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from prediction_rows import part
 

@@ -10,8 +10,7 @@ from fairlearn.metrics import demographic_parity_difference, equalized_odds_diff
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.metrics.odds import equalized_odds
-from equipoise.metrics.parity import demographic_parity
+from equipoise.metrics.counts.parity import demographic_parity, equalized_odds
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from prediction_rows import EXAMPLE, Rows, column, random_rows, rows_of
 

@@ -12,12 +12,11 @@ from sklearn.metrics import confusion_matrix, precision_score, recall_score
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.comparisons import rate_comparisons
+from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import count
-from equipoise.metrics.gaps import gaps
-from equipoise.metrics.hybrid import Scored
+from equipoise.metrics.counts.confusion import Scored
+from equipoise.metrics.counts.rates import Rates, rate_comparisons, rates
 from equipoise.metrics.measure import measure
-from equipoise.metrics.rates import Rates, rates
 from equipoise.stats.intervals import newcombe
 from equipoise.stats.resampling import Bootstrap
 from prediction_rows import EXAMPLE, column, part, random_rows, rows_of

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
-from equipoise.metrics.shares.average import mean_share_mad
-from equipoise.metrics.shares.confusion import Confusion
-from equipoise.metrics.shares.corrected import corrected_shares, inverted, likeliest
-from equipoise.metrics.shares.gap import share_gap
+from equipoise.metrics.counts.shares import (
+    Confusion,
+    corrected_shares,
+    inverted,
+    likeliest,
+    mean_share_mad,
+    share_gap,
+)
 from equipoise.stats.resampling import Bootstrap, Exact
 
 TWO = {"a": {"a": 90, "b": 10}, "b": {"a": 20, "b": 80}}

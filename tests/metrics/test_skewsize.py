@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from scipy.stats import skew
 
 from equipoise.metrics.counts import count
-from equipoise.metrics.effect_sizes import effect_sizes
-from equipoise.metrics.skewsize import NO_CHANCE, SkewSize, mev_sweep, skewness, skewsize
+from equipoise.metrics.counts.effect_sizes import (
+    NO_CHANCE,
+    SkewSize,
+    effect_sizes,
+    mev_sweep,
+    skewness,
+    skewsize,
+)
 from equipoise.stats.resampling import Bootstrap
 
 GOLDEN = json.loads((Path(__file__).parent / "goldens" / "skewsize.json").read_text())

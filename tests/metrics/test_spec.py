@@ -10,7 +10,7 @@ import pytest
 from equipoise.audits.kinds import KINDS
 from equipoise.core.errors import InputError
 from equipoise.metrics import SPECS, MetricSpec, register
-from equipoise.metrics.chi_square import Statistic
+from equipoise.metrics.counts.chi_square import Statistic
 from equipoise.metrics.spec import Unit
 
 README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
@@ -33,7 +33,7 @@ def table() -> str:
         f"| `{spec.name}` | {spec.title} | {spec.range.replace('|', chr(92) + '|')} | {spec.unit} "
         f"| {spec.harm or 'neither'} | {'—' if spec.threshold is None else spec.threshold} "
         f"| {', '.join(spec.kinds)} |"
-        for spec in sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
+        for spec in sorted(SPECS.values(), key=lambda spec: (spec.kinds[0], spec.name))
     ]
     head = ["metric", "title", "range", "unit", "harm", "threshold", "audits"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]

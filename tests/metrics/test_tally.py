@@ -11,11 +11,12 @@ import pytest
 
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics import cells, effect_sizes, rates
-from equipoise.metrics import chi_square as chi_squares
-from equipoise.metrics.cells import Column
-from equipoise.metrics.chi_square import Layout, chi_square
+from equipoise.metrics import effect_sizes, rates
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import chi_square as chi_squares
+from equipoise.metrics.counts import tally as cells
+from equipoise.metrics.counts.chi_square import Layout, chi_square
+from equipoise.metrics.counts.tally import Column
 from equipoise.stats import threads as spread
 from equipoise.stats.resampling import Bootstrap
 

@@ -19,13 +19,12 @@ from equipoise.audits import parse_config, run
 from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.parts import parts_from_table
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import Counts, Null, count
-from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.effect_sizes import EffectSizes
+from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
+from equipoise.metrics.counts.rates import Rates
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.odds import EqualizedOdds
-from equipoise.metrics.parity import DemographicParity
-from equipoise.metrics.rates import Rates
 from equipoise.metrics.spec import SPECS
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.resampling import Permutation

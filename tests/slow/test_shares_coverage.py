@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.shares.corrected import corrected_shares
+from equipoise.metrics.counts.shares import corrected_shares
 from equipoise.stats.resampling import Bootstrap
 
 pytestmark = pytest.mark.slow

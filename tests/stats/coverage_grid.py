@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from equipoise.metrics.effect_intervals import MeanEffect
-from equipoise.metrics.effect_sizes import effect_sizes
+from equipoise.metrics.counts.chi_square import MeanEffect
+from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.stats import (
     Association,
     association_interval,

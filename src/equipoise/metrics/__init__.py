@@ -20,18 +20,25 @@ Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a con
 among the excluded and not compared. docs/metrics has definitions, ranges and references.
 """
 
-from equipoise.metrics.accuracy import accuracy, accuracy_gap, worst_group_accuracy
 from equipoise.metrics.activation.gap import activation_share_gap
 from equipoise.metrics.activation.share import activation_share
-from equipoise.metrics.comparisons import rate_comparisons
-from equipoise.metrics.contingency import cramers_v, phi, tschuprows_t
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.effect_sizes import band_counts, bands, effect_sizes
-from equipoise.metrics.hits import hit_rate
+from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.counts.effect_sizes import (
+    band_counts,
+    bands,
+    cramers_v,
+    effect_sizes,
+    mev_sweep,
+    phi,
+    skewsize,
+    tschuprows_t,
+)
+from equipoise.metrics.counts.paired import accuracy_difference
+from equipoise.metrics.counts.parity import demographic_parity, equalized_odds
+from equipoise.metrics.counts.rates import rate_comparisons, rates
+from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
-from equipoise.metrics.odds import equalized_odds
-from equipoise.metrics.pairs import accuracy_difference
-from equipoise.metrics.parity import demographic_parity
 from equipoise.metrics.quality.alike import set_similarity
 from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
 from equipoise.metrics.quality.frechet import frechet_distance
@@ -53,7 +60,6 @@ from equipoise.metrics.rankings.measures import (
 from equipoise.metrics.rankings.recall import recall_at_k
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.rankings.statistics import expected_max_skew
-from equipoise.metrics.rates import rates
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
@@ -63,12 +69,7 @@ from equipoise.metrics.scores.disparity import (
     concept_results,
 )
 from equipoise.metrics.scores.inputs import Choices
-from equipoise.metrics.shares.average import mean_share_mad
-from equipoise.metrics.shares.confusion import Confusion
-from equipoise.metrics.shares.corrected import corrected_shares
-from equipoise.metrics.shares.gap import share_gap
 from equipoise.metrics.similarity.gap import similarity_gap
-from equipoise.metrics.skewsize import mev_sweep, skewsize
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.alignment import alignment, favourite_gap

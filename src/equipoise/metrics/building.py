@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.core.estimate import Chance, Ends, Harm, no_ends
+from equipoise.core.estimate import Chance, Ends, Estimate, Harm, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.parts import SCHEMA, Part
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.measure import NO_INTERVAL, Draws
+from equipoise.metrics.spec import SPECS, make_estimate
 from equipoise.stats.chance import band, p_value
-from equipoise.stats.intervals import percentile, wilson
+from equipoise.stats.intervals import mean_t, percentile, wilson
 from equipoise.stats.resampling import Resampling
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupColumns:
-    """The value of every group in every part.
-
-    Attributes
-    ----------
-    groups : Groups
-    n : ndarray, shape (parts, groups)
-        Rows, rounded where they are shown.
-    value, low, high : ndarray, shape (parts, groups)
-    note : ndarray of int64, shape (parts, groups)
-        Index into `notes`.
-    notes : sequence of str
-    """
+    """Rows, value, interval and note of every group in every part, arrays (parts, groups)."""
 
     groups: Groups
     n: Floats
     value: Floats
     low: Floats
     high: Floats
-    note: Indices
-    notes: Sequence[str]
+    note: npt.NDArray[Any]
 
     def arrow(self) -> pa.ListArray:
         """Return one list of records for each part."""
@@ -57,74 +47,11 @@ class GroupColumns:
             pa.array(self.groups.levels, pa.list_(pa.string())).take(places),
             pa.array(np.rint(self.n).astype(np.int64).ravel()),
             *(pa.array(one.ravel()) for one in (self.value, self.low, self.high)),
-            pa.array(self.notes, pa.string()).take(pa.array(self.note.ravel())),
+            pa.array(self.note.ravel().tolist(), pa.string()),
         ]
         records = pa.StructArray.from_arrays(columns, fields=list(kind.value_type))
         ends = np.arange(parts + 1, dtype=np.int32) * groups
         return pa.ListArray.from_arrays(pa.array(ends), records, type=kind)
-
-
-@dataclass(frozen=True, eq=False)
-class PartColumns:
-    """Parts of one metric, see `equipoise.core.parts.Part`; each array has shape (parts,)."""
-
-    metric: str
-    subject: Sequence[str]
-    value: Floats
-    low: Floats
-    high: Floats
-    chance: Floats
-    chance_low: Floats
-    chance_high: Floats
-    p_value: Floats
-    n: Floats
-    by_group: GroupColumns
-    excluded: Sequence[tuple[Excluded, ...]]
-    reason: Sequence[str]
-
-    def table(self) -> pa.Table:
-        """Return the parts as `equipoise.core.parts.parts_to_table` does."""
-        numbers = ("value", "low", "high", "chance", "chance_low", "chance_high", "p_value")
-        columns = {name: pa.array(getattr(self, name)) for name in numbers}
-        same = {"metric": self.metric, "shows": ""}
-        columns |= {name: pa.repeat(text, len(self.value)) for name, text in same.items()}
-        columns |= {
-            name: pa.array(getattr(self, name), pa.string()) for name in ("subject", "reason")
-        }
-        columns["n"] = pa.array(np.rint(self.n).astype(np.int64))
-        columns["by_group"] = self.by_group.arrow()
-        lists = [[vars(one) for one in some] for some in self.excluded]
-        columns["excluded"] = pa.array(lists, SCHEMA.field("excluded").type)
-        return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
-
-
-def group_columns(
-    groups: Groups,
-    successes: Floats,
-    totals: Floats,
-    ends: tuple[Floats, Floats],
-    *,
-    nothing: str = "no rows",
-    large: npt.NDArray[np.bool_] | bool = True,
-) -> GroupColumns:
-    """Return the share of each group in each part, as `building.group_values` does in one.
-
-    Parameters
-    ----------
-    groups : Groups
-    successes, totals : ndarray, shape (parts, groups)
-    ends : tuple of ndarray
-        Low and high ends of the shares, each of that shape.
-    nothing : str
-        What to note where a group's total is 0.
-    large : ndarray of bool, shape (parts, groups)
-        Where a group has rows enough; where it has not, that is noted as for a small group.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = successes / totals
-    notes = ("", nothing, f"fewer than {groups.min_size} rows")
-    note = np.where(totals == 0, 1, np.where(groups.usable & large, 0, 2))
-    return GroupColumns(groups, totals, shares, *ends, note, notes)
 
 
 def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
@@ -142,6 +69,37 @@ def against_each(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
         if held.chance and held.p_value is not None:
             found[:, place] = held.chance.mean, held.chance.low, held.chance.high, held.p_value
     return dict(zip(names, found, strict=True))
+
+
+def parts_table(  # noqa: PLR0913 - one keyword for each column
+    metric: str,
+    subject: Sequence[str],
+    draws: Draws,
+    start: int,
+    ends: tuple[Floats, Floats],
+    *,
+    by_group: GroupColumns,
+    n: Floats,
+    excluded: Sequence[tuple[Excluded, ...]],
+    reason: Sequence[str],
+    shows: Sequence[str] = (),
+) -> pa.Table:
+    """Return numbers of the draws, from `start` on, as parts: one for each subject."""
+    many = len(subject)
+    columns = {
+        "metric": [metric] * many,
+        "subject": subject,
+        "value": draws.observed[start : start + many],
+        "low": ends[0],
+        "high": ends[1],
+        **against_each(draws, range(start, start + many), "higher"),
+        "n": np.rint(n).astype(np.int64),
+        "by_group": by_group.arrow(),
+        "excluded": [[vars(one) for one in some] for some in excluded],
+        "reason": reason,
+        "shows": shows or [""] * many,
+    }
+    return pa.table(columns, schema=SCHEMA)
 
 
 class Tested(TypedDict):
@@ -229,6 +187,11 @@ def ends_of(boot: Floats | None, index: int | None = None, otherwise: Ends = no_
     if boot is None:
         return otherwise
     return Percentile(boot if index is None else boot[:, index])
+
+
+def drawn_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
+    """Return the interval of replicates, or the closed form of independent rows."""
+    return ends_of(draws.boot, index, closed if counts.independent else no_ends)
 
 
 def bootstrap_method(
@@ -343,10 +306,105 @@ def group_values(
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = successes / totals
     notes = [
-        nothing if total == 0 else "" if usable else f"fewer than {groups.min_size} rows"
+        nothing if total == 0 else "" if usable else too_small(groups)
         for total, usable in zip(totals.tolist(), groups.usable.tolist(), strict=True)
     ]
     return group_rows(groups, totals, shares, low, high, notes)
+
+
+def too_small(groups: Groups) -> str:
+    """Return the note on a group with fewer rows than the minimum."""
+    return f"fewer than {groups.min_size} rows"
+
+
+def interval_method(counts: Counts, draws: Draws, closed: str) -> str:
+    """Return how an interval was made; `closed` names the closed form of independent rows."""
+    if draws.boot is not None:
+        return replicates_text(draws.boot, f"{counts.unit}s")
+    return closed if counts.independent else "none: rows are not independent; use Bootstrap()"
+
+
+def count_estimate(  # noqa: PLR0913 - one keyword for each field
+    metric: str,
+    counts: Counts,
+    draws: Draws,
+    *,
+    method: str,
+    ends: Ends,
+    held: Against | None = None,
+    no_chance: str = "",
+    params: Mapping[str, Any] = MappingProxyType({}),
+    by: pa.Table | Callable[[], pa.Table] | None = None,
+    excluded: Mapping[str, int] | None = None,
+    reason: str = "",
+) -> Estimate:
+    """Return the first number of the draws as an estimate, held against chance by default."""
+    harm = SPECS[metric].value_harm
+    return make_estimate(
+        metric,
+        float(draws.observed[0]),
+        sizes(counts.groups),
+        method,
+        harm=harm,
+        params=params,
+        **(held or against_chance(draws, 0, harm)).fields(no_chance),
+        by=by,
+        excluded=excluded or excluded_of(counts.groups, counts.excluded),
+        unit=counts.unit,
+        reason=reason,
+        ends=ends,
+    )
+
+
+def gaps(shares: Floats, usable: npt.NDArray[np.bool_] | slice = slice(None)) -> Floats:
+    """Largest minus smallest share over usable groups, (..., groups) to (...).
+
+    A group without a share (NaN) is left out; NaN where fewer than two remain.
+    """
+    compared = shares[..., usable]
+    high = np.fmax.reduce(compared, axis=-1, initial=-np.inf)
+    low = np.fmin.reduce(compared, axis=-1, initial=np.inf)
+    several = (~np.isnan(compared)).sum(axis=-1) >= 2
+    return np.where(several, high - low, np.nan)
+
+
+def spread_level(level: float, members: int) -> float:
+    """Confidence level of each of several intervals that hold together (Bonferroni)."""
+    return 1.0 - (1.0 - level) / max(members, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Ends that were computed with those of all other parts, at one level only."""
+
+    low: float
+    high: float
+
+    def __call__(self, level: float) -> tuple[float, float]:  # noqa: ARG002 - the form of `Ends`
+        """Return the lower and upper end."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """Ends of |x| from replicates or runs of x: the interval of x, folded at 0."""
+
+    values: Floats
+    student: bool = False
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end."""
+        low, high = self.signed(level)
+        if low <= 0.0 <= high:
+            return 0.0, max(abs(low), high) + 0.0  # high may be -0.0
+        return min(abs(low), abs(high)), max(abs(low), abs(high))
+
+    def signed(self, level: float) -> tuple[float, float]:
+        """Return the ends of x itself."""
+        low, high = (
+            mean_t(self.values, level) if self.student else percentile(self.values, level)[:2]
+        )
+        return float(low), float(high)
 
 
 def known_mean(values: Floats, axis: int = -1) -> Floats:
@@ -356,7 +414,7 @@ def known_mean(values: Floats, axis: int = -1) -> Floats:
         return np.asarray(np.where(known, values, 0.0).sum(axis=axis) / known.sum(axis=axis))
 
 
-def excluded_of(groups: Groups, excluded: dict[str, int]) -> dict[str, int]:
+def excluded_of(groups: Groups, excluded: Mapping[str, int]) -> dict[str, int]:
     """Add the groups that are empty or too small to the rows that were not counted."""
     empty = int((groups.counts == 0).sum())
     small = int(((groups.counts > 0) & ~groups.usable).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,8 +24,6 @@ from equipoise.stats.resampling import (
 
 Floats = npt.NDArray[np.float64]
 Statistic = Callable[[Counts, Floats], Floats]
-
-NullDraws = tuple[Floats | None, Floats | None]
 
 DEFAULT: Resampling = Bootstrap()
 
@@ -121,12 +119,27 @@ def measure(
     if resampling is None:
         bare = (one.estimate(counts, Draws(v)) for one, v in zip(measures, observed, strict=True))
         return [_without_interval(one) for one in bare]
-    boots = _bootstrap(counts, measures, resampling, rng)
-    nulls = _null(counts, measures, resampling, rng)
-    return [
-        one.estimate(counts, _draws(one, seen, boot, null, resampling))
-        for one, seen, boot, null in zip(measures, observed, boots, nulls, strict=True)
-    ]
+    drawn = [Draws(seen, level=resampling.level, intervals=True) for seen in observed]
+    if isinstance(resampling, Bootstrap):
+        wanted = [one.replicated(counts) for one in measures]
+        blocks = counts.sampler.bootstrap(resampling.replicates, rng) if any(wanted) else ()
+        for index, boot in _evaluate(counts, measures, wanted, blocks):
+            drawn[index] = replace(drawn[index], boot=boot)
+    for null, text in NULLS.items():
+        wanted = [one.null == null for one in measures]
+        if any(wanted):
+            tables, weights = _null_tables(counts, null, resampling, rng)
+            for index, values in _evaluate(counts, measures, wanted, tables):
+                exact = weights is not None
+                how = "every rearrangement enumerated" if exact else f"{len(values)} permutations"
+                drawn[index] = replace(
+                    drawn[index],
+                    null=values,
+                    weights=weights,
+                    null_text=f"{text}; {how}",
+                    resolution=resampling.resolution,
+                )
+    return [one.estimate(counts, some) for one, some in zip(measures, drawn, strict=True)]
 
 
 def _without_interval(estimate: Estimate) -> Estimate:
@@ -136,51 +149,19 @@ def _without_interval(estimate: Estimate) -> Estimate:
     return found
 
 
-def _draws(
-    one: Measure, seen: Floats, boot: Floats | None, null: NullDraws, resampling: Resampling
-) -> Draws:
-    drawn, weights = null
-    if one.null is None or drawn is None:
-        return Draws(seen, boot, level=resampling.level, intervals=True)
-    exact = weights is not None
-    how = "every rearrangement enumerated" if exact else f"{len(drawn)} permutations"
-    text = f"{NULLS[one.null]}; {how}"
-    finest = resampling.resolution
-    return Draws(seen, boot, drawn, weights, resampling.level, text, finest, intervals=True)
-
-
-def _bootstrap(
-    counts: Counts, measures: Sequence[Measure], resampling: Resampling, rng: int
-) -> list[Floats | None]:
-    wanted = [one if one.replicated(counts) else None for one in measures]
-    if not isinstance(resampling, Bootstrap) or not any(wanted):
-        return [None] * len(measures)
-    return _evaluate(counts, wanted, counts.sampler.bootstrap(resampling.replicates, rng))
-
-
-def _null(
-    counts: Counts, measures: Sequence[Measure], resampling: Resampling, rng: int
-) -> list[NullDraws]:
-    found: list[NullDraws] = [(None, None)] * len(measures)
-    for null in NULLS:
-        wanted = [one if one.null == null else None for one in measures]
-        if not any(wanted):
-            continue
-        tables, weights = _null_tables(counts, null, resampling, rng)
-        for index, drawn in enumerate(_evaluate(counts, wanted, tables)):
-            if drawn is not None:
-                found[index] = (drawn, weights)
-    return found
-
-
 def _null_tables(
     counts: Counts, null: Null, resampling: Resampling, rng: int
 ) -> tuple[Iterable[Floats], Floats | None]:
     strata = counts.strata(null)
-    if isinstance(resampling, Exact):
-        tables, weights = exact_tables(_whole(counts), strata, limit=resampling.limit)
-        return [tables], weights
-    return counts.sampler.permute(strata, permutations(counts, resampling), rng), None
+    if not isinstance(resampling, Exact):
+        return counts.sampler.permute(strata, permutations(counts, resampling), rng), None
+    if not counts.independent:
+        raise InputError(
+            "resampling=Exact: needs independent rows with one prediction each; "
+            "use Permutation() for units, top-k or probabilities"
+        )
+    tables, weights = exact_tables(counts.table, strata, limit=resampling.limit)
+    return [tables], weights
 
 
 def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
@@ -188,21 +169,15 @@ def permutations(counts: Counts, resampling: Bootstrap | Permutation) -> int:
     return null_draws(resampling, MAX_DRAWN_CELLS // max(counts.sampler.effort, 1))
 
 
-def _whole(counts: Counts) -> Floats:
-    if not counts.independent:
-        raise InputError(
-            "resampling=Exact: needs independent rows with one prediction each; "
-            "use Permutation() for units, top-k or probabilities"
-        )
-    return counts.table
-
-
 def _evaluate(
-    counts: Counts, measures: Sequence[Measure | None], blocks: Iterable[Floats]
-) -> list[Floats | None]:
-    found: list[list[Floats]] = [[] for _ in measures]
+    counts: Counts,
+    measures: Sequence[Measure],
+    wanted: Sequence[bool],
+    blocks: Iterable[Floats],
+) -> list[tuple[int, Floats]]:
+    """Return the index and the numbers of each measure that is wanted."""
+    kept: dict[int, list[Floats]] = {index: [] for index in np.flatnonzero(wanted).tolist()}
     for tables in blocks:
-        for one, values in zip(measures, found, strict=True):
-            if one is not None:
-                values.append(one(counts, tables))
-    return [np.concatenate(values) if values else None for values in found]
+        for index, values in kept.items():
+            values.append(measures[index](counts, tables))
+    return [(index, np.concatenate(values)) for index, values in kept.items()]

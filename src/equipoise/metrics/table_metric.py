@@ -11,10 +11,10 @@ import numpy as np
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.building import against_chance, ends_of, excluded_of, sizes
+from equipoise.metrics.building import count_estimate, ends_of, interval_method
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Floats, Statistic
-from equipoise.metrics.spec import MetricSpec, make_estimate, register, unregister
+from equipoise.metrics.spec import MetricSpec, register, unregister
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +50,15 @@ class TableMetric:
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        value, spec = float(draws.observed[0]), self.spec
-        held = against_chance(draws, 0, spec.value_harm)
-        replicates = 0 if draws.boot is None else len(draws.boot)
-        return make_estimate(
-            metric=spec.name,
-            value=value,
-            n=sizes(counts.groups),
-            method=f"percentile bootstrap over {counts.unit}s, {replicates} replicates",
-            **held.fields(spec.chance),
-            harm=spec.value_harm,
-            excluded=excluded_of(counts.groups, dict(counts.excluded)),
-            unit=counts.unit,
-            reason="the metric is undefined for these counts" if math.isnan(value) else "",
+        undefined = math.isnan(draws.observed[0])
+        return count_estimate(
+            self.spec.name,
+            counts,
+            draws,
+            method=interval_method(counts, draws, "none: use Bootstrap()"),
             ends=ends_of(draws.boot, 0),
+            no_chance=self.spec.chance,
+            reason="the metric is undefined for these counts" if undefined else "",
         )
 
 

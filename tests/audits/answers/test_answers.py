@@ -13,7 +13,7 @@ from equipoise import audits
 from equipoise.core import AuditResult, ConfigError, DataError, Family, Verdict
 from equipoise.core.wording import shortened
 from equipoise.metrics import label_concentration
-from equipoise.metrics.effect_sizes import effect_sizes
+from equipoise.metrics.counts.effect_sizes import effect_sizes
 from equipoise.report import write
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "answers"

@@ -21,11 +21,11 @@ from equipoise.audits.findings import (
 from equipoise.core.finding import Family
 from equipoise.core.parts import Part
 from equipoise.core.wording import shortened
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import count
-from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.effect_sizes import EffectSizes
+from equipoise.metrics.counts.parity import DemographicParity
 from equipoise.metrics.measure import measure
-from equipoise.metrics.parity import DemographicParity
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
 
 if TYPE_CHECKING:

@@ -27,15 +27,13 @@ from equipoise.core.finding import Family, Finding, Verdict
 from equipoise.core.groups import Groups
 from equipoise.core.result import AuditResult, Manifest
 from equipoise.data import Coded
-from equipoise.metrics.accuracy import Accuracy
-from equipoise.metrics.chi_square import Layout
-from equipoise.metrics.class_effects import EffectTables
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.joint import Joint, Pair, Seen, join
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.chi_square import Layout
+from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize, no_skewness
+from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
+from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
 from equipoise.metrics.measure import Measure
-from equipoise.metrics.odds import EqualizedOdds
-from equipoise.metrics.parity import DemographicParity
-from equipoise.metrics.skewsize import NO_TEST, SkewSize, no_skewness
 from equipoise.metrics.spec import spec_of
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile

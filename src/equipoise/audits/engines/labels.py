@@ -19,9 +19,9 @@ from equipoise.core.groups import Groups
 from equipoise.core.parts import Part
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.hits import HitRate, hits
+from equipoise.metrics.counts.accuracy import HitRate, hits
+from equipoise.metrics.counts.parity import DemographicParity
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.parity import DemographicParity
 from equipoise.stats.resampling import Resampling
 
 Rows = npt.NDArray[np.bool_]

@@ -30,14 +30,12 @@ from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.accuracy import Accuracy
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.effect_sizes import EffectSizes
+from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
+from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
+from equipoise.metrics.counts.rates import Rates
 from equipoise.metrics.measure import NULLS, Measure, measure
-from equipoise.metrics.odds import EqualizedOdds
-from equipoise.metrics.parity import DemographicParity
-from equipoise.metrics.rates import Rates
-from equipoise.metrics.skewsize import SkewSize
 from equipoise.metrics.table_metric import TABLE_METRICS
 from equipoise.stats.power import (
     minimum_difference,

@@ -12,8 +12,7 @@ from scipy import stats
 
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
-from equipoise.metrics.effect_sizes import bands
-from equipoise.metrics.skewsize import mev_sweep
+from equipoise.metrics.counts.effect_sizes import bands, mev_sweep
 from equipoise.metrics.spec import BANDS
 from equipoise.stats.intervals import fisher_z
 

@@ -22,9 +22,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.data import Items, ItemSource, Vectors, load_items
-from equipoise.metrics.shares.average import mean_share_mad
-from equipoise.metrics.shares.corrected import TRANSPORT, corrected_shares
-from equipoise.metrics.shares.gap import share_gap
+from equipoise.metrics.counts.shares import TRANSPORT, corrected_shares, mean_share_mad, share_gap
 from equipoise.stats.resampling import Bootstrap, Resampling
 
 if TYPE_CHECKING:

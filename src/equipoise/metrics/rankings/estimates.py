@@ -23,6 +23,7 @@ from equipoise.metrics.building import (
     bootstrap_method,
     ends_of,
     part,
+    too_small,
 )
 from equipoise.metrics.measure import MAX_DRAWN_CELLS, Draws
 from equipoise.metrics.rankings.exchange import Codes, LabelExchange
@@ -321,10 +322,10 @@ def _of_queries(
         ties = int(measure.tops.ties[place])
         shows[index] = f"{text}; {ties} items tie for its last places" if ties else text
     groups, nothing = pools.groups, np.full(pools.sizes.shape, np.nan)
-    notes = ("", "not in the pool", f"fewer than {groups.min_size} rows")
-    note = np.where(pools.sizes > 0, np.where(groups.usable, 0, 2), 1)
+    small = np.where(groups.usable, "", too_small(groups))
+    note = np.where(pools.sizes > 0, small, "not in the pool")
     by_group = GroupColumns(
-        groups, pools.sizes.astype(np.float64), shown, nothing, nothing, note, notes
+        groups, pools.sizes.astype(np.float64), shown, nothing, nothing, note
     ).arrow()
     return _table(
         measure.metric, subject=[one.name for one in pools.pools], **spread, reason=reasons,

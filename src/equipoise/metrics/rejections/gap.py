@@ -17,8 +17,15 @@ from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import against_chance, excluded_of, group_rows, part
-from equipoise.metrics.gaps import Known, gaps, spread_level
+from equipoise.metrics.building import (
+    Known,
+    against_chance,
+    excluded_of,
+    gaps,
+    group_rows,
+    part,
+    spread_level,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import Exchange, block_sizes

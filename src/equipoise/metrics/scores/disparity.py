@@ -16,12 +16,19 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, against, group_values, number, sizes
+from equipoise.metrics.building import (
+    NOTHING,
+    Against,
+    Folded,
+    Known,
+    against,
+    group_values,
+    number,
+    sizes,
+)
 from equipoise.metrics.building import excluded_of as with_groups
-from equipoise.metrics.gaps import Known
-from equipoise.metrics.hits import hit_rate
+from equipoise.metrics.counts.accuracy import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.pairs import Folded
 from equipoise.metrics.scores.cells import Flags, Floats, Metric
 from equipoise.metrics.scores.inputs import BLOCK, Choices, Prevalence, read_concepts
 from equipoise.metrics.scores.measure import CENTRED, ConceptResults, measure_concepts
@@ -393,7 +400,7 @@ def concept_hit_rate(
     Returns
     -------
     Estimate
-        As `equipoise.metrics.hits.hit_rate`.
+        As `equipoise.metrics.counts.accuracy.hit_rate`.
 
     Raises
     ------

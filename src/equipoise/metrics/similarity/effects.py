@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from equipoise.core.errors import InputError
 from equipoise.core.labels import encode
-from equipoise.metrics.gaps import gaps
+from equipoise.metrics.building import gaps
 from equipoise.metrics.rankings.estimates import permutations
 from equipoise.metrics.rankings.exchange import (
     LabelExchange,

@@ -17,15 +17,16 @@ from equipoise.core.finding import GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     Against,
+    Known,
     against_chance,
     ends_of,
+    gaps,
     group_rows,
     known_mean,
     number,
     part,
     replicates_text,
 )
-from equipoise.metrics.gaps import Known, gaps
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.rankings.estimates import query_weights, weighted_mean
 from equipoise.metrics.rankings.pools import Floats

@@ -20,15 +20,15 @@ from equipoise.core.parts import parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
+    Folded,
     against,
     bootstrap_method,
     ends_of,
+    gaps,
     known_mean,
     number,
 )
-from equipoise.metrics.gaps import gaps
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.pairs import Folded
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import permutations
 from equipoise.stats.draws import Exchange

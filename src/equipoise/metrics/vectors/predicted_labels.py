@@ -22,11 +22,11 @@ from equipoise.metrics.building import (
     against,
     bootstrap_method,
     ends_of,
+    gaps,
     group_rows,
     number,
     sizes,
 )
-from equipoise.metrics.gaps import gaps
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.partitions import HARM, Alternative, permutations

@@ -107,10 +107,6 @@ class Column:
         """Return the place of each row."""
         return np.asarray(self.values, dtype=np.int64) - self.low
 
-    def lacks(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has no label."""
-        return self.missing(self.places())
-
     def missing(self, places: Indices) -> npt.NDArray[np.bool_]:
         """Whether places stand for a missing label."""
         return np.asarray((places == 0) & (self.names is not None))
@@ -120,17 +116,6 @@ class Column:
         if self.names is not None:
             return [self.names[place - 1] for place in places.tolist()]
         return [str(value) for value in (places + self.low).astype(self.values.dtype).tolist()]
-
-
-def columns(*named: tuple[Any, str]) -> list[Column]:
-    """Take several labels, each with its name for errors, in threads; ranges are guessed.
-
-    Raises
-    ------
-    InputError
-        As `Column.of`.
-    """
-    return each(lambda one: Column.of(one[0], what=one[1], guess=True), named)
 
 
 def _range(array: Whole) -> tuple[int, int]:
@@ -169,36 +154,27 @@ class OutOfRangeError(Exception):
     """A row lies outside of the range that was guessed for its column."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """How often each pair of labels occurs in each group.
+def tally(columns: Sequence[Column]) -> tuple[Indices, Table]:
+    """Count the rows of three columns by their places in each.
 
-    Attributes
-    ----------
-    first, second : ndarray of int64, shape (pairs,)
-        Places of the pairs that occur, sorted.
+    Returns
+    -------
+    pairs : ndarray of int64, shape (pairs,)
+        Place in the first column times the size of the second, plus the place there; those that
+        occur, sorted.
     table : ndarray of int32 or int64, shape (pairs, places of the third column)
-    """
-
-    first: Indices
-    second: Indices
-    table: Table
-
-
-def tally(first: Column, second: Column, third: Column) -> Tally:
-    """Count the rows of three columns of equal length by their places.
 
     Raises
     ------
     OutOfRangeError
         When the range of a column was guessed, and a row lies outside.
     """
-    columns, pairs = (first, second, third), first.size * second.size
+    first, second, third = columns
+    pairs = first.size * second.size
     few = _MANY <= len(first) < _MOST and pairs <= _MOST_PAIRS and pairs * third.size < _MOST
     if not few and any(one.guessed for one in columns):
         raise OutOfRangeError
-    keys, table = _counted_pairs(columns) if few else _sorted_pairs(columns)
-    return Tally(keys // second.size, keys % second.size, table)
+    return _counted_pairs(columns) if few else _sorted_pairs(columns)
 
 
 def _sorted_pairs(columns: Sequence[Column]) -> tuple[Indices, Indices]:
@@ -369,147 +345,103 @@ Mask = npt.NDArray[np.bool_]
 _DENSE = 16
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """How many rows have each true class, predicted label and group.
+def count_cells(
+    y_true: Any, y_pred: Any, groups: Any
+) -> tuple[Groups, tuple[str, ...], Indices, Table, dict[str, int]]:
+    """Count independent rows of one label each, see `equipoise.metrics.counts.count`.
 
-    Attributes
-    ----------
+    Returns
+    -------
     groups : Groups
-        The groups of the rows that were counted.
+        Of the rows that are counted.
     classes : tuple of str
-        Every label that occurs as truth or prediction, sorted.
-    truth, prediction : ndarray of int64, shape (outcomes,)
-        Indices into `classes`; outcomes are sorted by truth, then prediction.
+        Every label that occurs, sorted.
+    keys : ndarray of int64, shape (outcomes,)
+        Index of the true class times the number of classes, plus that of the label; sorted.
     table : ndarray of int32 or int64, shape (outcomes, groups)
-    excluded : mapping of str to int
-        Rows that were not counted, by reason.
+    excluded : dict of str to int
     """
+    for labels, what in ((y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups")):
+        check_unmasked(labels, what=what)
+    given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
+    named = [(y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups['group']")]
+    columns = each(
+        lambda one: Column.of(one[0], what=one[1], guess=True), named[: 2 if given else 3]
+    )
+    if given:
+        columns.append(Column.coded(given.codes, given.names))
+    check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
+    try:
+        pairs, table = tally(columns)
+    except OutOfRangeError:
+        columns = [one.exact() for one in columns]
+        pairs, table = tally(columns)
+    truth, label, group = columns
+    of_pair = np.divmod(pairs, label.size)
+    kept, excluded = _complete(columns, of_pair, table)
+    classes, of_truth, of_label = _classes(truth, label, of_pair)
+    keys = of_truth[of_pair[0]] * len(classes) + of_label[of_pair[1]]
+    if given:
+        places = np.arange(1, group.size)
+        made = (given.attributes, given.levels, given.min_size)
+    else:
+        places = np.flatnonzero(_totals(table))
+        places = places[~group.missing(places)]
+        made = (("group",), tuple((name,) for name in group.texts(places)), 1)
+    keys, table = _by_key(keys, np.flatnonzero(kept), table)
+    beside = len(places) and (np.diff(places) == 1).all()
+    table = table[:, places[0] : places[-1] + 1] if beside else table.take(places, axis=1)
+    counted = CountedGroups(made, _totals(table), lambda: _codes(columns, places))
+    return counted, classes, keys, table, excluded
 
-    groups: Groups
-    classes: tuple[str, ...]
-    truth: Indices
-    prediction: Indices
-    table: Table
-    excluded: Mapping[str, int]
 
-    @classmethod
-    def of(cls, y_true: Any, y_pred: Any, groups: Any) -> Cells:
-        """Count rows; see `equipoise.metrics.counts.count`."""
-        for labels, what in ((y_true, "y_true"), (y_pred, "y_pred"), (groups, "groups")):
-            check_unmasked(labels, what=what)
-        given, found = _Columns.counted(y_true, y_pred, groups)
-        places = given.group_places(found)
-        no_truth = given.truth.missing(found.first)
-        no_label = given.label.missing(found.second)
-        kept = ~(no_truth | no_label)
-        lost = {
-            "missing true class": found.table[no_truth].sum(),
-            "missing prediction": found.table[no_label & ~no_truth].sum(),
-        }
-        if given.group.names is not None:
-            without = np.flatnonzero(found.table[:, 0])
-            lost["missing group"] = found.table[without[kept[without]], 0].sum()
-            # Some pairs occur without a group only.
-            kept[without] &= found.table[without, 1:].any(axis=1)
-        check_any(kept)
-        classes, of_truth, of_label = given.classes(found)
-        key = of_truth[found.first] * len(classes) + of_label[found.second]
-        key, counted = _by_key(key, np.flatnonzero(kept), found.table)
-        counted = _take(counted, places)
-        return cls(
-            given.groups(places, _totals(counted)),
-            classes,
-            key // len(classes),
-            key % len(classes),
-            counted,
-            {reason: int(many) for reason, many in lost.items() if many},
+def _complete(
+    columns: Sequence[Column], of_pair: tuple[Indices, Indices], table: Table
+) -> tuple[Mask, dict[str, int]]:
+    """Return which pairs have a class, a label and a group, and rows without by reason."""
+    truth, label, group = columns
+    no_truth, no_label = truth.missing(of_pair[0]), label.missing(of_pair[1])
+    kept = ~(no_truth | no_label)
+    lost = {
+        "missing true class": table[no_truth].sum(),
+        "missing prediction": table[no_label & ~no_truth].sum(),
+    }
+    if group.names is not None:
+        without = np.flatnonzero(table[:, 0])
+        lost["missing group"] = table[without[kept[without]], 0].sum()
+        # Some pairs occur without a group only.
+        kept[without] &= table[without, 1:].any(axis=1)
+    check_any(kept)
+    return kept, {reason: int(many) for reason, many in lost.items() if many}
+
+
+def _classes(
+    truth: Column, label: Column, of_pair: tuple[Indices, Indices]
+) -> tuple[tuple[str, ...], Indices, Indices]:
+    """Return the sorted classes, and the class at each place of a truth and of a label."""
+    columns = (truth, label)
+    used = [_used(places, one) for places, one in zip(of_pair, columns, strict=True)]
+    used = [places[~one.missing(places)] for places, one in zip(used, columns, strict=True)]
+    if truth.numeric and label.numeric:
+        # Numbers need not be sorted as texts.
+        numbers = np.unique(np.concatenate([used[0] + truth.low, used[1] + label.low]))
+        first, second = (
+            np.searchsorted(numbers, np.arange(one.low, one.low + one.size)) for one in columns
         )
+        return tuple(map(str, numbers.tolist())), first, second
+    texts = [one.texts(places) for one, places in zip(columns, used, strict=True)]
+    names, of_texts = in_order(texts[0] + texts[1])
+    first, second = (np.zeros(one.size, dtype=np.int64) for one in columns)
+    first[used[0]], second[used[1]] = np.split(of_texts, [len(texts[0])])
+    return names, first, second
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """True classes, predicted labels and groups.
-
-    Attributes
-    ----------
-    truth, label, group : Column
-    given : Groups or None
-        Groups that were given as such.
-    """
-
-    truth: Column
-    label: Column
-    group: Column
-    given: Groups | None = None
-
-    @classmethod
-    def counted(cls, y_true: Any, y_pred: Any, groups: Any) -> tuple[_Columns, Tally]:
-        """Take columns and count their rows."""
-        given = cls.of(y_true, y_pred, groups)
-        try:
-            return given, tally(given.truth, given.label, given.group)
-        except OutOfRangeError:
-            given = given.exact()
-            return given, tally(given.truth, given.label, given.group)
-
-    @classmethod
-    def of(cls, y_true: Any, y_pred: Any, groups: Any) -> _Columns:
-        """Take columns as they are where they can be counted so."""
-        given = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
-        named = [(y_true, "y_true"), (y_pred, "y_pred")]
-        if given is None:
-            named.append((groups, "groups['group']"))
-        truth, label, *rest = columns(*named)
-        group = Column.coded(given.codes, given.names) if given else rest[0]
-        check_lengths(len(truth), y_pred=len(label), groups=len(group))
-        return cls(truth, label, group, given)
-
-    def exact(self) -> _Columns:
-        """Return them with the ranges of all rows."""
-        truth, label, group = (one.exact() for one in (self.truth, self.label, self.group))
-        return _Columns(truth, label, group, self.given)
-
-    def group_places(self, found: Tally) -> Indices:
-        """Return the place of each group: of those given all, else of those that occur."""
-        if self.given:
-            return np.arange(1, self.group.size)
-        places = np.flatnonzero(_totals(found.table))
-        return places[~self.group.missing(places)]
-
-    def classes(self, found: Tally) -> tuple[tuple[str, ...], Indices, Indices]:
-        """Return the sorted classes, and the class at each place of a truth and of a label."""
-        columns = (
-            (self.truth, _used(found.first, self.truth)),
-            (self.label, _used(found.second, self.label)),
-        )
-        used = [(one, places[~one.missing(places)]) for one, places in columns]
-        if all(column.numeric for column, _ in used):
-            return _numbered(*used)
-        texts = [column.texts(places) for column, places in used]
-        names, of_texts = in_order(texts[0] + texts[1])
-        of_columns = []
-        for (column, places), some in zip(used, np.split(of_texts, [len(texts[0])]), strict=True):
-            classes = np.zeros(column.size, dtype=np.int64)
-            classes[places] = some
-            of_columns.append(classes)
-        return names, of_columns[0], of_columns[1]
-
-    def groups(self, places: Indices, counts: Indices) -> Groups:
-        """Return the groups of the rows that are counted."""
-        if self.given:
-            made = (self.given.attributes, self.given.levels, self.given.min_size)
-        else:
-            made = (("group",), tuple((name,) for name in self.group.texts(places)), 1)
-        return CountedGroups(made, counts, lambda: self._codes(places))
-
-    def _codes(self, places: Indices) -> Codes:
-        """Return the group of each row that is counted."""
-        columns = (self.truth, self.label, self.group)
-        lost = np.any([column.lacks() for column in columns], axis=0)
-        codes = np.zeros(self.group.size, dtype=np.int32)
-        codes[places] = np.arange(len(places), dtype=np.int32)
-        return np.asarray(codes[self.group.places()[~lost]])
+def _codes(columns: Sequence[Column], places: Indices) -> Codes:
+    """Return the group of each row that is counted."""
+    lost = np.any([one.missing(one.places()) for one in columns], axis=0)
+    codes = np.zeros(columns[2].size, dtype=np.int32)
+    codes[places] = np.arange(len(places), dtype=np.int32)
+    return np.asarray(codes[columns[2].places()[~lost]])
 
 
 def _used(places: Indices, column: Column) -> Indices:
@@ -519,16 +451,6 @@ def _used(places: Indices, column: Column) -> Indices:
     seen = np.zeros(column.size, dtype=bool)
     seen[places] = True
     return np.flatnonzero(seen)
-
-
-def _numbered(*used: tuple[Column, Indices]) -> tuple[tuple[str, ...], Indices, Indices]:
-    """Return what `_Columns.classes` does for numbers, which need not be sorted as texts."""
-    numbers = np.unique(np.concatenate([places + column.low for column, places in used]))
-    first, second = (
-        np.searchsorted(numbers, np.arange(column.low, column.low + column.size))
-        for column, _ in used
-    )
-    return tuple(map(str, numbers.tolist())), first, second
 
 
 def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
@@ -542,13 +464,6 @@ def _by_key(key: Indices, rows: Indices, table: Table) -> tuple[Indices, Table]:
     first = np.flatnonzero(np.diff(chosen, prepend=-1))
     table = table.take(rows, axis=0)
     return chosen[first], table if len(first) == len(rows) else np.add.reduceat(table, first)
-
-
-def _take(table: Table, places: Indices) -> Table:
-    """Return columns, without a copy where they lie beside each other."""
-    if len(places) and (np.diff(places) == 1).all():
-        return table[:, places[0] : places[-1] + 1]
-    return table.take(places, axis=1)
 
 
 def _totals(table: Table) -> Indices:

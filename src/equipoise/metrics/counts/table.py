@@ -26,7 +26,7 @@ from equipoise.core.labels import (
     label_array,
     natural,
 )
-from equipoise.metrics.cells import Cells, check_any, check_lengths
+from equipoise.metrics.counts.tally import check_any, check_lengths, count_cells
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
 from equipoise.stats.streams import unit_keys
 
@@ -39,31 +39,24 @@ SUM_TOLERANCE = 0.01
 MOST_WEIGHT = 1e9
 
 
-def labels_of(
+def _labels(
     y_pred: Any, weights: Any, true_names: tuple[str, ...]
 ) -> tuple[Codes, tuple[str, ...], Floats | None]:
-    """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere.
-
-    Raises
-    ------
-    InputError
-        When shapes do not fit, or weights or probabilities are none.
-    """
-    coded = isinstance(y_pred, Encoded)
-    array = y_pred.codes if coded else label_array(y_pred, what="y_pred")
+    """Return label codes (n, k), their names, and weights (n, k), None for 1 everywhere."""
+    known = isinstance(y_pred, Encoded)
+    array = y_pred.codes if known else label_array(y_pred, what="y_pred")
     if array.ndim == 1 and weights is None:
-        codes, names = encode(y_pred if coded else array, what="y_pred")
+        codes, names = encode(y_pred if known else array, what="y_pred")
         return codes[:, None], names, None
     if array.ndim != 2 or array.shape[1] == 0:
         single = "" if weights is not None else "(n,) or "
         raise InputError(f"y_pred: shape {array.shape}; expected {single}(n, k) with k >= 1")
     if array.dtype.kind == "f" and weights is None:
-        return _soft(array, true_names)
-    codes, names = encode(y_pred if coded else array.ravel(), what="y_pred")
-    codes = codes.reshape(array.shape)
-    if weights is None:
-        return codes, names, np.full(array.shape, 1.0 / array.shape[1])
-    return codes, names, _weights(weights, array.shape)
+        return _probabilities(array, true_names)
+    codes, names = encode(y_pred if known else array.ravel(), what="y_pred")
+    even = np.full(array.shape, 1.0 / array.shape[1])
+    spread = even if weights is None else _weights(weights, array.shape)
+    return codes.reshape(array.shape), names, spread
 
 
 def _weights(weights: Any, shape: tuple[int, ...]) -> Floats:
@@ -87,7 +80,7 @@ def _weights(weights: Any, shape: tuple[int, ...]) -> Floats:
     return spread
 
 
-def _soft(
+def _probabilities(
     array: npt.NDArray[Any], true_names: tuple[str, ...]
 ) -> tuple[Codes, tuple[str, ...], Floats]:
     if array.shape[1] != len(true_names):
@@ -227,10 +220,7 @@ class Counts:
 
     @cached_property
     def observed(self) -> Floats:
-        """The table as the only one of its kind, shape (1, outcomes, groups).
-
-        Always the same object, so that what is made of it can be shared, see `once`.
-        """
+        """The table as the only one of its kind, (1, outcomes, groups); always the same object."""
         return self.table[None]
 
     @property
@@ -246,7 +236,7 @@ class Counts:
     @cached_property
     def determines_target(self) -> bool:
         """Whether every group holds one true class only, and there are several classes."""
-        by_class = self.by_truth(self.table[None])[0] > 0
+        by_class = self.by_truth(self.observed)[0] > 0
         return len(self.targets) > 1 and bool((by_class.sum(axis=0) <= 1).all())
 
     def strata(self, null: Null) -> Indices:
@@ -257,45 +247,41 @@ class Counts:
 
     def by_truth(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over predictions: (r, classes, groups)."""
-        return self._truths(tables)
+        return self._sums[0](tables)
 
     def by_prediction(self, tables: Floats) -> Floats:
         """Sum tables (r, outcomes, groups) over true classes: (r, classes, groups)."""
-        return self._predictions(tables)
+        return self._sums[1](tables)
 
     def hits(self, tables: Floats) -> Floats:
         """Weights of right predictions per class: (r, classes, groups)."""
         out = np.zeros((len(tables), len(self.classes), tables.shape[2]))
-        out[:, self.truth[self._right]] = tables[:, self._right]
+        out[:, self.truth[self.right]] = tables[:, self.right]
         return out
 
-    def once(self, tables: Floats, make: Callable[[Counts, Floats], Made]) -> Made:
-        """Return what `make` makes of tables, made once while they are the same object.
-
-        Measures that share draws share what they sum.
-        """
-        seen, made = self._latest.get(make, (None, None))
-        if seen is not tables:
-            made = make(self, tables)
-            self._latest[make] = (tables, made)
-        shared: Made = made
-        return shared
-
     @cached_property
-    def _latest(self) -> dict[Any, tuple[Any, Any]]:
-        return {}
-
-    @cached_property
-    def _right(self) -> Indices:
+    def right(self) -> Indices:
+        """Outcomes whose predicted label is the true class."""
         return np.flatnonzero(self.truth == self.prediction)
 
     @cached_property
-    def _truths(self) -> SumBy:
-        return SumBy(self.truth, len(self.classes))
+    def _sums(self) -> tuple[SumBy, SumBy]:
+        return SumBy(self.truth, len(self.classes)), SumBy(self.prediction, len(self.classes))
+
+    def once(self, tables: Floats, make: Callable[..., Made], *arguments: Any) -> Made:
+        """Return what `make` makes of tables, made once while they are the same object.
+
+        Measures that share draws share what they sum; that of the observed table is kept.
+        """
+        key = (make, arguments, tables is self.observed)
+        if self._latest.get(key, (None,))[0] is not tables:
+            self._latest[key] = (tables, make(self, tables, *arguments))
+        shared: Made = self._latest[key][1]
+        return shared
 
     @cached_property
-    def _predictions(self) -> SumBy:
-        return SumBy(self.prediction, len(self.classes))
+    def _latest(self) -> dict[Any, tuple[Any, ...]]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,11 +314,6 @@ class SumBy:
         present, first = np.unique(self.codes[order], return_index=True)
         ordered = bool((np.diff(self.codes) >= 0).all())
         return None if ordered else order, present, first
-
-
-def sum_by(tables: Floats, codes: Indices, size: int) -> Floats:
-    """Sum tables (r, outcomes, groups) over outcomes of one code: (r, size, groups)."""
-    return SumBy(codes, size)(tables)
 
 
 def count(
@@ -373,72 +354,49 @@ def count(
     labels = y_pred if known else label_array(y_pred, what="y_pred")
     shape = getattr(labels.codes if isinstance(labels, Encoded) else labels, "shape", (0,))
     if len(shape) == 1 and weights is None and units is None:
-        cells = Cells.of(y_true, labels, groups)
-        return Counts(
-            cells.groups,
-            cells.classes,
-            cells.truth,
-            cells.prediction,
-            TableSampler(cells.table.astype(np.float64)),
-            cells.excluded,
-            "row",
-        )
-    return _count_items(y_true, coded(labels) or labels, groups, weights, units)
+        counted, names, keys, table, excluded = count_cells(y_true, labels, groups)
+        sampler: Sampler = TableSampler(table.astype(np.float64))
+    else:
+        rows = _encoded_rows(y_true, coded(labels) or labels, Groups.of(groups), weights, units)
+        (truth, codes), names, counted, spread, owners, excluded = rows
+        packed = truth[:, None] * len(names) + codes
+        keys, outcome = np.unique(packed, return_inverse=True)
+        shape = (len(keys), len(counted))
+        sampler = item_sampler(outcome.reshape(packed.shape), spread, counted, owners, shape)
+    unit = "row" if units is None else "unit"
+    return Counts(counted, names, keys // len(names), keys % len(names), sampler, excluded, unit)
 
 
-def _count_items(y_true: Any, y_pred: Any, groups: Any, weights: Any, units: Any) -> Counts:
+def _encoded_rows(
+    y_true: Any, y_pred: Any, groups: Groups, weights: Any, units: Any
+) -> tuple[
+    tuple[Indices, Indices], tuple[str, ...], Groups, Floats | None, Units | None, dict[str, int]
+]:
+    """Return true classes and labels of the rows that are counted, and what belongs to them."""
     truth, true_names = encode(y_true, what="y_true")
-    grouped = Groups.of(groups)
-    labels, label_names, spread = labels_of(y_pred, weights, true_names)
-    check_lengths(len(truth), y_pred=len(labels), groups=len(grouped.codes))
+    labels, label_names, spread = _labels(y_pred, weights, true_names)
+    check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
     names = tuple(sorted({*true_names, *label_names}, key=natural))
     place = {name: index for index, name in enumerate(names)}
-    lookup_truth = np.array([place[name] for name in true_names] + [-1], dtype=np.int64)
-    lookup_label = np.array([place[name] for name in label_names] + [-1], dtype=np.int64)
-    true_codes, label_codes = lookup_truth[truth], lookup_label[labels]
-    weighted = np.ones(len(truth), dtype=bool)
-    if spread is not None:
-        weighted = np.asarray(spread.any(axis=1))
-    kept, excluded = _complete(true_codes, label_codes, grouped, weighted)
-    return _tabulate(
-        true_codes[kept],
-        label_codes[kept],
-        grouped.take(kept),
-        names,
-        None if spread is None else spread[kept],
-        units_of(units, len(truth), kept),
-        excluded,
+    true_codes, label_codes = (
+        np.array([*map(place.__getitem__, some), -1], dtype=np.int64)[codes]
+        for some, codes in ((true_names, truth), (label_names, labels))
     )
-
-
-def _complete(
-    truth: Indices, labels: Indices, groups: Groups, weighted: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], Mapping[str, int]]:
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)
-    kept = complete & weighted
+    kept = complete if spread is None else complete & spread.any(axis=1)
     check_any(kept)
     reasons = {
         "missing true class": no_truth,
         "missing prediction": no_label & ~no_truth,
         "missing group": no_group & ~no_label & ~no_truth,
-        "no weight": complete & ~weighted,
+        "no weight": complete & ~kept,
     }
-    return kept, {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
-
-
-def _tabulate(
-    truth: Indices,
-    labels: Indices,
-    groups: Groups,
-    names: tuple[str, ...],
-    spread: Floats | None,
-    units: Units | None,
-    excluded: Mapping[str, int],
-) -> Counts:
-    packed = truth[:, None] * len(names) + labels
-    keys, outcome = np.unique(packed, return_inverse=True)
-    outcome = outcome.reshape(packed.shape)
-    sampler = item_sampler(outcome, spread, groups, units, (len(keys), len(groups)))
-    unit = "row" if units is None else "unit"
-    return Counts(groups, names, keys // len(names), keys % len(names), sampler, excluded, unit)
+    return (
+        (true_codes[kept], label_codes[kept]),
+        names,
+        groups.take(kept),
+        None if spread is None else spread[kept],
+        units_of(units, len(truth), kept),
+        {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()},
+    )

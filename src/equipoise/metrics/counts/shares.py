@@ -1,12 +1,12 @@
-"""Shares of perceived classes, corrected for the errors of what perceived them."""
+"""Shares of perceived classes, corrected for the errors of the classifier that perceived them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,9 +17,8 @@ from equipoise.core.estimate import Estimate, Harm, no_ends
 from equipoise.core.finding import GroupValue
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of
+from equipoise.metrics.building import NOTHING, Against, Percentile, against, ends_of, number
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.shares.confusion import Confusion, whole
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import (
@@ -33,16 +32,146 @@ from equipoise.stats.resampling import (
 from equipoise.stats.streams import stream
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Method = Literal["likelihood", "inverse"]
 
 # What is added to each count of an outcome before shares are drawn (Jeffreys), so that what was not
 # said is rare and not impossible; to the rates of a class one image in all (Perks), for there a
 # half a cell would make a classifier that never erred on 30 images err often.
 _SAID = 0.5
+_STEPS, _STILL = 2000, 1e-9
+# Below this singular value a drawn matrix counts as having no inverse.
+_SINGULAR = 1e-9
+TRANSPORT = "errors on the labelled images are taken to be those on the images that are asked about"
+"""What every correction by labelled images supposes."""
+MOST_DRAWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
-    """How often each outcome was said of the images whose shares are asked for.
+class Confusion:
+    """Counts of what was said of images of each class.
+
+    Attributes
+    ----------
+    classes : tuple of str
+        True classes.
+    outcomes : tuple of str
+        What may be said: the classes, and further ones such as "unknown".
+    counts : ndarray of int, shape (classes, outcomes)
+    """
+
+    classes: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    counts: Indices = field(repr=False)
+
+    @classmethod
+    def of_labels(
+        cls, true: Any, said: Any, *, outcomes: Sequence[str] = ()
+    ) -> tuple[Confusion, int]:
+        """Count labelled images.
+
+        Parameters
+        ----------
+        true, said : array-like, shape (n,)
+            The true class, and what was said; missing ones are left out.
+        outcomes : sequence of str
+            Outcomes to have a column, whether they occur or not.
+
+        Returns
+        -------
+        tuple of Confusion and int
+            And how many images were left out because either is missing.
+
+        Raises
+        ------
+        InputError
+            When the lengths differ, or no image has both.
+        """
+        rows, classes = encode(true, what="true labels")
+        columns, found = encode(said, what="predicted labels")
+        if len(rows) != len(columns):
+            raise InputError(
+                f"true labels: {len(rows)}; predicted: {len(columns)}; expected as many"
+            )
+        names = tuple(dict.fromkeys([*outcomes, *classes, *found]))
+        place = np.array([names.index(one) for one in found], dtype=np.int64)
+        known = (rows >= 0) & (columns >= 0)
+        if not known.any():
+            raise InputError(f"true labels: none of {len(rows)} images has one and a predicted one")
+        cells = rows[known].astype(np.int64) * len(names) + place[columns[known]]
+        counts = np.bincount(cells, minlength=len(classes) * len(names))
+        return cls(classes, names, counts.reshape(len(classes), -1)), int((~known).sum())
+
+    @classmethod
+    def of_counts(cls, counts: Mapping[str, Mapping[str, int]]) -> Confusion:
+        """Take counts by true class and outcome; what is not named is 0.
+
+        Raises
+        ------
+        InputError
+            When a count is negative or no whole number, or there is none.
+        """
+        classes = tuple(counts)
+        outcomes = tuple(dict.fromkeys([*classes, *(o for row in counts.values() for o in row)]))
+        cells = np.zeros((len(classes), len(outcomes)), dtype=np.int64)
+        for row, (name, by_outcome) in enumerate(counts.items()):
+            for outcome, count in by_outcome.items():
+                cells[row, outcomes.index(outcome)] = _whole_number(count, f"{name} as {outcome}")
+        if not cells.any():
+            raise InputError("confusion: no labelled image; expected counts by true class")
+        return cls(classes, outcomes, cells)
+
+    @property
+    def labelled(self) -> Indices:
+        """Labelled images of each class."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Share of each outcome among the images of each class; NaN of a class without images."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.counts / self.labelled[:, None])
+
+    @cached_property
+    def condition(self) -> float:
+        """Largest over smallest singular value of the rates: how far errors are blown up."""
+        if not np.isfinite(self.rates).all():
+            return math.inf
+        sizes = np.linalg.svd(self.rates, compute_uv=False)
+        return float(sizes[0] / sizes[-1]) if sizes[-1] > 1e-12 * sizes[0] else math.inf
+
+    @property
+    def accuracy(self) -> Floats:
+        """Share of the images of each class that are named right."""
+        places = [self.outcomes.index(one) for one in self.classes]
+        return np.asarray(self.rates[np.arange(len(self.classes)), places])
+
+    def over(self, outcomes: Sequence[str]) -> Confusion:
+        """Return the counts with columns for exactly these outcomes, in their order."""
+        cells = np.zeros((len(self.classes), len(outcomes)), dtype=np.int64)
+        for column, name in enumerate(outcomes):
+            if name in self.outcomes:
+                cells[:, column] = self.counts[:, self.outcomes.index(name)]
+        return Confusion(self.classes, tuple(outcomes), cells)
+
+
+def _whole_number(count: object, what: str) -> int:
+    """Return a count as a whole number.
+
+    Raises
+    ------
+    InputError
+        When it is negative or none.
+    """
+    number = float(count) if isinstance(count, int | float | np.number) else math.nan
+    if not number >= 0 or number != int(number):
+        raise InputError(f"{what}: {count!r}; expected a whole number of images, at least 0")
+    return int(number)
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedCounts:
+    """How often each outcome was predicted for the images whose shares are estimated.
 
     Attributes
     ----------
@@ -61,26 +190,19 @@ class Said:
     units: int | None = None
 
 
-def said_of(predicted: Any, units: Any) -> Said:
-    """Count outcomes, given as counts or one by one.
-
-    Raises
-    ------
-    InputError
-        When a count is negative or no whole number, or units are given with counts or are more or
-        fewer than the images.
-    """
+def _predicted(predicted: Any, units: Any) -> PredictedCounts:
+    """Count outcomes, passed as counts or one by one."""
     if isinstance(predicted, Mapping):
         if units is not None:
             raise InputError("units: counts have none; give what was said of each image")
-        counts = {str(name): whole(count, str(name)) for name, count in predicted.items()}
-        return Said(counts, float(sum(counts.values())))
+        counts = {str(name): _whole_number(count, str(name)) for name, count in predicted.items()}
+        return PredictedCounts(counts, float(sum(counts.values())))
     codes, names = encode(predicted, what="predicted labels")
     known = codes >= 0
     counts = dict(zip(names, np.bincount(codes[known], minlength=len(names)).tolist(), strict=True))
     left_out, n = int((~known).sum()), int(known.sum())
     if units is None or not n:
-        return Said(counts, float(n), left_out)
+        return PredictedCounts(counts, float(n), left_out)
     of, unit_names = encode(units, what="units")
     if len(of) != len(codes):
         raise InputError(f"units: {len(of)}; expected {len(codes)}, one for each image")
@@ -88,7 +210,7 @@ def said_of(predicted: Any, units: Any) -> Said:
     own = np.where(of < 0, len(unit_names) + np.arange(len(of)), of)[known]
     place = np.unique(own, return_inverse=True)[1]
     many = int(place.max()) + 1
-    return Said(counts, _effective(codes[known], place, many), left_out, many)
+    return PredictedCounts(counts, _effective(codes[known], place, many), left_out, many)
 
 
 def _effective(codes: Any, unit: Any, many: int) -> float:
@@ -210,11 +332,6 @@ class Classified:
         return likeliest(share, rates) if self.constrained else inverted(share, rates)
 
 
-def identity(classes: Sequence[str]) -> Confusion:
-    """Return the confusion of a classifier that is taken at its word."""
-    return Confusion(tuple(classes), tuple(classes), np.eye(len(classes), dtype=np.int64))
-
-
 def _normalised(values: Floats) -> Floats:
     return np.asarray(values / values.sum(axis=-1, keepdims=True))
 
@@ -223,11 +340,6 @@ def _whole(shares: Floats) -> Floats:
     """Return shares that sum to 1 in floating point, as multinomial draws want."""
     clipped = np.clip(shares, 0.0, 1.0)
     return np.asarray(clipped / math.fsum(clipped.tolist()))
-
-
-_STEPS, _STILL = 2000, 1e-9
-# Below this singular value a drawn matrix counts as having no inverse.
-_SINGULAR = 1e-9
 
 
 def inverted(said: Floats, rates: Floats) -> Floats:
@@ -310,11 +422,6 @@ def _fit(shares: Floats, said: Floats, rates: Floats) -> Floats:
     return np.asarray((said * np.log(expected)).sum(axis=1))
 
 
-TRANSPORT = "errors on the labelled images are taken to be those on the images that are asked about"
-"""What every correction by labelled images supposes."""
-MOST_DRAWS = 20_000
-
-
 @dataclass(frozen=True, eq=False)
 class Shares:
     """Ends of the MAD of shares, with the draws that other numbers of them are made from.
@@ -323,75 +430,68 @@ class Shares:
     ----------
     classified : Classified
     observed : ndarray, shape (classes,)
+    resampling : Resampling or None
+    seed : int
     boot : ndarray, shape (draws, classes), or None
     null : ndarray, shape (draws, classes), or None
         Where true shares are equal.
-    resampling : Resampling or None
-    seed : int
     """
 
     classified: Classified
     observed: Floats
-    boot: Floats | None
-    null: Floats | None
     resampling: Resampling | None
     seed: int
+    boot: Floats | None = None
+    null: Floats | None = None
 
     def __call__(self, level: float) -> tuple[float, float]:
         """Return the ends of the MAD."""
         return no_ends(level) if self.boot is None else Percentile(mad(self.boot))(level)
 
+    def with_draws(self) -> Shares:
+        """Return the shares with draws of them, and of equal shares."""
+        table, resampling = self.classified, self.resampling
+        if resampling is None:
+            return self
+        boot = None
+        if isinstance(resampling, Bootstrap):
+            boot = table.drawn(resampling.replicates, self.seed)
+        return replace(
+            self, boot=boot, null=self.under(np.full_like(self.observed, 1.0 / len(self.observed)))
+        )
+
+    def under(self, target: Floats) -> Floats:
+        """Return shares found where the true ones are `target`."""
+        many = null_draws(self.resampling or DEFAULT, MOST_DRAWS)
+        return self.classified.under(target, many, self.seed)
+
+    @property
+    def method(self) -> str:
+        """How intervals were made, and what they suppose."""
+        if self.resampling is None:
+            return NO_INTERVAL
+        if self.boot is None:
+            return "none: use Bootstrap()"
+        how = f"{len(self.boot)} draws from Dirichlet distributions of what was said"
+        if self.classified.exact:
+            return f"{how}; not corrected for the errors of the classifier"
+        return f"{how} and of the labelled images; {TRANSPORT}"
+
+    def against(
+        self, null: Floats | None, value: float, what: str, harm: Harm = "higher"
+    ) -> Against:
+        """Hold a number against draws of it where true shares are `what`."""
+        if null is None:
+            return NOTHING
+        text = f"true shares are {what}; {len(null)} draws of images and labelled images"
+        held = against(null, value, harm, text, resolution=resolution_of(self.resampling))
+        told = re.sub("; permutation$", "; share of draws as far out", held.null)
+        return replace(held, null=told)
+
 
 def mad(shares: Floats) -> Floats:
     """Return the sum over classes of |share - mean share|, shape (r,)."""
     return np.asarray(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
-
-
-def drawn_shares(
-    table: Classified, resampling: Resampling | None, seed: int, reason: str
-) -> Shares:
-    """Return shares with their draws; without any where there is a reason against them."""
-    if reason:
-        nothing = np.full(len(table.classes), math.nan)
-        return Shares(table, nothing, None, None, resampling, seed)
-    observed = table.of_classes(table.found()[None])[0]
-    boot = null = None
-    if isinstance(resampling, Bootstrap):
-        boot = table.drawn(resampling.replicates, seed)
-    if resampling is not None:
-        equal = np.full(len(observed), 1.0 / len(observed))
-        null = table.under(equal, null_draws(resampling, MOST_DRAWS), seed)
-    return Shares(table, observed, boot, null, resampling, seed)
-
-
-def shares_against(
-    null: Floats | None,
-    value: float,
-    resampling: Resampling | None,
-    what: str,
-    harm: Harm = "higher",
-) -> Against:
-    """Hold a number against draws of it where true shares are `what`."""
-    if null is None:
-        return NOTHING
-    text = f"true shares are {what}; {len(null)} draws of images and labelled images"
-    held = against(null, value, harm, text, resolution=resolution_of(resampling))
-    return replace(held, null=re.sub("; permutation$", "; share of draws as far out", held.null))
-
-
-def method_of(found: Shares) -> str:
-    """Say how intervals were made, and what they suppose."""
-    if found.resampling is None:
-        return NO_INTERVAL
-    if found.boot is None:
-        return "none: use Bootstrap()"
-    how = f"{len(found.boot)} draws from Dirichlet distributions of what was said"
-    if found.classified.exact:
-        return f"{how}; not corrected for the errors of the classifier"
-    return f"{how} and of the labelled images; {TRANSPORT}"
-
-
-Method = Literal["likelihood", "inverse"]
 
 
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
@@ -470,26 +570,44 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     """
     if isinstance(resampling, Exact):
         raise InputError("resampling=Exact: shares are drawn; use Bootstrap()")
-    said = said_of(predicted, units)
+    said = _predicted(predicted, units)
     known = Confusion.of_counts(confusion) if isinstance(confusion, Mapping) else confusion
-    order = _classes(said, known, classes, aside)
-    if method not in get_args(Method):
-        raise InputError(f"method: {method!r}; expected 'likelihood' or 'inverse'")
-    arranged = identity(order) if known is None else _arranged(known, order, aside)
-    table = _classified(said, arranged, order, known is None, method == "likelihood", name)
-    reason = _reason(table, order, aside, max_condition, min_labelled, known is None)
-    found = drawn_shares(table, resampling, rng, reason)
-    return _estimate(found, said, reason, method, aside, max_condition)
-
-
-def _classes(
-    said: Said, known: Confusion | None, given: Sequence[str] | None, aside: Sequence[str]
-) -> tuple[str, ...]:
     every = (*said.counts,) if known is None else known.classes
-    order = tuple(one for one in (every if given is None else given) if one not in aside)
+    order = tuple(one for one in (every if classes is None else classes) if one not in aside)
     if len(order) < 2 or len({*order}) < len(order):
         raise InputError(f"classes: {[*order]}; expected at least two, each once")
-    return order
+    if method not in get_args(Method):
+        raise InputError(f"method: {method!r}; expected 'likelihood' or 'inverse'")
+    if known is None:
+        arranged = Confusion(order, order, np.eye(len(order), dtype=np.int64))
+    else:
+        arranged = _arranged(known, order, aside)
+    counts = np.array([said.counts.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
+    total = sum(said.counts.values())
+    effective = said.effective * counts.sum() / total if total else 0.0
+    constrained = method == "likelihood"
+    table = Classified(order, counts, effective, arranged, known is None, constrained, name)
+    reason = _reason(table, aside, max_condition, min_labelled)
+    if reason:
+        found = Shares(table, np.full(len(order), math.nan), resampling, rng)
+    else:
+        observed = table.of_classes(table.found()[None])[0]
+        found = Shares(table, observed, resampling, rng).with_draws()
+    value = float(mad(found.observed[None])[0])
+    held = found.against(None if found.null is None else mad(found.null), value, "equal")
+    return make_estimate(
+        "share_mad",
+        value,
+        {"images": int(table.said.sum())},
+        found.method,
+        params=_params(table, said, method, aside, max_condition),
+        **held.fields(reason or "no resampling was asked for"),
+        by=lambda: parts_to_table(_parts(found, reason)),
+        excluded=_left_out(said, table),
+        unit="unit" if said.units is not None else "image",
+        reason=reason,
+        ends=found,
+    )
 
 
 def _arranged(base: Confusion, order: Sequence[str], aside: Sequence[str]) -> Confusion:
@@ -507,28 +625,14 @@ def _arranged(base: Confusion, order: Sequence[str], aside: Sequence[str]) -> Co
     return Confusion(tuple(names), base.outcomes, rows).over((*names, *further))
 
 
-def _classified(
-    said: Said, arranged: Confusion, order: Sequence[str], exact: bool, constrained: bool, name: str
-) -> Classified:
-    counts = np.array([said.counts.get(one, 0) for one in arranged.outcomes], dtype=np.float64)
-    every = sum(said.counts.values())
-    effective = said.effective * counts.sum() / every if every else 0.0
-    return Classified(tuple(order), counts, effective, arranged, exact, constrained, name)
-
-
 def _reason(
-    table: Classified,
-    order: Sequence[str],
-    aside: Sequence[str],
-    max_condition: float,
-    min_labelled: int,
-    exact: bool,
+    table: Classified, aside: Sequence[str], max_condition: float, min_labelled: int
 ) -> str:
     """Return why there are no shares, "" where there are."""
     if not table.said.sum():
         return "no image was named"
-    if exact:
-        named = table.said[: len(order)].sum()
+    if table.exact:
+        named = table.said[: len(table.classes)].sum()
         return "" if named else "no image was named one of the classes"
     confusion = table.confusion
     few = [
@@ -551,31 +655,8 @@ def _reason(
     )
 
 
-def _estimate(
-    found: Shares, said: Said, reason: str, method: Method, aside: Sequence[str], limit: float
-) -> Estimate:
-    table, resampling = found.classified, found.resampling
-    value = float(mad(found.observed[None])[0])
-    null = None if found.null is None else mad(found.null)
-    held = shares_against(null, value, resampling, "equal")
-    used = int(table.said.sum())
-    return make_estimate(
-        metric="share_mad",
-        value=value,
-        n={"images": used},
-        method=method_of(found),
-        params=_params(table, said, method, aside, limit),
-        **held.fields(reason or "no resampling was asked for"),
-        by=lambda: parts_to_table([*_parts(found, reason)]),
-        excluded=_left_out(said, table),
-        unit="unit" if said.units is not None else "image",
-        reason=reason,
-        ends=found,
-    )
-
-
 def _params(
-    table: Classified, said: Said, method: Method, aside: Sequence[str], limit: float
+    table: Classified, said: PredictedCounts, method: Method, aside: Sequence[str], limit: float
 ) -> dict[str, Any]:
     about: dict[str, Any] = {"corrected": not table.exact, "aside": [*aside]}
     if not table.exact:
@@ -591,7 +672,7 @@ def _params(
     return about
 
 
-def _left_out(said: Said, table: Classified) -> dict[str, int]:
+def _left_out(said: PredictedCounts, table: Classified) -> dict[str, int]:
     found = {"nothing was said": said.left_out} if said.left_out else {}
     for outcome, count in said.counts.items():
         if outcome not in table.confusion.outcomes and count:
@@ -600,33 +681,177 @@ def _left_out(said: Said, table: Classified) -> dict[str, int]:
     return found
 
 
-def _parts(found: Shares, reason: str) -> list[Part]:
+def _parts(found: Shares, reason: str) -> Iterator[Part]:
     table, level = found.classified, level_of(found.resampling)
     used = int(table.said.sum())
-    parts = []
+    named = table.said[: len(table.classes)]
+    weight = table.effective / table.said.sum() if used else math.nan
     for index, name in enumerate(table.classes):
         low, high = ends_of(found.boot, index)(level)
         value = float(found.observed[index])
-        raw = _raw(table, index, level)
-        share = GroupValue(name, (name,), used, value, low, high)
-        parts.append(
-            Part(
-                "corrected_share", name, value, low, high, n=used, by_group=(share,), reason=reason
-            )
+        share = (GroupValue(name, (name,), used, value, low, high),)
+        yield Part("corrected_share", name, value, low, high, n=used, by_group=share, reason=reason)
+        # Of the images that were assigned to any class.
+        raw = (math.nan, math.nan, math.nan)
+        if total := float(named.sum()):
+            ends = wilson(named[index] * weight, total * weight, level)
+            raw = (float(named[index] / total), float(ends[0]), float(ends[1]))
+        yield Part("raw_share", name, *raw, n=used)
+
+
+def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
+    """Mean over sets of images of how unequal their shares are.
+
+    Parameters
+    ----------
+    estimates : mapping of name to Estimate
+        What `corrected_shares` returned with that name and one seed: their draws share the
+        labelled images. Those that are not estimable are left out, and counted.
+
+    Returns
+    -------
+    Estimate
+        `share_mad`, at least 0, higher is worse. Chance and p: true shares are equal in every
+        set.
+
+    Raises
+    ------
+    InputError
+        When an estimate is another, draws were made otherwise, or none can be estimated.
+    """
+    known: dict[str, tuple[Estimate, Shares]] = {}
+    for name, one in estimates.items():
+        if not isinstance(one.ends, Shares):
+            raise InputError(f"estimates: {name!r} is not what corrected_shares returned")
+        if one.estimable:
+            known[name] = one, one.ends
+    if not known:
+        raise InputError("estimates: none is estimable; expected at least one")
+    found = [shares for _, shares in known.values()]
+    if len({(one.resampling, one.seed) for one in found}) > 1:
+        raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
+    value = float(np.mean([one.value for one, _ in known.values()]))
+    first = found[0]
+    boots = [one.boot for one in found if one.boot is not None]
+    nulls = [one.null for one in found if one.null is not None]
+    boot = np.mean([mad(one) for one in boots], axis=0) if boots else None
+    null = np.mean([mad(one) for one in nulls], axis=0) if nulls else None
+    held = first.against(null, value, "equal in every set")
+    lost = len(estimates) - len(known)
+    return make_estimate(
+        metric="share_mad",
+        value=value,
+        n={name: one.n["images"] for name, (one, _) in known.items()},
+        method=first.method,
+        params={"sets": len(known), "corrected": not first.classified.exact},
+        **held.fields("no resampling was asked for"),
+        excluded={"not estimable": lost} if lost else {},
+        unit=next(iter(known.values()))[0].unit,
+        ends=ends_of(boot),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LargestGap:
+    """Ends of the largest difference: those of every class together, at a shared level."""
+
+    drawn: Floats
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the ends."""
+        each = 1.0 - (1.0 - level) / self.drawn.shape[1]
+        ends = [Percentile(column)(each) for column in self.drawn.T]
+        low = max(max(a, -b, 0.0) for a, b in ends)
+        high = max(max(abs(a), abs(b)) for a, b in ends)
+        return low, high
+
+
+def share_gap(
+    shares: Estimate, outside: Mapping[str, float] | Literal["uniform"] = "uniform"
+) -> Estimate:
+    """Largest difference between the shares of classes and shares from outside.
+
+    Parameters
+    ----------
+    shares : Estimate
+        What `corrected_shares` returned, with its draws.
+    outside : mapping of class to number, or "uniform"
+        Shares or counts to hold them against, such as labour statistics; taken as known without
+        error, and divided by their sum over the classes.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: simultaneous over classes. Chance and p: what is
+        found where true shares are those from outside. `.by` has the signed "share_difference" of
+        every class, with its own interval and two-sided p.
+
+    Raises
+    ------
+    InputError
+        When the estimate is another, a class has no number from outside, or numbers are negative,
+        not finite or all 0.
+    """
+    found = shares.ends
+    if not isinstance(found, Shares):
+        raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
+    classes = found.classified.classes
+    target = _target(classes, outside)
+    apart = found.observed - target
+    value = float(np.abs(apart).max())
+    null = None if found.null is None else found.under(target) - target
+    what = "equal" if isinstance(outside, str) else "those from outside"
+    held = found.against(None if null is None else np.abs(null).max(axis=1), value, what)
+    drawn = None if found.boot is None else found.boot - target
+    used, level, parts = int(found.classified.said.sum()), level_of(found.resampling), []
+    for index, name in enumerate(classes):
+        ends = ends_of(drawn, index)
+        low, high = (float(end + target[index]) for end in ends(level))
+        difference, of_class = float(apart[index]), None if null is None else null[:, index]
+        part = number(
+            "share_difference",
+            difference,
+            subject=name,
+            ends=ends,
+            level=level,
+            held=found.against(of_class, difference, what, "either"),
+            n=used,
+            by_group=(GroupValue(name, (name,), used, float(found.observed[index]), low, high),),
+            reason=shares.reason,
+            shows="share",
         )
-        parts.append(Part("raw_share", name, *raw, n=used))
-    return parts
+        parts.append(part)
+    return make_estimate(
+        "share_gap",
+        value,
+        shares.n,
+        found.method.replace("draws", "draws, simultaneous over classes,", 1),
+        params={
+            **shares.params,
+            "outside": dict(zip(classes, [round(one, 12) for one in target.tolist()], strict=True)),
+        },
+        **held.fields(shares.reason or "no resampling was asked for"),
+        by=parts_to_table(parts),
+        excluded=shares.excluded,
+        unit=shares.unit,
+        reason=shares.reason,
+        ends=no_ends if drawn is None else LargestGap(drawn),
+    )
 
 
-def _raw(table: Classified, index: int, level: float) -> tuple[float, float, float]:
-    """Return the share of images that were called a class among those called any, with its ends."""
-    named = table.said[: len(table.classes)]
-    total = float(named.sum())
-    if not total:
-        return math.nan, math.nan, math.nan
-    weight = table.effective / table.said.sum()
-    low, high = wilson(named[index] * weight, total * weight, level)
-    return float(named[index] / total), float(low), float(high)
+def _target(classes: tuple[str, ...], outside: Mapping[str, float] | str) -> Floats:
+    if isinstance(outside, str):
+        if outside != "uniform":
+            raise InputError(f"outside: {outside!r}; expected 'uniform' or a number for each class")
+        return np.full(len(classes), 1.0 / len(classes))
+    if missing := [one for one in classes if one not in outside]:
+        raise InputError(f"outside: none for class {missing[0]!r}; expected one for each")
+    numbers = np.array([float(outside[one]) for one in classes])
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
+        raise InputError(
+            f"outside: {numbers.tolist()}; expected shares or counts, at least 0 and not all 0"
+        )
+    return np.asarray(numbers / numbers.sum())
 
 
 _DRAWN = "percentiles of shares drawn from Dirichlet distributions"

@@ -1,0 +1,13 @@
+"""Metrics on tables of group by true class by predicted label."""
+
+from equipoise.metrics.counts.table import (
+    Counts,
+    Null,
+    SumBy,
+    Units,
+    count,
+    item_sampler,
+    units_of,
+)
+
+__all__ = ["Counts", "Null", "SumBy", "Units", "count", "item_sampler", "units_of"]

@@ -1,0 +1,483 @@
+"""Accuracy, the worst group's accuracy, the gap between them, and the hit rate at k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.parts import parts_to_table
+from equipoise.metrics.building import (
+    NOTHING,
+    against_chance,
+    count_estimate,
+    drawn_ends,
+    gaps,
+    group_values,
+    interval_method,
+    part,
+)
+from equipoise.metrics.counts.confusion import Pair, too_few
+from equipoise.metrics.counts.table import Counts, Null, count
+from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import POINTS, SPECS, WILSON, MetricSpec, register
+from equipoise.stats.intervals import (
+    ClosedForm,
+    simultaneous_gap,
+    simultaneous_minimum,
+    simultaneous_shortfall,
+    wilson,
+)
+from equipoise.stats.resampling import Resampling
+
+Floats = npt.NDArray[np.float64]
+Kind = Literal["accuracy", "worst_group_accuracy", "accuracy_gap"]
+
+_NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
+_NO_HIT_CHANCE = "the hit rate itself compares no groups; its gap in `by` has a chance level"
+_METHODS = {
+    "accuracy": "Wilson interval",
+    "worst_group_accuracy": "simultaneous Wilson intervals of all groups",
+    "accuracy_gap": "simultaneous Newcombe intervals of each group against the rest",
+}
+_HIT, _MISS = "hit", "miss"
+
+
+def accuracy(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of rows whose prediction is the true class.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units. No chance level.
+        `.by` has one row whose `by_group` are the groups' accuracies.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("accuracy", None)], resampling, rng)[0]
+
+
+def worst_group_accuracy(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    null: Null = "rows",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Lowest accuracy over groups.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`; groups may be intersections of attributes.
+    null : "rows" or "class"
+        Whether chance permutes groups over all rows or within each true class.
+    resampling, rng
+        As in `accuracy`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower is worse. Interval: simultaneous Wilson intervals of all groups, or
+        bootstrap over units. Chance: the same minimum when groups are exchangeable.
+        NaN when fewer than two groups have rows enough.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+
+    References
+    ----------
+    Sagawa et al. 2020, "Distributionally Robust Neural Networks".
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("worst_group_accuracy", null)], resampling, rng)[0]
+
+
+def accuracy_gap(
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    null: Null = "rows",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Accuracy over the rows of the groups compared minus the worst group's accuracy (GAP).
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, null, weights, units, resampling, rng
+        As in `worst_group_accuracy`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. Interval: simultaneous Newcombe intervals of each group
+        against the rest, or bootstrap over units.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit or no row is complete.
+
+    References
+    ----------
+    Albuquerque et al. 2024, "SkewSize", section 4.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    return measure(counts, [Accuracy("accuracy_gap", null)], resampling, rng)[0]
+
+
+def _right_and_total(counts: Counts, tables: Floats) -> Pair:
+    """Return weights of right predictions and of all rows, each (r, groups)."""
+    return tables[:, counts.right].sum(axis=1), tables.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The measure behind `accuracy`, `worst_group_accuracy` and `accuracy_gap`.
+
+    Attributes
+    ----------
+    kind : str
+        Public name of the metric.
+    null : "rows", "class" or None
+        What chance exchanges; None for accuracy itself.
+    """
+
+    kind: Kind
+    null: Null | None
+
+    def replicated(self, counts: Counts) -> bool:
+        """Independent rows have closed-form intervals."""
+        return not counts.independent
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
+        right, total = _right_and_total(counts, tables)
+        usable = counts.groups.usable
+        compared = np.ones_like(usable) if self.kind == "accuracy" else usable
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = right / total
+            number = right[:, compared].sum(axis=1) / total[:, compared].sum(axis=1)
+        if self.kind != "accuracy":
+            # A replicate may leave a small group empty; the others still have a minimum.
+            worst = np.fmin.reduce(shares[:, usable], axis=1, initial=np.nan)
+            number = worst if self.kind == "worst_group_accuracy" else number - worst
+            number = number if usable.sum() >= 2 else np.full(len(tables), np.nan)
+        return np.concatenate([number[:, None], shares], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the number into the estimate."""
+        right, total = (values[0] for values in _right_and_total(counts, counts.observed))
+        held = against_chance(draws, 0, SPECS[self.kind].value_harm)
+        ends = drawn_ends(counts, draws, 0, self._closed_form(counts.groups.usable, right, total))
+        boot = None if draws.boot is None else draws.boot[:, 1:]
+        by_group = group_values(counts.groups, right, total, draws.level, boot=boot)
+        n = round(total.sum())
+        whole = part(self.kind, "", draws, 0, ends=ends, held=held, n=n, by_group=by_group)
+        return count_estimate(
+            self.kind,
+            counts,
+            draws,
+            method=interval_method(counts, draws, _METHODS[self.kind]),
+            ends=ends,
+            held=held,
+            no_chance=_NO_CHANCE if self.null is None else "",
+            params={} if self.null is None else {"null": self.null},
+            by=parts_to_table([whole]),
+            reason=too_few(draws.observed[0], "rows enough"),
+        )
+
+    def _closed_form(self, usable: npt.NDArray[np.bool_], right: Floats, total: Floats) -> Ends:
+        if self.kind == "accuracy":
+            return ClosedForm(wilson, (right.sum(), total.sum()))
+        if usable.sum() < 2:
+            return no_ends
+        worst = self.kind == "worst_group_accuracy"
+        function = simultaneous_minimum if worst else simultaneous_shortfall
+        return ClosedForm(function, (right[usable], total[usable]))
+
+
+def hit_rate(
+    y_true_sets: Any,
+    top_predictions: Any,
+    groups: Any,
+    *,
+    k: int = 5,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of images of which any true class is among the k best predictions.
+
+    Parameters
+    ----------
+    y_true_sets : sequence of length n
+        True classes of each image: a collection of labels, or one label. Missing where there is
+        none.
+    top_predictions : array-like, shape (n, m) with m >= k
+        Predicted labels, best first; of shape (n,) for k = 1. Cells after a missing one may
+        stay empty; a row without any prediction is missing.
+    groups, units
+        See `equipoise.metrics.counts.count`.
+    k : int
+        How many of the predictions count.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        The hit rate of all rows, in [0, 1], lower is worse; Wilson interval, or bootstrap over
+        units; no chance level. `.by` has two parts: "hit_rate", with every group's hit rate,
+        and "hit_rate_gap", their largest difference, in [0, 1], higher is worse, with chance
+        level and p-value of groups that are exchangeable over all rows.
+
+    Raises
+    ------
+    InputError
+        When k is below 1 or above the number of predictions, shapes do not fit or no row is
+        complete.
+
+    References
+    ----------
+    Hall et al. 2023, section 4 (hit-rate@5).
+    """
+    counts = hits(y_true_sets, top_predictions, groups, k=k, units=units)
+    return measure(counts, [HitRate(k)], resampling, rng)[0]
+
+
+def hits(
+    y_true_sets: Any, top_predictions: Any, groups: Any, *, k: int = 5, units: Any = None
+) -> Counts:
+    """Count hits and misses by group, in the form that `HitRate` measures.
+
+    Parameters
+    ----------
+    y_true_sets, top_predictions, groups, k, units
+        See `hit_rate`.
+
+    Raises
+    ------
+    InputError
+        As `hit_rate`.
+    """
+    top = np.asarray(top_predictions, dtype=object)
+    top = top[:, None] if top.ndim == 1 else top
+    if top.ndim != 2 or not 1 <= k <= top.shape[1]:
+        raise InputError(
+            f"k={k}: expected 1 to the number of predictions per row; "
+            f"top_predictions has shape {np.shape(top_predictions)}"
+        )
+    truths = [_labels(labels) for labels in y_true_sets]
+    if len(truths) != len(top):
+        raise InputError(
+            f"top_predictions: {len(top)} rows; expected {len(truths)}, as in y_true_sets"
+        )
+    outcome = [
+        (_HIT if truth & best else _MISS) if best else None
+        for truth, best in zip(truths, map(_labels, top[:, :k].tolist()), strict=True)
+    ]
+    present = [_HIT if truth else None for truth in truths]
+    return count(
+        np.array(present, dtype=object), np.array(outcome, dtype=object), groups, units=units
+    )
+
+
+def _labels(labels: Any) -> frozenset[str]:
+    """Return the labels of one image; None, NaN and "" are none."""
+    several = isinstance(labels, Iterable) and not isinstance(labels, str | bytes)
+    return frozenset(str(one) for one in (labels if several else (labels,)) if not _missing(one))
+
+
+def _missing(label: object) -> bool:
+    if isinstance(label, float):
+        return math.isnan(label)
+    return label is None or str(label) in ("", "<NA>", "NaT")
+
+
+@dataclass(frozen=True)
+class HitRate:
+    """The measure behind `hit_rate`, of counts that `hits` makes.
+
+    Attributes
+    ----------
+    k : int
+        How many predictions counted.
+    """
+
+    k: int = 5
+    null: Literal["rows"] = "rows"
+
+    def replicated(self, counts: Counts) -> bool:
+        """Independent rows have closed-form intervals."""
+        return not counts.independent
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return hit rate, gap, and each group's hit rate, shape (r, 2 + groups)."""
+        right, total = _right_and_total(counts, tables)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rates, overall = right / total, right.sum(axis=1) / total.sum(axis=1)
+        gap = gaps(rates, counts.groups.usable)
+        return np.concatenate([overall[:, None], gap[:, None], rates], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        right, total = (values[0] for values in _right_and_total(counts, counts.observed))
+        usable = counts.groups.usable
+        wide = ClosedForm(simultaneous_gap, (right[usable], total[usable]))
+        ends, gap_ends = (
+            drawn_ends(counts, draws, place, closed)
+            for place, closed in enumerate((ClosedForm(wilson, (right.sum(), total.sum())), wide))
+        )
+        boot = None if draws.boot is None else draws.boot[:, 2:]
+        by_group = group_values(counts.groups, right, total, draws.level, boot=boot)
+        rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
+        gap = part(
+            "hit_rate_gap",
+            "",
+            draws,
+            1,
+            ends=gap_ends,
+            held=against_chance(draws, 1, "higher"),
+            n=round(total[usable].sum()),
+            by_group=by_group,
+            reason=too_few(draws.observed[1], "rows enough"),
+        )
+        closed = (
+            "Wilson interval; pairwise Newcombe intervals for the gap, simultaneous over groups"
+        )
+        return count_estimate(
+            "hit_rate",
+            counts,
+            draws,
+            method=interval_method(counts, draws, closed),
+            ends=ends,
+            held=NOTHING,
+            no_chance=_NO_HIT_CHANCE,
+            params={"k": self.k, "null": self.null},
+            by=parts_to_table([rate, gap]),
+        )
+
+
+_NULL = {"null": "rows or class: what chance keeps fixed"}
+_record = partial(
+    MetricSpec,
+    kinds=("predictions", "answers"),
+    reference="Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)",
+    unit="points",
+    group_label="accuracy",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    null=(
+        "groups are exchangeable over all rows; within each true class too, unless groups "
+        "determine it"
+    ),
+)
+register(
+    _record(
+        name="accuracy",
+        title="Accuracy",
+        unit="share",
+        rate=True,
+        harm="lower",
+        interval=WILSON,
+        definition=(
+            "Share of rows whose prediction is the true class; for a class, of its one-vs-rest "
+            "decisions."
+        ),
+        direction="Lower: more rows are predicted wrongly.",
+        chance="none for accuracy itself; its gap between groups has one",
+    )
+)
+register(
+    _record(
+        name="worst_group_accuracy",
+        parameters=_NULL,
+        title="Worst-group accuracy",
+        kinds=("predictions",),
+        unit="share",
+        harm="lower",
+        definition="Lowest accuracy of the groups that have enough rows.",
+        direction="Lower: the worst group is predicted wrongly more often.",
+        chance="below accuracy, more so for small groups",
+        interval=(
+            "simultaneous Wilson over groups; percentile bootstrap over units of repeated rows"
+        ),
+    )
+)
+register(
+    _record(
+        name="accuracy_gap",
+        parameters=_NULL,
+        title="Accuracy gap",
+        symbol="GAP",
+        definition="Accuracy minus worst-group accuracy.",
+        direction="Higher: the worst group falls further behind.",
+        chance="above 0, more so for small groups",
+        interval=(
+            "simultaneous Newcombe of each group against the rest; percentile bootstrap over units "
+            "of repeated rows"
+        ),
+    )
+)
+register(
+    MetricSpec(
+        name="hit_rate",
+        title="Hit rate at k",
+        kinds=("predictions", "concepts"),
+        unit="share",
+        rate=True,
+        harm="lower",
+        group_label="hit rate",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        definition="Share of images with a true class among the k best predictions.",
+        direction="Lower: fewer images are hit.",
+        interval=WILSON,
+        chance="none for the rate itself; its gap between groups has one",
+        null="groups are exchangeable over all rows",
+        parameters={"k": "predictions that count: 5"},
+        reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
+    )
+)

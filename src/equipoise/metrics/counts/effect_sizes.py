@@ -1,0 +1,946 @@
+"""How differently groups are mistaken: effect sizes per class, their mean and SkewSize."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import Excluded
+from equipoise.core.groups import Groups
+from equipoise.metrics.building import (
+    NOTHING,
+    GroupColumns,
+    count_estimate,
+    ends_of,
+    excluded_of,
+    known_mean,
+    parts_table,
+    too_small,
+)
+from equipoise.metrics.counts.chi_square import (
+    NULL_OF,
+    PLAIN,
+    ChiSquare,
+    Formulation,
+    Layout,
+    MeanEffect,
+    Plain,
+    Statistic,
+    chi_square,
+    contingency_tables,
+    summaries,
+    why_undefined,
+)
+from equipoise.metrics.counts.confusion import divide
+from equipoise.metrics.counts.table import Counts, Null, count
+from equipoise.metrics.measure import DEFAULT, Draws, measure
+from equipoise.metrics.spec import (
+    BANDS,
+    COHEN,
+    EFFECT_PARAMETERS,
+    Band,
+    MetricSpec,
+    register,
+)
+from equipoise.stats.association import Association
+from equipoise.stats.chance import band
+from equipoise.stats.draws import TableSampler
+from equipoise.stats.intervals import wilson
+from equipoise.stats.resampling import Resampling
+
+Floats = npt.NDArray[np.float64]
+
+NO_CHANCE = (
+    "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
+    "chance tables have no value it could be held against; theirs is among the parameters"
+)
+NO_TEST = (
+    "SkewSize is descriptive: the models' values are set side by side, their difference is not "
+    "tested, and its interval is a resampling spread"
+)
+_FRACTIONS = "the table holds fractions: only whole counts of rows can be permuted"
+_CORRECTION = "; corrected for bias as Bergsma 2013"
+
+# Spread of effect sizes, relative to the largest, that is rounding: all are equal.
+_EQUAL = 1e-12
+
+
+def effect_sizes(  # noqa: PLR0913 - the public signature
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    statistic: Statistic = "cramers_v",
+    min_expected: float = 5.0,
+    yates: bool = False,
+    formulation: Formulation = "separation",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Mean over classes of how strongly the predicted label depends on the group.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, weights, units
+        See `equipoise.metrics.counts.count`.
+    statistic : str
+        "cramers_v", "phi", "tschuprows_t", or one of them with "_corrected" (Bergsma 2013).
+    min_expected : float
+        Per class, labels whose smallest expected count over the non-empty groups is below this
+        are dropped, in one pass that every replicate repeats; 0 keeps all.
+    yates : bool
+        Continuity correction of 2×2 tables, as the listing of Albuquerque et al. has.
+    formulation : "separation", "sufficiency" or "independence"
+        One table per true class (of groups by predicted labels), one per predicted label (of
+        groups by true classes), or one of all rows (of groups by predicted labels).
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the values alone; parts then have no interval.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        At least 0, higher is worse; V and T are at most 1. Chance: groups permuted within the
+        true class, within the predicted label, or over all rows. `.by` has one row per class
+        with its own interval (inversion of a noncentral chi-square matched to the class's table)
+        and chance level; the interval of the mean holds however effects are spread over the
+        classes, see `equipoise.metrics.counts.chi_square.MeanEffect`. Its
+        `by_group` are each group's rows and share of wrong predictions, its `n` the class's
+        rows before labels were dropped. A class with one label or one group is NaN with the
+        reason, left out of the mean and counted in `.excluded`.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, no row is complete, or a parameter is none of the above.
+
+    References
+    ----------
+    Albuquerque et al. 2024, "SkewSize", eq. 3 and appendix D.3.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    effects = EffectSizes(statistic, min_expected, yates, formulation)
+    return measure(counts, [effects], resampling, rng)[0]
+
+
+@dataclass(frozen=True)
+class EffectTables:
+    """Which contingency tables are measured, and with which statistic.
+
+    Attributes
+    ----------
+    statistic, min_expected, yates, formulation
+        See `effect_sizes`.
+    """
+
+    statistic: Statistic = "cramers_v"
+    min_expected: float = 5.0
+    yates: bool = False
+    formulation: Formulation = "separation"
+
+    def __post_init__(self) -> None:
+        if self.statistic not in PLAIN:
+            raise InputError(f"statistic={self.statistic!r}: expected one of {', '.join(PLAIN)}")
+        if self.formulation not in NULL_OF:
+            raise InputError(
+                f"formulation={self.formulation!r}: expected one of {', '.join(NULL_OF)}"
+            )
+        if not (math.isfinite(self.min_expected) and self.min_expected >= 0):
+            raise InputError(
+                f"min_expected={self.min_expected}: expected a number of at least 0; 0 keeps all"
+            )
+
+    @property
+    def null(self) -> Null:
+        """Groups are exchanged within what the tables are conditioned on."""
+        return NULL_OF[self.formulation]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that decide the numbers."""
+        return asdict(self)
+
+    def chi_square(self, counts: Counts, tables: Floats) -> tuple[Layout, ChiSquare]:
+        """Return the contingency tables' chi-squares, one per class.
+
+        They are made once for all statistics and aggregates of the same draws.
+        """
+        key = (self.min_expected, self.yates, self.formulation)
+        return counts.once(tables, _chi_squares, *key)
+
+    def numbers(self, counts: Counts, tables: Floats) -> tuple[Floats, Floats]:
+        """Return effect sizes (r, classes), and what else `Classes` reads from each draw.
+
+        Where rows are not independent that is chi-square over its degrees of freedom.
+        """
+        _, found = self.chi_square(counts, tables)
+        values = found.effect_size(self.statistic)
+        if counts.independent:
+            return values, values[:, :0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return values, found.chi2 / found.df
+
+
+def _chi_squares(
+    counts: Counts, tables: Floats, min_expected: float, yates: bool, formulation: Formulation
+) -> tuple[Layout, ChiSquare]:
+    layout = Layout.of(counts, formulation)
+    return layout, chi_square(tables, layout, min_expected=min_expected, yates=yates)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Every class: its table, its interval, its chance level, and what did not enter.
+
+    Attributes
+    ----------
+    tables : EffectTables
+    counts : Counts
+    draws : Draws
+        An aggregate in column 0, then both parts of `EffectTables.numbers`.
+    """
+
+    tables: EffectTables
+    counts: Counts
+    draws: Draws
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How outcomes make up the tables."""
+        return self.tables.chi_square(self.counts, self.counts.observed)[0]
+
+    @cached_property
+    def observed(self) -> ChiSquare:
+        """Chi-square of the observed counts, shape (1, classes)."""
+        return self.tables.chi_square(self.counts, self.counts.observed)[1]
+
+    @cached_property
+    def design(self) -> Floats:
+        """Design effect of each class, NaN when unknown.
+
+        The mean of chi-square over its degrees of freedom under the null, 1 for independent rows
+        (first-order correction of Rao and Scott 1981).
+        """
+        many = len(self.layout.subject)
+        if self.counts.independent:
+            return np.ones(many)
+        if self.draws.null is None:
+            return np.full(many, np.nan)
+        design = known_mean(self.draws.null[:, 1 + many :].T)
+        return np.where(design > 0, design, np.nan)
+
+    @property
+    def values(self) -> Floats:
+        """Effect sizes, shape (classes,); NaN where not estimable."""
+        return self.draws.observed[1 : 1 + len(self.layout.subject)]
+
+    @property
+    def estimable(self) -> npt.NDArray[np.bool_]:
+        """Which classes have an effect size."""
+        return ~np.isnan(self.values)
+
+    @property
+    def method(self) -> str:
+        """How intervals were made."""
+        if np.isnan(self.design).all():
+            return "none: rows are not independent; use Bootstrap() or Permutation()"
+        inverted = (
+            "inversion of noncentral chi-squares matched to the tables; corrects the upward bias "
+            "of the value, which may lie above it"
+        )
+        if self.counts.independent:
+            return inverted
+        return f"{inverted}, scaled by the design effect of {self.counts.unit}s under permutation"
+
+    @property
+    def dropped(self) -> tuple[Floats, Floats]:
+        """Labels that the filter of expected counts dropped, and rows with one, per class."""
+        found = self.observed
+        return found.labels_before[0] - found.labels[0], found.n_before[0] - found.n[0]
+
+    def mean_ends(self) -> Ends:
+        """Return the interval of the mean over estimable classes."""
+        used = self.estimable
+        if not self.draws.intervals or not used.any() or np.isnan(self.design[used]).any():
+            return no_ends
+        return MeanEffect(self._summaries.take(used), self._plain, self._inflation())
+
+    @property
+    def _plain(self) -> Plain:
+        return PLAIN[self.tables.statistic]
+
+    @cached_property
+    def _summaries(self) -> Association:
+        """Summaries of all contingency tables, after the filter of expected counts."""
+        found = contingency_tables(
+            self.counts.table, self.layout, min_expected=self.tables.min_expected
+        )
+        return summaries(found, self.design)
+
+    def _inflation(self) -> float:
+        """How much units that span classes widen the spread of the mean."""
+        if self.counts.independent or self.draws.null is None:
+            return 1.0
+        used = np.flatnonzero(self.estimable)
+        alone = np.nanvar(self.draws.null[:, 1 + used], axis=0).sum()
+        together = np.nanvar(self.draws.null[:, 0]) * len(used) ** 2
+        return float(max(1.0, together / alone)) if alone > 0 else 1.0
+
+    def table(self) -> pa.Table:
+        """Return one part per class, as `equipoise.core.parts` has them."""
+        low = high = np.full(len(self.values), np.nan)
+        if self.draws.intervals:
+            # Every class's interval in one pass.
+            known = self.estimable & ~np.isnan(self.design)
+            ends = self._summaries.interval(self._plain, self.draws.level)
+            low, high = (np.where(known, end, np.nan) for end in ends)
+        names = self.counts.classes
+        reasons = why_undefined(self.observed, self.tables.formulation, self.tables.min_expected)
+        dropped = zip(*(np.rint(one).tolist() for one in self.dropped), strict=True)
+        return parts_table(
+            self.tables.statistic,
+            [names[place] if place >= 0 else "" for place in self.layout.subject.tolist()],
+            self.draws,
+            1,
+            (low, high),
+            by_group=self._shares(),
+            n=self.observed.n_before[0],
+            excluded=[
+                tuple(
+                    Excluded(why, int(many)) for why, many in zip(self._reasons, some, strict=True)
+                )
+                if some[0]
+                else ()
+                for some in dropped
+            ],
+            reason=np.where(self.estimable, "", reasons).tolist(),
+        )
+
+    def _shares(self) -> GroupColumns:
+        """Return each group's rows and share of wrong predictions, per class."""
+        groups, table = self.counts.groups, self.counts.observed
+        every = replace(self.layout, groups=np.arange(len(groups)))
+        right = (self.counts.truth == self.counts.prediction)[:, None]
+        totals, hits = (every.sum(every.cells(one))[0] for one in (table, table * right))
+        wrong = (totals - hits).clip(0.0)
+        # As many independent rows as would know the class's table equally well.
+        design = self.design[:, None]
+        ends = wilson(wrong / design, totals / design, self.draws.level)
+        note = np.select([totals == 0, ~groups.usable], ["no rows", too_small(groups)], "")
+        return GroupColumns(groups, totals, divide(wrong, totals), *ends, note)
+
+    @property
+    def _reasons(self) -> tuple[str, str]:
+        small = f"smallest expected count below {self.tables.min_expected:g}"
+        return f"labels, {small}", f"rows with such a label, {small}"
+
+    def excluded(self) -> dict[str, int]:
+        """Return what did not enter an aggregate: rows, groups, dropped labels, classes."""
+        found = excluded_of(self.counts.groups, self.counts.excluded)
+        labels, rows = self.dropped
+        if labels.any():
+            sums = (round(labels.sum()), round(rows.sum()))
+            found |= dict(zip(self._reasons, sums, strict=True))
+        lost = int((~self.estimable).sum())
+        return found | ({"classes not estimable": lost} if lost else {})
+
+
+@dataclass(frozen=True)
+class EffectSizes(EffectTables):
+    """The measure behind `effect_sizes`; its parameters are documented there."""
+
+    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of a Measure
+        """Intervals are closed forms."""
+        return False
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the mean of each table, then the numbers of its classes."""
+        values, others = self.numbers(counts, tables)
+        return np.concatenate([known_mean(values)[:, None], values, others], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        classes = Classes(self, counts, draws)
+        undefined = math.isnan(draws.observed[0])
+        return count_estimate(
+            "effect_sizes",
+            counts,
+            draws,
+            method=classes.method,
+            ends=classes.mean_ends(),
+            params=self.params | {"classes": int(classes.estimable.sum())},
+            by=classes.table,
+            excluded=classes.excluded(),
+            reason="no class can be estimated; see the parts" if undefined else "",
+        )
+
+
+def bands(values: Sequence[float] | Floats) -> tuple[Band | None, ...]:
+    """Return the band of each effect size, None for NaN.
+
+    Parameters
+    ----------
+    values : sequence of float, shape (classes,)
+        negligible < 0.1 <= small < 0.3 <= medium < 0.5 <= large.
+    """
+    names = tuple(BANDS)
+    array = np.asarray(values, dtype=np.float64)
+    places = np.searchsorted(list(BANDS.values())[1:], array, side="right")
+    return tuple(
+        None if math.isnan(value) else names[place]
+        for value, place in zip(array.tolist(), places.tolist(), strict=True)
+    )
+
+
+def band_counts(values: Sequence[float] | Floats) -> dict[Band, int]:
+    """Return the number of effect sizes in each band, empty bands included; NaN is left out."""
+    array = np.asarray(values, dtype=np.float64)
+    places = np.searchsorted(list(BANDS.values())[1:], array[~np.isnan(array)], side="right")
+    return dict(zip(BANDS, np.bincount(places, minlength=len(BANDS)).tolist(), strict=True))
+
+
+def skewsize(  # noqa: PLR0913 - the public signature
+    y_true: Any,
+    y_pred: Any,
+    groups: Any,
+    *,
+    statistic: Statistic = "cramers_v",
+    min_expected: float = 5.0,
+    yates: bool = False,
+    formulation: Formulation = "separation",
+    weights: Any = None,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Fisher-Pearson skewness of the effect sizes of all classes.
+
+    Parameters
+    ----------
+    y_true, y_pred, groups, statistic, min_expected, yates, formulation, weights, units
+        As in `effect_sizes`.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone; only Bootstrap gives a resampling spread.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Any real number; lower is worse (many classes with large effects, few with small ones).
+        Descriptive: no p-value, no chance level, and its interval is the spread of replicates,
+        which is no confidence interval. `.params` holds what it must be read with:
+        "mean_effect_size", "band_shares", and "chance_skewsize", "chance_low", "chance_high":
+        the SkewSize of tables of the same sizes with exchangeable groups. `.by` has one row per
+        class, as in `effect_sizes`. NaN with fewer than three classes, or equal effect sizes.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, no row is complete, or a parameter is none of those documented.
+
+    Notes
+    -----
+    Equation 4 as printed lacks the factors 1/n of the moments, which makes it g1 / sqrt(n); the
+    published values are g1, and so is this.
+
+    References
+    ----------
+    Albuquerque et al. 2024, "SkewSize", section 3.
+    """
+    counts = count(y_true, y_pred, groups, weights=weights, units=units)
+    one = SkewSize(statistic, min_expected, yates, formulation)
+    return measure(counts, [one], resampling, rng)[0]
+
+
+@dataclass(frozen=True)
+class SkewSize(EffectTables):
+    """The measure behind `skewsize`; its parameters are documented there."""
+
+    def replicated(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of a Measure
+        """The resampling spread is that of bootstrap replicates."""
+        return True
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the skewness of each table, then the numbers of its classes."""
+        values, others = self.numbers(counts, tables)
+        return np.concatenate([skewness(values)[:, None], values, others], axis=1)
+
+    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
+        """Turn the numbers into the estimate."""
+        classes = Classes(self, counts, draws)
+        # Replicates may have classes enough where the data have not: no number, no interval.
+        known = not np.isnan(draws.observed[0])
+        method = "none: a resampling spread needs Bootstrap()"
+        if draws.boot is not None:
+            method = (
+                f"resampling spread: percentiles of {len(draws.boot)} bootstrap replicates over "
+                f"{counts.unit}s; not a confidence interval"
+            )
+        return count_estimate(
+            "skewsize",
+            counts,
+            draws,
+            method=method,
+            ends=ends_of(draws.boot, 0) if known else no_ends,
+            held=NOTHING,
+            no_chance=NO_CHANCE,
+            params=self.params | _beside(classes, draws),
+            by=classes.table,
+            excluded=classes.excluded(),
+            reason="" if known else no_skewness(int(classes.estimable.sum())),
+        )
+
+
+def skewness(values: Floats) -> Floats:
+    """Return g1 = m3 / m2^(3/2) of each row, central moments with 1/n.
+
+    Parameters
+    ----------
+    values : ndarray, shape (r, classes)
+        NaN entries are left out. NaN is returned where fewer than three are left or all are
+        equal, as `scipy.stats.skew` does for equal ones.
+    """
+    known = ~np.isnan(values)
+    many = known.sum(axis=1)
+    filled = np.where(known, values, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart = np.where(known, filled - known_mean(values)[:, None], 0.0)
+        # Scaled, so that powers of small effect sizes keep their digits.
+        widest = np.abs(apart).max(axis=1, initial=0.0)
+        scaled = apart / widest[:, None]
+        second, third = (scaled**2).sum(axis=1) / many, (scaled**3).sum(axis=1) / many
+        g1 = third / second**1.5
+    uneven = widest > _EQUAL * np.abs(filled).max(axis=1, initial=0.0)
+    return np.where((many >= 3) & uneven, g1, np.nan)
+
+
+def _beside(classes: Classes, draws: Draws) -> dict[str, Any]:
+    """Return what SkewSize must be read with."""
+    many = int(classes.estimable.sum())
+    chance = None
+    if draws.null is not None and not np.isnan(draws.null[:, 0]).all():
+        chance = band(draws.null[:, 0], method=draws.null_text, weights=draws.weights)
+    counted = band_counts(classes.values).items()
+    return {
+        "classes": many,
+        "mean_effect_size": float(known_mean(classes.values[None])[0]) if many else None,
+        "band_shares": {name: n / many if many else None for name, n in counted},
+        "chance_skewsize": chance.mean if chance else None,
+        "chance_low": chance.low if chance else None,
+        "chance_high": chance.high if chance else None,
+    }
+
+
+def no_skewness(classes: int) -> str:
+    """Say why that many estimable classes have no skewness."""
+    if classes < 3:
+        counted = "1 class" if classes == 1 else f"{classes} classes"
+        return f"{counted} can be estimated; skewness needs at least 3"
+    return "all effect sizes are equal"
+
+
+def mev_sweep(
+    counts: Counts,
+    values: Sequence[float] = (0, 1, 2, 5, 10),
+    *,
+    statistic: Statistic = "cramers_v",
+    yates: bool = False,
+    formulation: Formulation = "separation",
+) -> pa.Table:
+    """Return what the aggregates become under several minimum expected counts.
+
+    Parameters
+    ----------
+    counts : Counts
+    values : sequence of float
+        Minimum expected counts.
+    statistic, yates, formulation
+        As in `effect_sizes`.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row per value: min_expected, skewsize, mean_effect_size, classes (estimable),
+        not_estimable, columns_dropped, rows_dropped.
+
+    Raises
+    ------
+    InputError
+        When a value is negative.
+
+    References
+    ----------
+    Albuquerque et al. 2024, "SkewSize", Table 7.
+    """
+    rows = []
+    for value in values:
+        effects = EffectSizes(statistic, float(value), yates, formulation)
+        classes = Classes(effects, counts, Draws(effects(counts, counts.observed)[0]))
+        labels, dropped = classes.dropped
+        rows.append(
+            {
+                "min_expected": effects.min_expected,
+                "skewsize": float(skewness(classes.values[None])[0]),
+                "mean_effect_size": float(known_mean(classes.values[None])[0]),
+                "classes": int(classes.estimable.sum()),
+                "not_estimable": int((~classes.estimable).sum()),
+                "columns_dropped": round(labels.sum()),
+                "rows_dropped": round(dropped.sum()),
+            }
+        )
+    return pa.Table.from_pylist(rows)
+
+
+def cramers_v(
+    table: Any,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
+
+    Parameters
+    ----------
+    table : array-like, shape (groups, labels)
+        Counts; empty rows and columns are dropped.
+    yates : bool
+        Continuity correction where the table is 2×2, as `scipy.stats.chi2_contingency`.
+    bias_corrected : bool
+        Bergsma's correction: 0 is as likely to be passed from above as from below under
+        independence. Its interval is that of the uncorrected V.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is a stronger association. Interval: inversion of a noncentral
+        chi-square matched to the table (`equipoise.stats.association_interval`), which can reach
+        0 and is not [0, 0] where χ² is 0; without continuity correction. Chance: tables with the
+        same margins. `.params` has "chi2", "df" and "chance_chi2", the exact mean
+        n / (n - 1) · df under the null. NaN
+        where only one group or one label is not empty.
+
+    Raises
+    ------
+    InputError
+        When the table is not two-dimensional, holds NaN or a negative count, or is empty.
+
+    References
+    ----------
+    Cramér 1946, "Mathematical Methods of Statistics", chapter 21; Bergsma 2013, "A
+    bias-correction for Cramér's V and Tschuprow's T".
+    """
+    statistic: Statistic = "cramers_v_corrected" if bias_corrected else "cramers_v"
+    return _of_table(table, statistic, yates, resampling, rng, "Cramér 1946, chapter 21")
+
+
+def phi(
+    table: Any,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Phi = sqrt(χ² / n) of a table of counts.
+
+    Parameters
+    ----------
+    table, yates, bias_corrected, resampling, rng
+        As in `cramers_v`.
+
+    Returns
+    -------
+    Estimate
+        In [0, sqrt(min(groups, labels) - 1)], higher is a stronger association; otherwise as
+        `cramers_v`.
+
+    Raises
+    ------
+    InputError
+        As `cramers_v`.
+
+    References
+    ----------
+    Cramér 1946, chapter 21.
+    """
+    statistic: Statistic = "phi_corrected" if bias_corrected else "phi"
+    return _of_table(table, statistic, yates, resampling, rng, "Cramér 1946, chapter 21")
+
+
+def tschuprows_t(
+    table: Any,
+    *,
+    yates: bool = False,
+    bias_corrected: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
+
+    Parameters
+    ----------
+    table, yates, bias_corrected, resampling, rng
+        As in `cramers_v`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], 1 only in square tables; otherwise as `cramers_v`.
+
+    Raises
+    ------
+    InputError
+        As `cramers_v`.
+
+    References
+    ----------
+    Tschuprow 1939, "Principles of the Mathematical Theory of Correlation".
+    """
+    statistic: Statistic = "tschuprows_t_corrected" if bias_corrected else "tschuprows_t"
+    return _of_table(table, statistic, yates, resampling, rng, "Tschuprow 1939")
+
+
+def _of_table(
+    table: Any,
+    statistic: Statistic,
+    yates: bool,
+    resampling: Resampling | None,
+    rng: int,
+    reference: str,
+) -> Estimate:
+    array = _valid(table)
+    counts = _counts(array)
+    effects = EffectSizes(statistic, 0.0, yates, "independence")
+    whole = bool((array == np.floor(array)).all())
+    found = measure(counts, [effects], resampling if whole else None, rng)[0]
+    observed = effects.chi_square(counts, counts.observed)[1]
+    n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
+    corrected = PLAIN[statistic] != statistic
+    rows = (f"row {index + 1}" for index in range(len(array)))
+    return replace(
+        found,
+        metric=statistic,
+        n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
+        params={
+            "yates": yates,
+            "bias_corrected": corrected,
+            "chi2": float(observed.chi2[0, 0]) if df else None,
+            "df": df,
+            # Of tables with these margins; without continuity correction.
+            "chance_chi2": n / (n - 1.0) * df if df and n > 1 else None,
+        },
+        no_chance="" if whole else _FRACTIONS,
+        by=None,
+        excluded={},
+        reason="" if found.by is None else str(found.by["reason"][0]),
+        reference=reference + (_CORRECTION if corrected else ""),
+    )
+
+
+def _valid(table: Any) -> Floats:
+    try:
+        array = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError("table: expected numbers in rows of one length") from error
+    if array.ndim != 2:
+        raise InputError(f"table: shape {array.shape}; expected (groups, labels)")
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        row, column = bad[0]
+        raise InputError(
+            f"table, row {row + 1}, column {column + 1}: {array[row, column]:g}; expected finite "
+            "counts of at least 0"
+        )
+    if not array.any():
+        raise InputError("table: no counts; expected at least one row")
+    return array
+
+
+def _counts(array: Floats) -> Counts:
+    """Return the table as counts of one class whose labels are the columns."""
+    names = tuple((f"row {index + 1}",) for index in range(len(array)))
+    # One row stands for each group that is not empty: the table itself holds the counts.
+    present = np.flatnonzero(array.sum(axis=1)).astype(np.int32)
+    labels = np.arange(array.shape[1])
+    return Counts(
+        groups=Groups(("group",), names, present),
+        classes=tuple(f"column {index + 1}" for index in labels),
+        truth=np.zeros_like(labels),
+        prediction=labels,
+        sampler=TableSampler(np.ascontiguousarray(array.T)),
+        excluded={},
+        unit="row",
+    )
+
+
+_effect = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    group_label="share of wrong predictions",
+    groups_harm="higher",
+    threshold=0.1,
+    threshold_reason=COHEN,
+    bands=BANDS,
+    parameters=EFFECT_PARAMETERS,
+    reference="Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21",
+    direction="Higher: groups of one class get different labels.",
+    chance="above 0, more so for few rows and many labels",
+)
+register(
+    _effect(
+        name="effect_sizes",
+        title="Effect sizes",
+        definition=(
+            "Cramér's V (or another statistic) of group by predicted label per true class. The "
+            "value is the mean over classes that can be estimated."
+        ),
+        interval="noncentral χ² per class; inversion of the expected mean",
+        null=(
+            "groups are exchangeable within each true class; by formulation, within each predicted "
+            "label or over all rows"
+        ),
+    )
+)
+register(
+    _effect(
+        name="effect_size_mean",
+        title="Mean effect size",
+        definition="Mean of the effect sizes over classes that can be estimated.",
+        interval="inversion of the expected mean, over equal and uneven effects",
+        null="that of the effect sizes",
+    )
+)
+register(
+    MetricSpec(
+        name="skewsize",
+        title="SkewSize",
+        kinds=("predictions",),
+        range="any real number",
+        harm="lower",
+        definition=(
+            "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
+            "level: read it beside their mean."
+        ),
+        direction="Lower: many classes have large effects. Descriptive.",
+        chance="none: descriptive; the value for exchangeable groups is among the parameters",
+        interval="resampling spread: bootstrap percentiles, no confidence interval",
+        parameters=EFFECT_PARAMETERS,
+        reference="Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables",
+        errata=(
+            "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
+            "the published values are g1."
+        ),
+    )
+)
+
+_table = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    group_label="share of wrong predictions",
+    groups_harm="higher",
+    threshold=0.1,
+    threshold_reason=COHEN,
+    bands=BANDS,
+    parameters={**EFFECT_PARAMETERS, "bias_corrected": "Bergsma's correction: off"},
+    direction="Higher: groups of one class get different labels.",
+    chance="above 0, more so for few rows and many labels",
+    interval=(
+        "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
+    ),
+    null="groups are exchangeable within each true class; of a table, over all rows",
+)
+_corrected = partial(
+    _table,
+    reference="Bergsma 2013",
+    chance="near 0",
+    interval="that of the statistic without correction",
+)
+register(
+    _table(
+        name="cramers_v",
+        title="Cramér's V",
+        symbol="V",
+        kinds=("predictions", "answers"),
+        definition=(
+            "sqrt(χ² / (n · (min(groups, labels) − 1))) of a table of groups by labels, without "
+            "empty rows and columns."
+        ),
+        reference="Cramér 1946, chapter 21; Albuquerque et al. 2024, eq. 3",
+        errata=(
+            "The listing of Albuquerque et al. applies Yates' correction to 2×2 tables; eq. 3 does "
+            "not. yates=True reproduces the listing."
+        ),
+    )
+)
+register(
+    _corrected(
+        name="cramers_v_corrected",
+        title="Cramér's V, corrected for bias",
+        symbol="Ṽ",
+        definition=(
+            "V after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
+            "both sizes are reduced."
+        ),
+    )
+)
+register(
+    _table(
+        name="phi",
+        title="Phi",
+        symbol="φ",
+        range="[0, sqrt(min(groups, labels) − 1)]",
+        definition="sqrt(χ² / n) of a table of groups by labels.",
+        reference="Cramér 1946, chapter 21",
+    )
+)
+register(
+    _corrected(
+        name="phi_corrected",
+        title="Phi, corrected for bias",
+        range="[0, sqrt(min(groups, labels) − 1)]",
+        definition=(
+            "Phi after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0."
+        ),
+    )
+)
+register(
+    _table(
+        name="tschuprows_t",
+        title="Tschuprow's T",
+        symbol="T",
+        range="[0, 1], 1 in square tables only",
+        definition=(
+            "sqrt(χ² / (n · sqrt((groups − 1)(labels − 1)))) of a table of groups by labels."
+        ),
+        reference="Tschuprow 1939",
+    )
+)
+register(
+    _corrected(
+        name="tschuprows_t_corrected",
+        title="Tschuprow's T, corrected for bias",
+        definition=(
+            "T after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
+            "both sizes are reduced."
+        ),
+    )
+)

@@ -1,0 +1,495 @@
+"""Predictions of several models on the same rows: paired replicates, and models swapped.
+
+Rows are counted by true class, every model's label and group. One resampled table then gives
+every model's table, so differences between models are paired; under the null hypothesis that
+two models are alike, exchanging their labels on any row changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom, poisson
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate, no_ends
+from equipoise.core.finding import GroupValue
+from equipoise.core.groups import Groups
+from equipoise.core.labels import Coded, encode, natural
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import NOTHING, Against, Folded, against, number
+from equipoise.metrics.counts.table import Counts, SumBy, count
+from equipoise.metrics.counts.tally import check_lengths
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
+from equipoise.stats.intervals import percentile, wilson
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling, level_of, null_draws
+from equipoise.stats.streams import stream, unit_keys, unit_uniforms
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Counts by true class, every model's label and group, over rows that all models answered.
+
+    Attributes
+    ----------
+    counts : Counts
+        Its predicted label is the combination of all models' labels.
+    models : tuple of str
+    classes : tuple of str
+        Every label that occurs as truth or prediction.
+    truth : ndarray of int64, shape (outcomes,)
+    labels : ndarray of int64, shape (outcomes, models)
+        Indices into `classes`.
+    """
+
+    counts: Counts
+    models: tuple[str, ...]
+    classes: tuple[str, ...]
+    truth: Indices
+    labels: Indices
+
+    def alone(self, model: int) -> Seen:
+        """Return what one model shows of the outcomes."""
+        keys, index = np.unique(
+            np.stack([self.truth, self.labels[:, model]]), axis=1, return_inverse=True
+        )
+        table = SumBy(index.ravel(), keys.shape[1])(self.counts.observed)[0]
+        return Seen(self._counts(keys, table), index.ravel())
+
+    def pair(self, first: int, second: int) -> Pair:
+        """Return two models' labels with every outcome that swapping them can reach."""
+        seen = np.stack([self.truth, self.labels[:, first], self.labels[:, second]])
+        keys, inverse = np.unique(
+            np.concatenate([seen, seen[[0, 2, 1]]], axis=1), axis=1, return_inverse=True
+        )
+        own, mirrored = np.split(inverse.ravel(), 2)
+        partner = np.empty(keys.shape[1], dtype=np.int64)
+        partner[own], partner[mirrored] = mirrored, own
+        alone, index = np.unique(
+            np.concatenate([keys[[0, 1]], keys[[0, 2]]], axis=1), axis=1, return_inverse=True
+        )
+        first_index, second_index = np.split(index.ravel(), 2)
+        joint = SumBy(own, keys.shape[1])(self.counts.observed)
+        both = [SumBy(one, alone.shape[1])(joint)[0] for one in (first_index, second_index)]
+        counts = self._counts(alone, 0.5 * (both[0] + both[1]))
+        return Pair(self, counts, own, partner, first_index, second_index)
+
+    def _counts(self, keys: Indices, table: Floats) -> Counts:
+        return replace(
+            self.counts,
+            classes=self.classes,
+            truth=keys[0],
+            prediction=keys[1],
+            sampler=TableSampler(table),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One model's counts, and where each joint outcome falls in them."""
+
+    counts: Counts
+    index: Indices
+
+    def tables(self, tables: Floats) -> Floats:
+        """Turn joint tables (r, outcomes, groups) into this model's."""
+        return SumBy(self.index, len(self.counts.truth))(tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two models' labels on the same rows.
+
+    Attributes
+    ----------
+    joint : Joint
+    counts : Counts
+        The form (true class, one label) that measures read; its table is the mean of
+        both models' tables, which swapping them leaves as it is.
+    own : ndarray of int64
+        Where each joint outcome falls among the pair's outcomes.
+    partner : ndarray of int64
+        The outcome with the two labels swapped.
+    first, second : ndarray of int64
+        Where each outcome of the pair falls in `counts`, by the first and the second label.
+    """
+
+    joint: Joint
+    counts: Counts
+    own: Indices
+    partner: Indices
+    first: Indices
+    second: Indices
+
+    def split(self, tables: Floats) -> tuple[Floats, Floats]:
+        """Turn tables of the pair's outcomes into those of the first and second model."""
+        size = len(self.counts.truth)
+        return SumBy(self.first, size)(tables), SumBy(self.second, size)(tables)
+
+    def tables(self, tables: Floats) -> Floats:
+        """Turn joint tables (r, outcomes, groups) into those of the pair's outcomes."""
+        return SumBy(self.own, len(self.partner))(tables)
+
+    def observed(self) -> Floats:
+        """Return the observed table of the pair's outcomes, shape (1, outcomes, groups)."""
+        return self.tables(self.joint.counts.observed)
+
+    def swapped(self, replicates: int, seed: int) -> Iterator[Floats]:
+        """Yield tables in which each row, or unit, swaps the two models with probability 1/2."""
+        sampler = self.joint.counts.sampler
+        if isinstance(sampler, ItemSampler):
+            yield from self._swapped_units(sampler, replicates, seed)
+            return
+        observed = self.observed()[0]
+        upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
+        both = (observed[upper] + observed[self.partner[upper]]).astype(np.int64)
+        order = group_order(observed)
+        for start, size in block_sizes(replicates, observed.size):
+            rng = stream(seed, "swap", start)
+            tables = np.broadcast_to(observed, (size, *observed.shape)).copy()
+            kept = rng.binomial(both[:, order], 0.5, size=(size, *both.shape))
+            tables[:, upper] = kept[:, :, np.argsort(order)]
+            tables[:, self.partner[upper]] = both - tables[:, upper]
+            yield tables
+
+    def _swapped_units(self, sampler: ItemSampler, replicates: int, seed: int) -> Iterator[Floats]:
+        outcome = self.own[sampler.outcome]
+        mirrored, unit = self.partner[outcome], sampler.unit[sampler.item]
+        size, groups = len(self.partner), sampler.shape[1]
+        for start, many in block_sizes(replicates, max(size * groups, len(sampler.keys))):
+            flips = unit_uniforms(seed, "swap", sampler.keys, range(start, start + many)) < 0.5
+            tables = np.empty((many, size, groups))
+            for table, flip in zip(tables, flips, strict=True):
+                places = np.where(flip[unit], mirrored, outcome) * groups
+                flat = places + sampler.group[sampler.item]
+                table[:] = np.bincount(flat, sampler.weight, size * groups).reshape(size, groups)
+            yield tables
+
+
+def join(y_true: Any, predictions: Mapping[str, Any], groups: Any, *, units: Any = None) -> Joint:
+    """Count the rows that every model answered by true class, all labels and group.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+    predictions : mapping of str to array-like, shape (n,)
+        Best label of each model; missing where it gave none.
+    groups : array-like (n,), mapping, or Groups
+    units : array-like, shape (n,), optional
+        Names of the units that repeat.
+
+    Raises
+    ------
+    InputError
+        With fewer than two models, when lengths differ, or no row is complete.
+    """
+    if len(predictions) < 2:
+        raise InputError(f"predictions: {len(predictions)} models; expected at least two")
+    encoded = [encode(y_true, what="y_true")]
+    encoded += [
+        encode(labels, what=f"predictions[{name!r}]") for name, labels in predictions.items()
+    ]
+    for name, (some, _) in zip(predictions, encoded[1:], strict=True):
+        check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(some)})
+    classes = tuple(sorted({name for _, names in encoded for name in names}, key=natural))
+    codes = np.stack([_recode(some, names, classes) for some, names in encoded])
+    complete = (codes >= 0).all(axis=0)
+    combined = np.full(codes.shape[1], -1, dtype=np.int32)
+    combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
+    names = tuple(str(index) for index in range(combinations.shape[1]))
+    counts = count(y_true, Coded(combined, names), Groups.of(groups), units=units)
+    truth, numbers = (
+        np.array([places.get(name, -1) for name in counts.classes])
+        for places in (dict(zip(some, range(len(some)), strict=True)) for some in (classes, names))
+    )
+    seen = combinations[:, numbers[counts.prediction]].T
+    return Joint(counts, tuple(predictions), classes, truth[counts.truth], seen)
+
+
+def _recode(codes: Any, names: tuple[str, ...], classes: tuple[str, ...]) -> Indices:
+    place = {name: index for index, name in enumerate(classes)}
+    return np.asarray(np.array([*map(place.__getitem__, names), -1], dtype=np.int64)[codes])
+
+
+# Multiplications that make the exact distribution of swapped differences: a second of work.
+_EXACT_WORK = 200_000_000
+MODELS = ("trained on balanced data", "trained on imbalanced data")
+
+
+@dataclass(frozen=True, eq=False)
+class _Paired:
+    """Right answers of two models on the same images.
+
+    Attributes
+    ----------
+    right : ndarray of int64, shape (2, units)
+        Right answers of each model, summed over the runs and the images of a unit.
+    images : ndarray of int64, shape (units,)
+        Images of each unit.
+    keys : ndarray of uint64 or None
+        Names of the units as keys of random streams; None where each image is its own.
+    by_run : ndarray, shape (2, runs)
+        Accuracy of each training run.
+    missing : int
+        Images without a true class or without some prediction.
+    """
+
+    right: Indices
+    images: Indices
+    keys: npt.NDArray[np.uint64] | None
+    by_run: Floats
+    missing: int
+
+    @property
+    def n(self) -> int:
+        """Images."""
+        return int(self.images.sum())
+
+    @property
+    def most(self) -> int:
+        """Answers of a model in all runs."""
+        return self.n * len(self.by_run[0])
+
+    def swaps(self, resampling: Resampling, rng: int) -> tuple[Floats, Floats | None, str]:
+        """Return differences in accuracy when each image, or unit, may swap the two models.
+
+        All of them with their probabilities where that is feasible, else draws and None; and the
+        null hypothesis in words.
+        """
+        sums = np.abs(self.right[0] - self.right[1])
+        sizes, many = np.unique(sums[sums > 0], return_counts=True)
+        what = "image" if self.keys is None else "unit"
+        null = f"the two models are exchangeable on each {what}"
+        if _work(sizes, many) <= _EXACT_WORK:
+            values, weights = _enumerated(sizes, many)
+            return values / self.most, weights, f"{null}; every swap enumerated"
+        if isinstance(resampling, Exact):
+            raise InputError(
+                "resampling=Exact: too many different swaps of the two models; use Permutation()"
+            )
+        draws = null_draws(resampling)
+        swapped = stream(rng, "swap").binomial(many, 0.5, size=(draws, len(many)))
+        values = ((2 * swapped - many) * sizes).sum(axis=1)
+        return values / self.most, None, f"{null}; {draws} swaps"
+
+    def replicates(self, many: int, rng: int) -> Floats:
+        """Return accuracies of both models on resampled images, shape (many, 2)."""
+        if self.keys is None:
+            # Images of one joint outcome (who was right, how often) are alike.
+            kinds, times = np.unique(self.right, axis=1, return_counts=True)
+            drawn = stream(rng, "bootstrap").multinomial(self.n, times / self.n, size=many)
+            return np.stack([(drawn * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
+        found = []
+        for start, size in block_sizes(many, len(self.keys)):
+            uniforms = unit_uniforms(rng, "bootstrap", self.keys, range(start, start + size))
+            times = poisson.ppf(uniforms, 1.0).astype(np.int64)
+            images = (times * self.images).sum(axis=1)
+            right = np.stack([(times * one).sum(axis=1) for one in self.right])
+            shares = np.where(images > 0, right / np.maximum(images, 1), np.nan)
+            found.append(shares.T / self.by_run.shape[1])
+        return np.concatenate(found)
+
+
+def _pair(y_true: Any, predictions: tuple[Any, Any], units: Any) -> _Paired:
+    truth, names = encode(y_true, what="y_true")
+    texts = np.array([*names, ""], dtype=object)[truth]
+    labels = [
+        _runs(some, len(texts), what)
+        for some, what in zip(predictions, ("y_pred_unbiased", "y_pred_biased"), strict=True)
+    ]
+    if labels[0].shape != labels[1].shape:
+        first, second = map(len, labels)
+        raise InputError(f"y_pred_biased: {second} runs; expected {first}, as in y_pred_unbiased")
+    both = np.stack(labels)
+    kept = (texts != "") & (both != "").all(axis=(0, 1))
+    if not kept.any():
+        raise InputError("no image has a true class and a prediction of both models; expected one")
+    right = (both[:, :, kept] == texts[kept]).astype(np.int64)
+    by_run, missing = right.sum(axis=2) / kept.sum(), int((~kept).sum())
+    right = right.sum(axis=1)
+    if units is None:
+        return _Paired(right, np.ones(right.shape[1], dtype=np.int64), None, by_run, missing)
+    codes, names = encode(units, what="units")
+    check_lengths(len(kept), units=len(codes))
+    # An image without a unit is a unit of its own.
+    alone = np.flatnonzero(codes < 0)
+    every = codes.astype(np.int64)
+    every[alone] = len(names) + np.arange(len(alone))
+    keys = np.array([*names, *(f"\x00{index}" for index in range(len(alone)))], dtype=np.str_)
+    present, inverse = np.unique(every[kept], return_inverse=True)
+    sums = np.stack([np.bincount(inverse, one) for one in right]).astype(np.int64)
+    images = np.bincount(inverse).astype(np.int64)
+    return _Paired(sums, images, unit_keys(keys[present]), by_run, missing)
+
+
+def _runs(labels: Any, n: int, what: str) -> npt.NDArray[Any]:
+    """Return labels as texts, shape (runs, n), "" where missing."""
+    array = np.asarray(labels)
+    if array.ndim not in (1, 2) or array.shape[-1] != n:
+        raise InputError(f"{what}: shape {array.shape}; expected ({n},) or (runs, {n}), as y_true")
+    codes, names = encode(array.ravel(), what=what)
+    texts: npt.NDArray[Any] = np.array([*names, ""], dtype=object)[codes]
+    return texts.reshape(-1, n)
+
+
+def _work(sizes: Indices, many: Indices) -> int:
+    """Multiplications of the convolutions that `_enumerated` makes."""
+    lengths = 2 * np.cumsum(sizes * many) + 1
+    return int((lengths[1:] * (2 * sizes * many + 1)[1:]).sum()) if len(sizes) > 1 else 0
+
+
+def _enumerated(sizes: Indices, many: Indices) -> tuple[Floats, Floats]:
+    """Return every sum of ±size, and its probability when signs are fair coins."""
+    masses = [np.ones(1)]
+    for size, times in zip(sizes.tolist(), many.tolist(), strict=True):
+        mass = np.zeros(2 * size * times + 1)
+        mass[:: 2 * size] = binom.pmf(np.arange(times + 1), times, 0.5)
+        masses.append(mass)
+    total = reduce(np.convolve, masses)
+    reach = (len(total) - 1) // 2
+    possible = np.flatnonzero(total > 0)
+    return (possible - reach).astype(np.float64), total[possible]
+
+
+def accuracy_difference(
+    y_true: Any,
+    y_pred_unbiased: Any,
+    y_pred_biased: Any,
+    *,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Absolute difference in accuracy of two models on one balanced test set.
+
+    Δ = |A_unbiased − A_biased| and %Δ = 100 Δ / A_unbiased, where one model was trained on
+    balanced and the other on imbalanced data.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True classes.
+    y_pred_unbiased, y_pred_biased : array-like, shape (n,) or (runs, n)
+        Labels predicted by the model trained on balanced and the one trained on imbalanced
+        data; with repeated training, one row per run, as many for both.
+    units : array-like, shape (n,), optional
+        Names of the units that repeat: their images are resampled and swapped together.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone. The interval needs Bootstrap.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Δ in [0, 1], higher is worse. Interval: paired percentile bootstrap over images of the
+        signed difference, folded at 0, so that it can reach 0. Chance: the two models swap
+        their predictions on each image (or unit) with probability 1/2; p is exact (McNemar's
+        test for one run) wherever the distribution can be enumerated. `.by` has Δ with the
+        accuracy of both models, "percent_difference" = %Δ, "signed_difference" =
+        A_unbiased − A_biased, and with several runs "mean_over_runs": the mean of Δ's signed
+        differences run by run, with its t-interval, folded.
+
+    Raises
+    ------
+    InputError
+        When lengths or numbers of runs differ, no image is complete, or Exact is asked for where
+        there are too many rearrangements.
+
+    References
+    ----------
+    Mandal 2024, chapter 7; McNemar 1947; Fay 2010 (exact McNemar test).
+    """
+    paired = _pair(y_true, (y_pred_unbiased, y_pred_biased), units)
+    rates = paired.right.sum(axis=1) / paired.most
+    signed, level = float(rates[0] - rates[1]), level_of(resampling)
+    held, boot = NOTHING, None
+    if resampling is not None:
+        differences, weights, text = paired.swaps(resampling, rng)
+        held = against(np.abs(differences), abs(signed), "higher", text, weights=weights)
+    if isinstance(resampling, Bootstrap):
+        boot = paired.replicates(resampling.replicates, rng)
+    what = "images" if paired.keys is None else "units"
+    drawn = None if boot is None else Folded(boot[:, 0] - boot[:, 1])
+    return make_estimate(
+        "accuracy_difference",
+        abs(signed),
+        dict.fromkeys(MODELS, paired.n),
+        "none: use Bootstrap()"
+        if boot is None
+        else f"paired percentile bootstrap over {what}, {len(boot)} replicates",
+        params={"runs": paired.by_run.shape[1]},
+        **held.fields("no resampling was asked for"),
+        by=parts_to_table(_parts(paired, rates, boot, held, level)),
+        excluded={"missing true class or prediction": paired.missing} if paired.missing else {},
+        unit="row" if paired.keys is None else "unit",
+        ends=drawn or no_ends,
+    )
+
+
+def _parts(
+    paired: _Paired, rates: Floats, boot: Floats | None, held: Against, level: float
+) -> Iterator[Part]:
+    """Yield the difference with both accuracies, in per cent, signed, and as mean over runs."""
+    signed, n, name = float(rates[0] - rates[1]), paired.n, "accuracy_difference"
+    low = high = np.full(2, np.nan)
+    if paired.keys is None and len(paired.by_run[0]) == 1:
+        # Each image is one independent answer.
+        low, high = wilson(paired.right.sum(axis=1), n, level)
+    elif boot is not None:
+        low, high, _ = percentile(boot, level)
+    groups = tuple(
+        GroupValue(model, (model,), n, *ends)
+        for model, *ends in zip(MODELS, rates.tolist(), low.tolist(), high.tolist(), strict=True)
+    )
+    drawn = None if boot is None else Folded(boot[:, 0] - boot[:, 1])
+    ends = drawn or no_ends
+    yield number(name, abs(signed), ends=ends, level=level, held=held, n=n, by_group=groups)
+    if rates[0] == 0:
+        reason = f"the model {MODELS[0]} is never right"
+        yield Part("percent_difference", "", np.nan, n=n, reason=reason)
+    else:
+        ends = no_ends
+        if boot is not None:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                percents = 100.0 * (boot[:, 0] - boot[:, 1]) / boot[:, 0]
+            ends = Folded(np.where(np.isfinite(percents), percents, np.nan))
+        percent = 100.0 * abs(signed) / float(rates[0])
+        yield Part("percent_difference", "", percent, *ends(level), n=n)
+    both = (np.nan, np.nan) if drawn is None else drawn.signed(level)
+    yield Part("signed_difference", "", signed, *both, n=n)
+    if len(paired.by_run[0]) > 1:
+        runs = paired.by_run[0] - paired.by_run[1]
+        mean_ends = Folded(runs, student=True)(level)
+        yield Part("mean_over_runs", "", abs(float(runs.mean())), *mean_ends, n=len(runs))
+
+
+register(
+    MetricSpec(
+        name="accuracy_difference",
+        title="Accuracy difference",
+        kinds=("predictions",),
+        unit="points",
+        definition=(
+            "Absolute difference of the accuracies of two models on one test set, one trained on "
+            "balanced and one on imbalanced data; also in per cent of the first."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: imbalanced training data cost more accuracy.",
+        chance="above 0",
+        interval="paired percentile bootstrap over test images",
+        null="the two predictions of an image are exchangeable",
+        reference="Mandal 2024, chapter 7 (Accuracy Difference); McNemar 1947 (exact test)",
+    )
+)
