@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +54,6 @@ def frozen_terms(groups: Terms | FrozenTerms, what: str) -> FrozenTerms:
     return tuple(sorted(found))
 
 
-def column_name(attribute: str, version: str) -> str:
-    """Return the name of the column that a rule adds."""
-    return f"{attribute} ({version})" if version else attribute
-
-
 def in_words(groups: FrozenTerms) -> str:
     """Return terms by group as text."""
     return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in groups)
@@ -91,23 +86,53 @@ def assigned(
     return groups, {"groups": sizes, "left_out": left}
 
 
-class GroupRule(Protocol):
-    """A rule that adds a column of groups."""
+class GroupRule:
+    """A declared rule that adds a column of groups.
 
-    @property
-    def attribute(self) -> str:
-        """What the groups are of."""
-        ...
+    Attributes
+    ----------
+    attribute : str
+        What the groups are of.
+    version : str
+        Tells rules of one attribute apart.
+    """
 
-    @property
-    def version(self) -> str:
-        """Tells rules of one attribute apart."""
-        ...
+    attribute: str
+    version: str
 
     @property
     def name(self) -> str:
         """The column that the rule adds."""
-        ...
+        return f"{self.attribute} ({self.version})" if self.version else self.attribute
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        raise NotImplementedError
+
+    def _add(self, images: ImageSet, groups: Coded, counts: Mapping[str, Any]) -> ImageSet:
+        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+
+
+class TermRule(GroupRule):
+    """A rule with terms by group, which are frozen and checked.
+
+    Raises
+    ------
+    InputError
+        When there is no group, one has no terms, or a term belongs to two.
+    """
+
+    groups: Terms | FrozenTerms
+
+    def __post_init__(self) -> None:
+        """Freeze the terms."""
+        object.__setattr__(self, "groups", frozen_terms(self.groups, "terms"))
+
+    @property
+    def terms(self) -> FrozenTerms:
+        """Groups and their terms, sorted."""
+        return frozen_terms(self.groups, "terms")
 
 
 def design_choices(*rules: GroupRule) -> dict[str, dict[str, dict[str, str]]]:
@@ -200,7 +225,7 @@ LARGE_BOXES = BoxSize("large boxes", ignored=0.02, needed=0.05)
 
 
 @dataclass(frozen=True)
-class BoxGroups:
+class BoxGroups(TermRule):
     """Groups by what the boxes of an image hold, under a rule of size.
 
     An image with boxes of several groups has no group.
@@ -219,20 +244,6 @@ class BoxGroups:
     size: BoxSize = ALL_BOXES
     source: str = ""
     version: str = ""
-
-    def __post_init__(self) -> None:
-        """Freeze the labels."""
-        object.__setattr__(self, "groups", frozen_terms(self.groups, "labels"))
-
-    @property
-    def terms(self) -> FrozenTerms:
-        """Groups and their labels, sorted."""
-        return frozen_terms(self.groups, "labels")
-
-    @property
-    def name(self) -> str:
-        """The column that the rule adds."""
-        return column_name(self.attribute, self.version)
 
     @property
     def description(self) -> str:
@@ -259,34 +270,25 @@ class BoxGroups:
         area = boxes.corners[:, 2] * boxes.corners[:, 3]
         share = area / _areas(images, self.size)[boxes.image]
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
-        member = _members(len(images), len(names), boxes.image, group, counted)
-        large = _members(
-            len(images), len(names), boxes.image, group, counted & (share >= self.size.needed)
-        )
-        between = np.asarray((member & ~large).any(axis=1) & (large.sum(axis=1) == 1))
-        some = _members(len(images), len(names), boxes.image, group, group >= 0)
-        small = np.asarray(some.any(axis=1) & ~large.any(axis=1))
+
+        def member(used: Flags) -> Flags:
+            found = np.zeros((len(images), len(names)), dtype=np.bool_)
+            found[boxes.image[used], group[used]] = True
+            return found
+
+        large = member(counted & (share >= self.size.needed))
+        other = (member(counted) & ~large).any(axis=1)
+        between = np.asarray(other & (large.sum(axis=1) == 1))
+        small = np.asarray(member(group >= 0).any(axis=1) & ~large.any(axis=1))
         groups, counts = assigned(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
         counts["boxes"] = int((group >= 0).sum())
         counts["boxes_ignored"] = int((group >= 0).sum() - counted.sum())
-        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+        return self._add(images, groups, counts)
 
     def _group_of(self, label: Coded) -> npt.NDArray[np.int64]:
         owner = {one: place for place, (_, terms) in enumerate(self.terms) for one in terms}
         places = [owner.get(text.casefold(), -1) for text in label.vocabulary]
         return np.array([*places, -1], dtype=np.int64)[label.codes]
-
-
-def _members(
-    images: int,
-    groups: int,
-    image: npt.NDArray[np.int64],
-    group: npt.NDArray[np.int64],
-    used: Flags,
-) -> Flags:
-    member = np.zeros((images, groups), dtype=np.bool_)
-    member[image[used], group[used]] = True
-    return member
 
 
 def _areas(images: ImageSet, size: BoxSize) -> npt.NDArray[np.float64]:
@@ -309,6 +311,15 @@ def _numbers(column: Coded) -> npt.NDArray[np.float64]:
     return np.array([*map(float, column.vocabulary), np.nan])[column.codes]
 
 
+def _hall_terms(section: str, parents_and_children: bool) -> Terms:
+    words = lexicon("hall_2023")
+    dropped = () if parents_and_children else words.section("dropped_in_v3")[section]
+    return {
+        group: tuple(term for term in terms if term not in dropped)
+        for group, terms in words.section(section).items()
+    }
+
+
 def hall_boxes(
     size: BoxSize = ALL_BOXES, *, parents_and_children: bool = True, version: str = ""
 ) -> BoxGroups:
@@ -326,12 +337,7 @@ def hall_boxes(
     ----------
     Hall et al. 2023, Table 2.
     """
-    words = lexicon("hall_2023")
-    dropped = () if parents_and_children else words.section("dropped_in_v3")["synsets"]
-    groups = {
-        group: tuple(term for term in terms if term not in dropped)
-        for group, terms in words.section("synsets").items()
-    }
+    groups = _hall_terms("synsets", parents_and_children)
     return BoxGroups("gender", groups, size, "Hall et al. 2023", version)
 
 
@@ -340,7 +346,7 @@ NO_CAPTION = "no caption"
 
 
 @dataclass(frozen=True)
-class CaptionGroups:
+class CaptionGroups(TermRule):
     """Groups by terms in any caption of an image, as whole words without case.
 
     "man's" has the word "man"; "woman", "man-made" and "ten-man" do not. An image with terms of
@@ -374,7 +380,7 @@ class CaptionGroups:
         InputError
             When a term is empty or in two groups, or `neutral_means` is unknown.
         """
-        object.__setattr__(self, "groups", frozen_terms(self.groups, "terms"))
+        super().__post_init__()
         object.__setattr__(self, "neutral", tuple(sorted({one.casefold() for one in self.neutral})))
         if self.neutral_means not in ("nothing", "no group"):
             raise InputError(
@@ -383,16 +389,6 @@ class CaptionGroups:
         both = {term for _, terms in self.terms for term in terms} & {*self.neutral}
         if both:
             raise InputError(f"{min(both)!r} is neutral and in a group; expected one of the two")
-
-    @property
-    def terms(self) -> FrozenTerms:
-        """Groups and their terms, sorted."""
-        return frozen_terms(self.groups, "terms")
-
-    @property
-    def name(self) -> str:
-        """The column that the rule adds."""
-        return column_name(self.attribute, self.version)
 
     @property
     def description(self) -> str:
@@ -435,7 +431,7 @@ class CaptionGroups:
             excluded[NEUTRAL] = neutral
         groups, counts = assigned(names, member, excluded)
         counts["images_with_neutral_terms"] = int(neutral.sum())
-        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+        return self._add(images, groups, counts)
 
 
 def folded(text: str) -> str:
@@ -469,13 +465,8 @@ def hall_captions(
     ----------
     Hall et al. 2023, Table 2.
     """
-    words = lexicon("hall_2023")
-    dropped = () if parents_and_children else words.section("dropped_in_v3")["captions"]
-    groups = {
-        group: tuple(term for term in terms if term not in dropped)
-        for group, terms in words.section("captions").items()
-    }
-    neutral = tuple(words.content["neutral"])
+    groups = _hall_terms("captions", parents_and_children)
+    neutral = tuple(lexicon("hall_2023").content["neutral"])
     return CaptionGroups("gender", groups, neutral, neutral_means, "Hall et al. 2023", version)
 
 
@@ -485,7 +476,7 @@ _EXAMPLES = 5
 
 
 @dataclass(frozen=True)
-class ValueGroups:
+class ValueGroups(TermRule):
     """Groups by the values of a column: races merged, countries by continent.
 
     Attributes
@@ -508,20 +499,6 @@ class ValueGroups:
     source: str = ""
     version: str = ""
 
-    def __post_init__(self) -> None:
-        """Freeze the values."""
-        object.__setattr__(self, "groups", frozen_terms(self.groups, "values"))
-
-    @property
-    def terms(self) -> FrozenTerms:
-        """Groups and their values, sorted."""
-        return frozen_terms(self.groups, "values")
-
-    @property
-    def name(self) -> str:
-        """The column that the rule adds."""
-        return column_name(self.attribute, self.version)
-
     @property
     def description(self) -> str:
         """The rule in words."""
@@ -538,7 +515,7 @@ class ValueGroups:
             "values_without_group": len(other),
             "values_without_group_examples": other[:_EXAMPLES],
         }
-        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+        return self._add(images, groups, counts)
 
 
 def _vocabulary(images: ImageSet, rule: ValueGroups | BandGroups) -> tuple[str, ...]:
@@ -557,7 +534,7 @@ def _counted(column: Coded, groups: Coded) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class BandGroups:
+class BandGroups(GroupRule):
     """Groups by bands of a number, such as income.
 
     Attributes
@@ -595,11 +572,6 @@ class BandGroups:
             )
 
     @property
-    def name(self) -> str:
-        """The column that the rule adds."""
-        return column_name(self.attribute, self.version)
-
-    @property
     def description(self) -> str:
         """The rule in words."""
         ends = (*(f"below {one:g}" for one in self.bounds), f"{self.bounds[-1]:g} and above")
@@ -618,7 +590,7 @@ class BandGroups:
         bands = {value: self._band(value, images) for value in _vocabulary(images, self)}
         groups = _regrouped(images.column(self.column), bands.get)
         counts = _counted(images.column(self.column), groups)
-        return images.with_column(self.name, groups, Step(self.name, self.description, counts))
+        return self._add(images, groups, counts)
 
     def _band(self, value: str, images: ImageSet) -> str:
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from equipoise.core import DataError, InputError
-from equipoise.data.formats.json_file import Record, open_json, records_of_lists
+from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 from equipoise.data.image_steps import combine
@@ -63,13 +63,13 @@ def read_coco_captions(path: Path | str) -> ImageSet:
         When the file is cut off, lacks a key, has a value of a wrong type, an id twice, or a
         caption of an image that it does not list.
     """
-    source = open_json(path)
+    source = JsonFile(path)
     reader = _Reader(source.name)
     gathered = reader.gathered
     gathered.captions = []
     waiting: list[tuple[str, str, str]] = []
     empty = 0
-    for key, record in records_of_lists(source, ("images", "annotations")):
+    for key, record in source.lists("images", "annotations"):
         if key == "images":
             reader.image(record)
             continue
@@ -111,13 +111,13 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     DataError
         As `read_coco_captions`; also for a category that is not listed, and two of one name.
     """
-    source = open_json(path)
+    source = JsonFile(path)
     reader = _Reader(source.name)
     categories: dict[str, str] = {}
     known = Places(source.name, "category")
     waiting: list[tuple[str, str, tuple[float, ...], str]] = []
     crowds = 0
-    for key, record in records_of_lists(source, ("images", "annotations", "categories")):
+    for key, record in source.lists("images", "annotations", "categories"):
         if key == "images":
             reader.image(record)
         elif key == "categories":

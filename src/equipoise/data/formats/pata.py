@@ -14,7 +14,7 @@ from pathlib import Path
 
 from equipoise.core import DataError
 from equipoise.data.files import read_whole
-from equipoise.data.formats.json_file import as_record, open_json, records_of_list
+from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import utf8_text
 from equipoise.data.image_set import Gathered, ImageSet, Places, image_set
@@ -116,14 +116,14 @@ def read_pata_captions(path: Path | str) -> tuple[PataCaption, ...]:
     DataError
         When the file is cut off, lacks a key, has a value of a wrong type or a scene twice.
     """
-    source = open_json(path)
+    source = JsonFile(path)
     scenes, found = Places(source.name, "scene"), set()
-    for record in records_of_list(source):
+    for record in source.records():
         scene = record.text("short")
         scenes.add(scene, record.place)
         for key, connotation in _CONNOTATIONS.items():
             place = f"{record.place}.{key}"
-            within = as_record(source.name, place, record.need(key, "an object"))
+            within = Record.of(source.name, place, record.need(key, "an object"))
             for list_key, attribute in _ATTRIBUTES.items():
                 found |= {
                     PataCaption(scene, attribute, connotation, text)

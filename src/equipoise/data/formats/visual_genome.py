@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equipoise.core import DataError, InputError
-from equipoise.data.formats.json_file import Record, open_json, records_of_list
+from equipoise.data.formats.json_file import JsonFile, Record
 from equipoise.data.formats.registry import data_format
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Places, image_set
 
@@ -67,13 +67,13 @@ def read_visual_genome(
     if labels not in ("synsets", "names"):
         raise InputError(f"labels is {labels!r}; expected 'synsets' or 'names'")
     sizes = _image_data(image_data) if image_data is not None else None
-    source = open_json(objects)
+    source = JsonFile(objects)
     places = Places(source.name, "image")
     found = _Found(labels)
     gathered = Gathered(labels=found.labels, boxes=found.boxes)
     if sizes:
         gathered.columns = {name: [] for name in _COLUMNS}
-    for record in records_of_list(source):
+    for record in source.records():
         image = _image_id(record)
         position = places.add(image, record.place)
         gathered.ids.append(image)
@@ -122,10 +122,10 @@ def read_visual_genome_images(path: Path | str) -> ImageSet:
 
 
 def _image_data(path: Path | str) -> _ImageData:
-    source = open_json(path)
+    source = JsonFile(path)
     places = Places(source.name, "image")
     rows: dict[str, dict[str, str | None]] = {}
-    for record in records_of_list(source):
+    for record in source.records():
         image = _image_id(record)
         places.add(image, record.place)
         rows[image] = {
