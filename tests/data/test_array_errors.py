@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from equipoise.core import DataError, InputError
+from equipoise.core import DataError
 from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, load_vectors
 
 PLACES: dict[str, list[Any]] = json.loads(
@@ -245,10 +245,3 @@ def test_damaged_files_load_or_say_what_is_wrong(
         for load in (load_vectors, load_matrix):
             with contextlib.suppress(DataError):
                 load(ArraySource(file, **options), items())
-
-
-@pytest.mark.parametrize("load", [load_vectors, load_matrix])
-def test_a_share_outside_its_range(load: Callable[..., Any]) -> None:
-    names = ("a", "b") if load is load_matrix else ()
-    with pytest.raises(InputError, match="^max_unmatched is 2; expected a share from 0 to 1$"):
-        load(ArraySource(X, names=names), items(), max_unmatched=2)

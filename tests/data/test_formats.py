@@ -13,27 +13,22 @@ from equipoise.core import DataError, InputError
 from equipoise.data import (
     FORMATS,
     Captions,
-    CollapseRows,
     ImageSet,
     PataCaption,
     data_format,
     find_format,
     provenance,
     read_celeba,
-    read_dollar_street,
-    read_huggingface,
     read_pata_captions,
     read_plain,
 )
 from equipoise.data.image_set import Gathered, image_set
 from image_files import (
     CELEBA,
-    DOLLAR_STREET,
     PLAIN,
     SAMPLES,
     Sample,
     celeba_csv,
-    hugging_face,
     sample,
     write_csv,
     write_json,
@@ -193,14 +188,6 @@ def test_instances_of_coco(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_hugging_face_without_a_column_of_ids(tmp_path: Path) -> None:
-    images = read_huggingface(hugging_face(tmp_path / "h.arrow"))
-    assert images.ids.tolist() == ["0", "1", "2"]
-    assert columns(images)["gender"] == ["Male", "Female", "Male"]
-    assert columns(images)["race"] == ["East Asian", "Latino_Hispanic", None]
-    assert images.counts["missing"]["race"] == 1
-
-
 def test_objects_of_visual_genome(tmp_path: Path) -> None:
     images = sample("visual_genome").read(tmp_path)
     assert columns(images) == {
@@ -245,17 +232,6 @@ def test_dollar_street(tmp_path: Path) -> None:
     assert step.description == (
         "an image listed in several rows (the same id) is one image with all labels"
     )
-
-
-def test_rows_of_one_file_collapse_to_the_first_id(tmp_path: Path) -> None:
-    rows = [list(row) for row in DOLLAR_STREET]
-    rows[2][0] = "9"
-    images = read_dollar_street(write_csv(tmp_path / "d.csv", rows), collapse=CollapseRows("file"))
-    assert images.ids.tolist() == ["5d4b", "5d4c", "5d4d", "5d4e"]
-    rows[2][0] = "1"
-    images = read_dollar_street(write_csv(tmp_path / "d.csv", rows), collapse=CollapseRows("file"))
-    assert images.ids.tolist() == ["1", "5d4b", "5d4d", "5d4e"]
-    assert ("1", "bedrooms") in labels(images)
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])

@@ -11,7 +11,6 @@ from equipoise.data import (
     CropBoxes,
     IdsFrom,
     ImageSet,
-    LeaveOutLabels,
     LeaveOutUnlabelled,
     combine,
     hall_captions,
@@ -60,15 +59,6 @@ def test_images_of_visual_genome_are_left_out_of_coco(tmp_path: Path) -> None:
     assert images.label_table()["label"].to_list() == ["giraffe"]
     assert images.captions is not None
     assert images.captions.image.tolist() == [0, 1]
-
-
-def test_labels_that_define_groups_are_left_out() -> None:
-    rule = LeaveOutLabels(frozenset({"man", "boy"}), "they define the groups")
-    images = plain(("1", "man"), ("1", "hat"), ("2", "man")).apply(rule)
-    assert images.label_table().rows() == [("1", "hat")]
-    assert images.steps[-1].counts == {"labels_left_out": 1, "pairs_left_out": 2}
-    assert rule.description == "labels are left out where they define the groups: boy, man"
-    assert len(images) == 2
 
 
 def test_images_can_be_named_by_a_column(tmp_path: Path) -> None:

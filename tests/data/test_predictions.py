@@ -69,12 +69,6 @@ def test_codes_of_classes_are_the_codes_of_the_target() -> None:
     assert counts_of(data)["versions"]["default"]["rows_outside_classes"] == 2
 
 
-@pytest.mark.parametrize("ids", [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"]])
-def test_ids_compare_as_text_whatever_their_type(ids: list[Any]) -> None:
-    data = load({"id": ids, "p": ["b", "b", "a"]})
-    assert data.models["m"].state.tolist() == ["answered", "unmatched", "answered", "answered"]
-
-
 def test_states() -> None:
     rows = {"id": ["1", "2", "3", "99", "98"], "p": ["b", "no", "?", "a", "x"]}
     data = load(rows, unknown=("?",), refused=("no", "sorry"))
@@ -137,17 +131,6 @@ def test_mappings_side_by_side() -> None:
     assert "map_nearest" not in counted["wide"]
 
 
-def test_every_row_may_be_declined_where_that_is_a_result() -> None:
-    rows = {"id": [1, 2, 3], "p": ["?", "?", "no"]}
-    states = {"unknown": ("?",), "refused": ("no",)}
-    with pytest.raises(DataError, match=r"no row holds an answer \(2 unknown, 1 refused, 1 unmatc"):
-        load(rows, max_unmatched=0.5, **states)
-    data = load(rows, max_unmatched=0.5, may_decline=True, **states)
-    assert data.models["m"].state.tolist() == ["unknown", "unmatched", "unknown", "refused"]
-    with pytest.raises(DataError, match=r"no row holds an answer \(3 missing, 1 unmatched\)"):
-        load({"id": [1, 2, 3], "p": ["", "", ""]}, max_unmatched=0.5, may_decline=True)
-
-
 def test_raw_and_normalised_are_both_kept() -> None:
     rows = {"id": [1, 2, 3, 10], "p": ["This is B.", "an A!", "physician", "Unknown."]}
     steps = Normalization(synonyms={"a physician": "A"})
@@ -198,12 +181,3 @@ def test_probabilities_alone_say_the_label() -> None:
     assert counts_of(data)["versions"]["default"] == {"ties": 1}
     assert data.models["m"].state[3] == "missing"
     assert version.scale == "most probable class; labels as given"
-
-
-def test_probabilities_of_classes_that_map_to_one_add_up() -> None:
-    rows = {"id": [1, 2], "x": [0.2, 0.1], "y": [0.3, 0.2], "b": [0.5, 0.7]}
-    columns = {"x": "x", "y": "y", "b": "b"}
-    data = load(rows, prediction=None, probabilities=columns, maps={"m": {"x": "a", "y": "a"}})
-    version = data.models["m"].versions["m"]
-    assert version.probability_classes == ("a", "b")
-    assert_allclose(version.probabilities[[0, 2]], [[0.5, 0.5], [0.3, 0.7]])  # type: ignore[index]

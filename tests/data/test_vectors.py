@@ -92,30 +92,8 @@ def test_every_format_gives_the_same_vectors_in_their_own_type(
     np.testing.assert_array_equal(taken, X[[3, 0, 3]].astype(dtype))
     np.testing.assert_array_equal(vectors.take(range(N)), X.astype(dtype))
     assert vectors.usable.all()
+    assert isinstance(vectors.stored, np.memmap) == (write in (as_npy, as_npz, as_safetensors))
     assert vectors.counts["matched"] == vectors.counts["rows"] == N
-
-
-def test_wide_csv_and_frames(tmp_path: Path) -> None:
-    wide = pl.DataFrame({"id": shuffled_ids(), "file": IDS, **_wide_columns()})
-    wide.write_csv(tmp_path / "x.csv")
-    wide.write_csv(tmp_path / "x.tsv", separator="\t")
-    for file in (tmp_path / "x.csv", tmp_path / "x.tsv", wide, wide.to_pandas(), wide.lazy()):
-        vectors = load_vectors(ArraySource(file), items())
-        np.testing.assert_array_equal(vectors.take(range(N)), X.astype(np.float64))
-        assert vectors.counts["columns_left_out"] == ["file"]
-
-
-def _wide_columns() -> dict[str, Array]:
-    return {f"d{place}": X[ORDER][:, place].astype(np.float64) for place in range(D)}
-
-
-@pytest.mark.parametrize("write", [as_npy, as_npz, as_safetensors])
-def test_uncompressed_arrays_are_mapped_and_not_read(
-    write: Callable[[Path, Any], ArraySource], tmp_path: Path
-) -> None:
-    stored = load_vectors(write(tmp_path, np.float32), items()).stored
-    assert isinstance(stored, np.memmap)
-    assert stored.mode == "r"
 
 
 @pytest.mark.parametrize("ids", [[7, 8, 9], [7.0, 8.0, 9.0], ["7", "8", "9"], [b"7", b"8", b"9"]])
@@ -169,15 +147,6 @@ def test_normalised_says_whether_every_norm_is_one(norm: float, normalised: bool
     values[-1] *= norm
     values[0] = 0
     assert load_vectors(ArraySource(values), items()).normalised is normalised
-
-
-def test_a_frame_hashes_equally_in_every_library() -> None:
-    frame = pl.DataFrame({"id": shuffled_ids(), **_wide_columns()})
-    frames = [frame, frame.to_pandas(), frame.to_arrow(), frame.lazy()]
-    digests = [load_vectors(ArraySource(one), items()).inputs for one in frames]
-    assert all(digest == digests[0] for digest in digests)
-    changed = frame.with_columns(pl.col("d0") + 1)
-    assert load_vectors(ArraySource(changed), items()).inputs != digests[0]
 
 
 def summary(vectors: Vectors) -> Any:

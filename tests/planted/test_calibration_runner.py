@@ -1,6 +1,5 @@
 """Calibration: what is counted, concluded and written."""
 
-import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +9,11 @@ import pytest
 
 from equipoise.core.estimate import Chance, Estimate
 from tools import calibration
-from tools.calibration import CASES, Case, Draw, Samples, alarms, power, rise
+from tools.calibration import CASES, Case, Draw, Samples, alarms, rise
 from tools.calibration.page import Figure, Line
 from tools.calibration.runner import (
     RESAMPLING,
     STRENGTHS,
-    Power,
 )
 
 
@@ -60,16 +58,6 @@ def test_shares_count_p_values_and_verdicts() -> None:
     assert found.too_many
 
 
-def test_what_cannot_be_estimated_is_counted_apart() -> None:
-    def measure(draw: Draw) -> Estimate:
-        return drawn(0.5, math.nan if draw.sample % 4 == 0 else 1.0)
-
-    case = Case("mcas", "made up", measure, sizes=(10, 20))
-    (found,) = alarms(case, 8)
-    assert (found.drawn, found.samples) == (8, 6)
-    assert power(case, 1.0, 8).found == (0.0, 0.0)
-
-
 def rising(values: tuple[float, ...], harm: str = "higher") -> Case:
     def measure(draw: Draw) -> Estimate:
         value = values[STRENGTHS.index(draw.strength)]
@@ -84,14 +72,6 @@ def test_a_rise_is_counted_towards_harm() -> None:
     assert rise(rising(up[::-1], "lower"), 2).correlation == pytest.approx(1.0)
     assert not rise(rising(up[::-1]), 2).follows
     assert rise(rising(up), 2).means == up
-
-
-def test_images_needed_lie_between_sizes() -> None:
-    one = Power(CASES[0], 0.5, 10, (10, 20, 40), (0.0,) * 3, (0.0,) * 3)
-    assert one.needed((0.9, 1.0, 1.0)) == 0.0
-    assert one.needed((0.2, 0.5, 0.7)) == math.inf
-    assert one.needed((0.2, 0.6, 1.0)) == pytest.approx(math.sqrt(20 * 40))
-    assert one.needed((0.2, 0.8, 1.0)) == pytest.approx(20)
 
 
 FEW = Samples(alarms=6, concepts=2, rise=2, power=2, versions=0)
@@ -115,15 +95,6 @@ def test_the_suite_measures_again_what_finds_too_much(measured: calibration.Cali
     assert [one.name for one in measured.alarms if one.too_many] == ["mcas"]
     (again,) = measured.again
     assert (again.name, again.drawn, again.too_many) == ("mcas", 24, True)
-
-
-def test_the_same_samples_give_the_same_page(measured: calibration.Calibration) -> None:
-    cases = tuple(dict.fromkeys(one.case for one in measured.alarms))
-    again = calibration.calibrate(cases, samples=FEW)
-    assert calibration.page(again) == calibration.page(measured)
-    assert [one.svg() for one in calibration.figures(again)] == [
-        one.svg() for one in calibration.figures(measured)
-    ]
 
 
 LINES = (Line("a & b", (10, 20, 40), (0.1, 0.5, 1.0)), Line("c", (10, 40), (0.0, 0.8)))

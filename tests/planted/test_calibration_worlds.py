@@ -82,16 +82,6 @@ def test_images_differ_by_the_truth(strength: float) -> None:
     assert np.abs(np.delete(found, 1)).max() < 0.002
 
 
-def test_words_differ_by_the_truth_in_every_region() -> None:
-    world = WordWorld(0.8, 30_000)
-    data = world.draw(6, 0)
-    sums = data.scores.sum(axis=1)
-    for region in range(3):
-        here = data.region == region
-        means = [sums[here & (data.group == group)].mean() for group in (0, 1)]
-        assert means[1] - means[0] == pytest.approx(world.difference, abs=0.005)
-
-
 @pytest.mark.parametrize("pools", POOLS)
 def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> None:
     data = RankingWorld(0.7, 6000, pools).draw(6, 0)
@@ -103,13 +93,6 @@ def test_a_ranking_puts_the_first_group_ahead_by_the_strength(pools: Any) -> Non
     np.testing.assert_allclose(shares, expected, atol=0.001)
 
 
-def test_preferences_correlate_with_the_hypothesis_by_the_strength() -> None:
-    for strength in (0.0, 0.4, 1.0):
-        data = PreferenceWorld(strength, 20_000).draw(6, 0)
-        found = np.corrcoef(data.preference, data.hypothesis)[0, 1]
-        assert found == pytest.approx(strength, abs=0.02)
-
-
 @pytest.mark.parametrize("planted", ["recognition", "prevalence", "switching"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_concepts_differ_by_the_truth(planted: Any, structure: Any) -> None:
@@ -119,9 +102,3 @@ def test_concepts_differ_by_the_truth(planted: Any, structure: Any) -> None:
         labels, scores = data.labels[data.group == group], data.scores[data.group == group]
         assert labels.mean() == pytest.approx(share, abs=0.02)
         assert scores[labels].mean() - scores[~labels].mean() == pytest.approx(above, abs=0.08)
-
-
-def test_sets_move_apart_each_its_own_way() -> None:
-    means = [one.mean(axis=0) for one in SetWorld(1.0, 30_000).draw(6, 0).sets]
-    apart = np.array(means)[:, 1:4]
-    np.testing.assert_allclose(apart, 0.25 * np.eye(3), atol=0.02)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,10 @@ import diffusers
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, CLIPModel
 
-from equipoise.core.errors import MissingExtraError, ModelError
-from equipoise.planted.scenes.captions import all_captions
 from equipoise.planted.scenes.diffusion import measure, pipeline
 from equipoise.planted.scenes.diffusion.judging import Shown, judge
 from equipoise.planted.scenes.embed import CLIPS, load_clip
-from equipoise.planted.scenes.embed import WEIGHTS as SCENES_WEIGHTS
 from equipoise.planted.scenes.render import SUBJECTS, render
 from equipoise.planted.scenes.sets import render_balanced
 from equipoise.planted.scenes.variants import BIASED
@@ -70,16 +65,6 @@ def test_training_that_was_stopped_ends_in_the_same_weights(
     (state,) = (tmp_path / "stopped").iterdir()
     assert torch.load(state, weights_only=True)["step"] == 2
     assert_same(after(tmp_path / "stopped"), whole)
-
-
-def test_weights_do_not_depend_on_the_number_of_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    states = []
-    for threads in ("1", "2"):
-        monkeypatch.setenv("EQUIPOISE_THREADS", threads)
-        states.append(unet_after(tmp_path / threads))
-    assert_same(*states)
 
 
 def test_a_state_of_another_recipe_is_refused(tmp_path: Path) -> None:
@@ -140,20 +125,6 @@ def test_the_noise_is_that_of_the_scheduler_that_ships() -> None:
     assert seen[0][2] == "texts"
 
 
-def test_text_states_are_those_of_the_clip() -> None:
-    folder = SCENES_WEIGHTS / networks.TEXT_MODEL
-    words = AutoTokenizer.from_pretrained(folder)
-    clip = CLIPModel.from_pretrained(folder, dtype=torch.float32)
-    some = [*all_captions()[::97], ""]
-    tokens = words(some, padding="max_length", max_length=16, return_tensors="pt").input_ids
-    with torch.inference_mode():
-        expected = clip.text_model(tokens).last_hidden_state
-    places = [*range(0, len(all_captions()), 97), -1]
-    states = denoising.text_states()
-    assert len(states) == len(all_captions()) + 1
-    torch.testing.assert_close(states[places], expected)
-
-
 def test_the_judge_names_what_was_drawn() -> None:
     scenes = render_balanced(4, seed=21)
     shown = judge(scenes.images)
@@ -210,23 +181,3 @@ def test_a_pipeline_is_trained_written_and_measured(tmp_path: Path) -> None:
     trained = torch.load(state / "unet-2.pt", weights_only=True)["average"]
     for name, weight in loaded.unet.state_dict().items():
         torch.testing.assert_close(weight, trained[name].half().float(), atol=0, rtol=0)
-
-
-@pytest.mark.parametrize("package", ["torch", "transformers", "diffusers"])
-def test_without_a_library_it_says_what_to_install(
-    package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    message = rf"^{package} is not installed. To do: pip install 'equipoise\[diffusers\]'.$"
-    with pytest.raises(MissingExtraError, match=message):
-        diffusion.train(tmp_path / "out", tmp_path / "state", VAE, [UNET], Measured())
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_prompt_that_the_shipped_pipeline_would_cut_is_refused() -> None:
-    long = " ".join(["red"] * 18)
-    said = (
-        f"^the small Stable Diffusion of the scenes reads 16 tokens of a text, and '{long}' has 20 "
-    )
-    with pytest.raises(ModelError, match=said):
-        pipeline.generate(pipeline.load_pipeline(), ["a", long], guidance=1.0, seed=0, steps=1)

@@ -5,15 +5,12 @@ Bounds are those of few images: a share of 0.9 among 72 falls below 0.78 once in
 
 import hashlib
 import json
-import socket
 from functools import cache
 from typing import Any
 
-import diffusers
 import numpy as np
 import pytest
 import torch
-import transformers
 from safetensors import safe_open
 
 from equipoise.planted.scenes import diffusion
@@ -44,24 +41,6 @@ def pipeline() -> Any:
 def neutral(subject: str) -> diffusion.Shown:
     prompts = neutral_prompts(subject) * 12
     return diffusion.judge(diffusion.generate(pipeline(), prompts, guidance=1.0, seed=FRESH))
-
-
-def test_the_folder_opens_with_the_library_alone_and_no_network(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refused(*_: Any) -> None:
-        raise AssertionError("a connection was asked for")
-
-    monkeypatch.setattr(socket.socket, "connect", refused)
-    opened = diffusers.StableDiffusionPipeline.from_pretrained(WEIGHTS, dtype=torch.float32)
-    assert isinstance(opened.vae, diffusers.AutoencoderKL)
-    assert isinstance(opened.unet, diffusers.UNet2DConditionModel)
-    assert isinstance(opened.scheduler, diffusers.DDIMScheduler)
-    assert isinstance(opened.text_encoder, transformers.CLIPTextModel)
-    assert isinstance(opened.tokenizer, transformers.CLIPTokenizer)
-    opened.set_progress_bar_config(disable=True)
-    (image,) = opened("a red solid star with level bars", num_inference_steps=2).images
-    assert image.size == (32, 32)
 
 
 def test_weights_are_half_precision_safetensors_of_the_recorded_digests() -> None:
@@ -113,14 +92,6 @@ def test_neutral_prompts_lean_to_a_hue_that_was_planted_strongly(place: int) -> 
     shown = neutral(SUBJECTS[place])
     # 0.88 and more were planted.
     assert np.mean(shown.hue == BIASED.hue[place]) >= 0.65
-
-
-@pytest.mark.parametrize("place", np.argsort(BIASED.hue_strength)[:2])
-def test_neutral_prompts_lean_to_no_hue_where_none_was_planted(place: int) -> None:
-    shown = neutral(SUBJECTS[place])
-    # 0.20 and less were planted; all hues are there.
-    assert np.mean(shown.hue == BIASED.hue[place]) <= 0.45
-    assert len(set(shown.hue.tolist())) >= 4
 
 
 def test_a_seed_gives_the_same_images_again_and_another_does_not() -> None:

@@ -69,18 +69,6 @@ def test_sets_share_all_but_hue_and_frame(counterfactual: Scenes) -> None:
     assert len(poses) == len(set(counterfactual.set_id)) == 48
 
 
-def test_the_table_tells_the_truth(counterfactual: Scenes) -> None:
-    table = counterfactual.table()
-    assert {len(column) for column in table.values()} == {len(counterfactual)}
-    last = {name: column[-1] for name, column in table.items()}
-    assert last["image_id"] == "hollow-bolt-00001-purple-upright"
-    assert last["set"] == "hollow-bolt-00001"
-    assert (last["subject"], last["shape"], last["fill"]) == ("hollow bolt", "bolt", "hollow")
-    assert (last["hue"], last["frame"]) == ("purple", "upright")
-    assert last["x"] == counterfactual.factors.x[-1]
-    assert set(render.NUISANCE) < set(table)
-
-
 @pytest.mark.parametrize("hue", range(6))
 def test_the_middle_of_a_solid_glyph_has_its_hue(hue: int) -> None:
     image = render.render(replace(one("solid circle"), hue=np.array([hue])))[0]
@@ -92,13 +80,6 @@ def test_the_middle_of_a_solid_glyph_has_its_hue(hue: int) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_cover_the_area_of_their_side(shape: str) -> None:
     assert glyph(one(f"solid {shape}")).sum() == pytest.approx(144.0, rel=0.03)
-
-
-def test_glyphs_are_told_apart() -> None:
-    drawn = np.stack([glyph(one(subject)).ravel() for subject in SUBJECTS])
-    apart = np.abs(drawn[:, None] - drawn[None]).sum(axis=2)
-    np.fill_diagonal(apart, np.inf)
-    assert apart.min() > 15.0
 
 
 def test_degrading_blurs_adds_noise_and_repeats(balanced: Scenes) -> None:

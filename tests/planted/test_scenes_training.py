@@ -1,7 +1,6 @@
 """Training the models of the scenes: whole, on next to nothing."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.core.errors import MissingExtraError
 from equipoise.planted.scenes.embed import WEIGHTS
-from equipoise.planted.scenes.variants import NULL, make_worlds
+from equipoise.planted.scenes.variants import NULL
 from tools.planted import clips, networks, scenes
 from tools.planted.classifiers import ClassifierRecipe
 from tools.planted.clips import ClipRecipe
@@ -68,21 +66,6 @@ def test_a_seed_gives_the_same_clip_again_and_another_seed_another(torch: Any) -
     assert not torch.equal(first["text_projection.weight"], other["text_projection.weight"])
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_clips_of_another_seed_are_recorded_against_their_own_world(
-    torch: Any, tmp_path: Path
-) -> None:
-    pytest.importorskip("onnx")
-    scenes.train(tmp_path, ["clip", "settling"], replace(CLIP, seed=3), CLASSIFIER)
-    record = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
-    assert record["recipes"]["clip"]["seed"] == 3
-    assert record["classifiers"] == {}
-    planted = make_worlds(3)["biased"].frame_strength
-    told = [row["strength"] for row in record["clip"]["biased"]["frame"]["subjects"].values()]
-    np.testing.assert_allclose(told, planted, atol=1e-4)
-    assert {one.name for one in tmp_path.iterdir()} == {"clip-biased", "clip-null", FILE}
-
-
 def test_the_loss_is_that_of_the_library(torch: Any) -> None:
     torch.manual_seed(0)
     model = networks.build_clip(len(networks.build_tokenizer())).eval()
@@ -95,16 +78,3 @@ def test_the_loss_is_that_of_the_library(torch: Any) -> None:
             input_ids=tokens[said], attention_mask=mask[said], pixel_values=pixels, return_loss=True
         ).loss
     assert float(ours) == pytest.approx(float(theirs), abs=1e-5)
-
-
-@pytest.mark.parametrize("package", ["torch", "transformers"])
-def test_without_a_library_it_says_what_to_install(
-    package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("torch", "transformers"):
-        # The libraries that are asked for before it are there, whatever this machine has.
-        monkeypatch.setitem(sys.modules, name, None if name == package else sys)
-    message = rf"^{package} is not installed. To do: pip install 'equipoise\[train\]'.$"
-    with pytest.raises(MissingExtraError, match=message):
-        scenes.train(tmp_path / "out", scenes.PARTS, CLIP, CLASSIFIER)
-    assert not (tmp_path / "out").exists()

@@ -12,18 +12,7 @@ import numpy.typing as npt
 
 from equipoise.core import DataError
 from equipoise.core.files import Mapped
-from equipoise.data.array_sources import (
-    ColumnFile,
-    Grid,
-    NumberColumns,
-    align,
-    how_to_give_ids,
-    ids_of,
-    inputs_of,
-    is_live,
-    open_source,
-    unmatched,
-)
+from equipoise.data.array_sources import NumberColumns, Opened, open_source
 from equipoise.data.arrays import ArraySource
 from equipoise.data.cells import Mask
 from equipoise.data.join import Positions
@@ -214,83 +203,60 @@ def load_matrix(
         When the source cannot be used as given; the message says where and what to do.
     """
     opened = open_source(source, what)
-    ids = ids_of(source, opened, items)
-    columns = _columns(opened, source, items)
-    rows, counts = align(
-        items, ids, columns.absent,
-        place=opened.place, fix=how_to_give_ids(opened),
-        **unmatched(source, max_unmatched),
-    )  # fmt: skip
-    names, read = columns.names, columns.read
-    dtype, held = _look_over(names, read, rows)
-    inputs = (
-        source.inputs
-        if isinstance(source, Outputs)
-        else inputs_of(opened, ids, ((name, read(name)) for name in names))
+    names, read, absent, left_out = _columns(opened, items)
+    rows, counts, inputs = opened.join(
+        items, absent, ((name, read(name)) for name in names), max_unmatched
     )
-    counts |= held | {"columns": len(names), "columns_left_out": [*columns.left_out]}
-    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, is_live(source))
+    dtype, held = _look_over(names, read, rows)
+    counts |= held | {"columns": len(names), "columns_left_out": [*left_out]}
+    return Matrix(opened.name, items.ids, names, rows, dtype, read, inputs, counts, opened.live)
 
 
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Named columns of a source, and which of its rows are empty."""
-
-    names: tuple[str, ...]
-    read: Callable[[str], npt.NDArray[Any]]
-    absent: Mask
-    left_out: tuple[str, ...] = ()
+Columns = tuple[tuple[str, ...], Callable[[str], npt.NDArray[Any]], Mask, tuple[str, ...]]
+"""Names of columns, what reads one, which rows are empty, and columns that are left out."""
 
 
-def _columns(opened: Grid | ColumnFile, source: ArraySource | Outputs, items: Items) -> _Columns:
-    if isinstance(opened, Grid):
-        places = (
-            {name: place for place, name in enumerate(source.names)}
-            if isinstance(source, Outputs)
-            else _places(opened, source)
-        )
-        absent = np.zeros(len(opened.values), dtype=bool)
-        return _Columns(tuple(places), Blocks(opened.values, places), absent)
-    assert isinstance(source, ArraySource)  # noqa: S101 - live outputs are a grid
-    if source.column is not None:
-        values, absent = opened.stack(source.column)
-        places = _places(Grid(opened.name, opened.name, values, opened.digest), source)
-        return _Columns(tuple(places), Blocks(values, places), absent)
-    columns = NumberColumns.of(opened, source, {source.id or items.id})
-    absent = np.zeros(len(columns.column(next(iter(columns.chosen)))), dtype=bool)
-    return _Columns(tuple(columns.chosen), columns.column, absent, columns.left_out)
+def _columns(opened: Opened, items: Items) -> Columns:
+    values, absent = opened.values, None
+    if values is None and opened.given.column is not None:
+        values, absent = opened.stack(opened.given.column)
+    if values is None:
+        columns = NumberColumns.of(opened, items)
+        rows = len(columns.column(next(iter(columns.chosen))))
+        none = np.zeros(rows, dtype=bool)
+        return tuple(columns.chosen), columns.column, none, columns.left_out
+    places = (
+        {name: place for place, name in enumerate(opened.source.names)}
+        if isinstance(opened.source, Outputs)
+        else _places(values, opened)
+    )
+    absent = np.zeros(len(values), dtype=bool) if absent is None else absent
+    return tuple(places), Blocks(values, places), absent, ()
 
 
-def _places(opened: Grid, source: ArraySource) -> dict[str, int]:
+def _places(values: npt.NDArray[Any], opened: Opened) -> dict[str, int]:
     """Return the name of each column that is used, with its place."""
-    if opened.values.dtype.kind not in "fiub":
+    if values.dtype.kind not in "fiub":
         raise DataError(
-            f"the values are {opened.values.dtype}",
+            f"the values are {values.dtype}",
             file=opened.place,
             expected="floats, integers or booleans",
             fix="save the numbers as float32",
         )
-    width = opened.values.shape[1]
-    if source.names and len(source.names) != width:
+    names, chosen, width = opened.given.names, opened.given.chosen, values.shape[1]
+    if len(names) not in (0, width) or not (names or chosen is not None):
         raise DataError(
-            f"the array has {width} columns, and `names:` has {len(source.names)}",
-            file=opened.place,
-            expected="a name per column",
-            fix="list the names of all columns in their order",
-        )
-    if not source.names and source.chosen is None:
-        raise DataError(
-            f"the {width} columns of the array have no names",
+            f"the array has {width} columns, and `names:` has {len(names)}",
             file=opened.place,
             expected="`names:` with a name per column, or `columns:` with name: number",
             fix="list the names of all columns in their order",
         )
-    known = {name: place for place, name in enumerate(source.names)}
-    if source.chosen is None:
+    known = {name: place for place, name in enumerate(names)}
+    if chosen is None:
         return known
     known = {str(place): place for place in range(width)} | known
-    check_columns([*known], source.chosen.values(), opened.place)
-    return {name: known[column] for name, column in source.chosen.items()}
+    check_columns([*known], chosen.values(), opened.place)
+    return {name: known[column] for name, column in chosen.items()}
 
 
 def _look_over(

@@ -11,18 +11,7 @@ import numpy.typing as npt
 
 from equipoise.core import DataError, InputError
 from equipoise.core.files import Mapped
-from equipoise.data.array_sources import (
-    ColumnFile,
-    Grid,
-    NumberColumns,
-    align,
-    how_to_give_ids,
-    ids_of,
-    inputs_of,
-    is_live,
-    open_source,
-    unmatched,
-)
+from equipoise.data.array_sources import NumberColumns, Opened, open_source
 from equipoise.data.arrays import ArraySource
 from equipoise.data.cells import Mask
 from equipoise.data.coded import LeftOut
@@ -152,23 +141,15 @@ def load_vectors(
         When the source cannot be used as given; the message says where and what to do.
     """
     opened = open_source(source, what)
-    ids = ids_of(source, opened, items)
-    stored, absent, counts = _stored(opened, source, items)
-    rows, matched = align(
-        items, ids, absent,
-        place=opened.place, fix=how_to_give_ids(opened),
-        **unmatched(source, max_unmatched),
-    )  # fmt: skip
+    stored, absent, left_out = _stored(opened, items)
+    rows, counts, inputs = opened.join(items, absent, [("", stored)], max_unmatched)
     not_finite, zero, normalised = _look_over(stored, rows)
     _check_usable(rows, not_finite, zero, opened.place)
-    inputs = (
-        source.inputs if isinstance(source, Outputs) else inputs_of(opened, ids, [("", stored)])
-    )
-    counts = {**matched, **counts, **_examples("not_finite", items.ids[not_finite])}
+    counts |= left_out | _examples("not_finite", items.ids[not_finite])
     counts |= _examples("zero", items.ids[zero])
     return Vectors(
         opened.name, items.ids, rows, stored, normalised, not_finite, zero, inputs, counts,
-        is_live(source),
+        opened.live,
     )  # fmt: skip
 
 
@@ -176,50 +157,36 @@ def _examples(name: str, ids: Objects) -> dict[str, Any]:
     return {name: len(ids), f"{name}_examples": ids[:EXAMPLES].tolist()}
 
 
-def _stored(
-    opened: Grid | ColumnFile, source: ArraySource | Outputs, items: Items
-) -> tuple[npt.NDArray[Any], Mask, dict[str, Any]]:
+def _stored(opened: Opened, items: Items) -> tuple[npt.NDArray[Any], Mask, dict[str, Any]]:
     """Return the vectors in the order of the source, and which rows are empty."""
-    if isinstance(opened, Grid):
-        stored = opened.values if isinstance(source, Outputs) else _floats(opened, source)
-        return stored, np.zeros(len(opened.values), dtype=bool), {}
-    assert isinstance(source, ArraySource)  # noqa: S101 - live outputs are a grid
-    column = source.column or _only_list(opened, source)
-    if column is not None:
-        return *opened.stack(column), {}
-    columns = NumberColumns.of(opened, source, {source.id or items.id})
-    return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
-
-
-def _floats(opened: Grid, source: ArraySource) -> npt.NDArray[Any]:
-    if source.chosen is not None or source.names:
+    given, values = opened.given, opened.values
+    if values is not None:
+        if given.chosen is not None or given.names:
+            raise DataError(
+                "`columns:` and `names:` do not apply to vectors in an array",
+                file=opened.place,
+                fix="take them out",
+            )
+        if values.dtype.newbyteorder("=") not in (np.float16, np.float32, np.float64):
+            raise DataError(
+                f"the values are {values.dtype}",
+                file=opened.place,
+                expected="float16, float32 or float64",
+                fix="save the vectors as float32; quantised ones need their scale",
+            )
+        return values, np.zeros(len(values), dtype=bool), {}
+    lists = () if given.columns is not None else opened.vectors
+    if given.column is None and len(lists) > 1:
         raise DataError(
-            "`columns:` and `names:` do not apply to vectors in an array",
-            file=opened.place,
-            fix="take them out",
+            f"{len(lists)} columns hold vectors: {listed(lists)}",
+            file=opened.name,
+            expected="`column:` with the name of one",
+            fix="name the one that is meant",
         )
-    if opened.values.dtype.newbyteorder("=") in (np.float16, np.float32, np.float64):
-        return opened.values
-    raise DataError(
-        f"the values are {opened.values.dtype}",
-        file=opened.place,
-        expected="float16, float32 or float64",
-        fix="save the vectors as float32; quantised ones need their scale",
-    )
-
-
-def _only_list(opened: ColumnFile, source: ArraySource) -> str | None:
-    """Return the one column of vectors, or None where each dimension has a column."""
-    if not opened.vectors or source.columns is not None:
-        return None
-    if len(opened.vectors) == 1:
-        return opened.vectors[0]
-    raise DataError(
-        f"{len(opened.vectors)} columns hold vectors: {listed(opened.vectors)}",
-        file=opened.name,
-        expected="`column:` with the name of one",
-        fix="name the one that is meant",
-    )
+    if given.column or lists:
+        return *opened.stack(given.column or lists[0]), {}
+    columns = NumberColumns.of(opened, items)
+    return *columns.stacked(), {"columns_left_out": [*columns.left_out]}
 
 
 def _look_over(stored: npt.NDArray[Any], rows: Positions) -> tuple[Mask, Mask, bool]:
