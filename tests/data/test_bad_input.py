@@ -25,7 +25,7 @@ PREDICTIONS = b"id,p\n1,a\n2,b\n3,b\n"
 
 @dataclass
 class Case:
-    """One bad input: how it differs from a good one; table_places.json has the place of its error."""
+    """One bad input: how it differs from a good one. Its place is in table_places.json."""
 
     name: str
     labels: bytes = LABELS

@@ -81,6 +81,10 @@ class RowIds:
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
+def _no_vectors(column: str) -> tuple[Array, Mask]:
+    raise KeyError(column)
+
+
 @dataclass(frozen=True, eq=False)
 class Opened:
     """An opened source: a two-dimensional array, or a table whose columns are read on demand.
@@ -118,7 +122,7 @@ class Opened:
     vectors: tuple[str, ...] = ()
     kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
     read: Callable[[tuple[str, ...]], Columns] = field(default=lambda _: {})
-    stack: Callable[[str], tuple[Array, Mask]] = field(default=lambda _: (np.empty(0), np.empty(0)))
+    stack: Callable[[str], tuple[Array, Mask]] = field(default=_no_vectors)
 
     @property
     def given(self) -> ArraySource:

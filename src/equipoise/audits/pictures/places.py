@@ -209,12 +209,11 @@ def _where(given: PicturesConfig, images: ImageSet, base: Path) -> Where | None:
     if given.table is not None:
         return InFolder(root or base, images.name) if given.path else None
     chosen, options = format_of(given)
-    in_rows = None
     if chosen.rows is not None:
         path = base / given.files
-        in_rows = chosen.rows(path, **options)
-    if in_rows is not None:
-        return InRows(partial(_row_pictures, path, in_rows))
+        rows = chosen.rows(path, **options)
+        if rows is not None:
+            return InRows(partial(_row_pictures, path, rows))
     if root is None:
         return None
     by_stem = chosen.file_names == "stems" and not given.path

@@ -59,17 +59,17 @@ def read_celeba(
     content = read_whole(Path(path), ".txt or .csv", _EXPECTED)
     file = str(path)
     lines = [line for line in utf8_text(content, file).splitlines() if line.strip()]
-    names, rows = _as_csv(lines, file) if "," in "".join(lines[:1]) else _as_text(lines, file)
+    names, rows = _table(lines, file)
     check_columns(names, attributes, file)
     places, labels = Places(file, "image"), Marks()
     columns: dict[str, list[str | None]] = {name: [] for name in attributes}
     for row, cells in enumerate(rows, start=1):
-        shown = _shown(cells, names, file, row)
+        values = _values(cells, names, file, row)
         image = places.add(cells[0], f"row {row}")
-        for name, (if_one, if_not) in attributes.items():
-            columns[name].append(if_one if name in shown else if_not)
-        for name in shown:
-            if name not in attributes:
+        for name, value in values.items():
+            if name in attributes:
+                columns[name].append(attributes[name][value != "1"])
+            elif value == "1":
                 labels.add(image, name)
     counts = {
         "images": len(rows),
@@ -83,48 +83,36 @@ def read_celeba(
     return image_set(gathered, name=file, format="CelebA", inputs=inputs, counts=counts)
 
 
-def _as_text(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
-    """Return the attributes and the rows of the official file."""
-    if len(lines) < 3 or not lines[0].strip().isdecimal():
-        raise _other(lines, file)
-    rows = [line.split() for line in lines[2:]]
-    _check_number(lines[0], len(rows), file)
-    return lines[1].split(), rows
-
-
-def _as_csv(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
-    """Return the attributes and the rows of a CSV."""
+def _table(lines: Sequence[str], file: str) -> tuple[list[str], list[list[str]]]:
+    """Return the attributes and the rows of the official file, or of a CSV."""
+    first = lines[0].strip()
+    if len(lines) > 2 and first.isdecimal():
+        rows = [line.split() for line in lines[2:]]
+        if int(first) != len(rows):
+            raise DataError(
+                f"the first line says {first} images and there are {counted(len(rows), 'row')}",
+                file=file,
+                expected="as many rows as the first line says",
+                fix=f"{_FIX}: it may be cut off; or correct the number if you chose rows yourself",
+            )
+        return lines[1].split(), rows
     try:
         header, *rows = [[cell.strip() for cell in row] for row in csv.reader(lines)]
     except csv.Error:
-        raise _other(lines, file) from None
+        header, rows = [""], []
     if header[0] != _ID or not rows:
-        raise _other(lines, file)
+        raise DataError(
+            f"the first line is {show(first)}{'' if len(lines) > 1 else ', and no row follows'}",
+            file=file,
+            expected=_EXPECTED,
+            fix="give list_attr_celeba.txt or list_attr_celeba.csv as it was downloaded; any other "
+            "table is read as one: `table` in a configuration, read_plain in Python",
+        )
     return header[1:], rows
 
 
-def _other(lines: Sequence[str], file: str) -> DataError:
-    first = show(lines[0]) if lines else "empty"
-    return DataError(
-        f"the first line is {first}{'' if len(lines) > 1 else ', and no row follows'}",
-        file=file,
-        expected=_EXPECTED,
-        fix="give list_attr_celeba.txt or list_attr_celeba.csv as it was downloaded; any other "
-        "table is read as one: `table` in a configuration, read_plain in Python",
-    )
-
-
-def _check_number(first: str, rows: int, file: str) -> None:
-    if int(first) != rows:
-        raise DataError(
-            f"the first line says {first.strip()} images and there are {counted(rows, 'row')}",
-            file=file,
-            expected="as many rows as the first line says",
-            fix=f"{_FIX}: it may be cut off; or correct the number if you chose rows yourself",
-        )
-
-
-def _shown(cells: list[str], names: list[str], file: str, row: int) -> list[str]:
+def _values(cells: list[str], names: list[str], file: str, row: int) -> dict[str, str]:
+    """Return the cells of a row by attribute."""
     if len(cells) != len(names) + 1:
         raise DataError(
             f"the row has {counted(len(cells), 'cell')}",
@@ -133,14 +121,15 @@ def _shown(cells: list[str], names: list[str], file: str, row: int) -> list[str]
             expected=f"a file name and {counted(len(names), 'value')}",
             fix=_FIX,
         )
-    for name, cell in zip(names, cells[1:], strict=True):
-        if cell not in ("1", "-1"):
-            raise DataError(
-                f"the cell is {show(cell)}",
-                file=file,
-                column=name,
-                row=row,
-                expected="1 or -1",
-                fix=_FIX,
-            )
-    return [name for name, cell in zip(names, cells[1:], strict=True) if cell == "1"]
+    values = dict(zip(names, cells[1:], strict=True))
+    wrong = next((name for name, cell in values.items() if cell not in ("1", "-1")), None)
+    if wrong is not None:
+        raise DataError(
+            f"the cell is {show(values[wrong])}",
+            file=file,
+            column=wrong,
+            row=row,
+            expected="1 or -1",
+            fix=_FIX,
+        )
+    return values

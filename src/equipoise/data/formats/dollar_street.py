@@ -12,12 +12,10 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.core import DataError
 from equipoise.data.files import parse_json
 from equipoise.data.formats.registry import data_format
 from equipoise.data.formats.rows import Rows, read_rows
 from equipoise.data.image_set import Gathered, ImageSet, Marks, Step, image_set
-from equipoise.data.problems import show
 
 REGIONS = {"af": "Africa", "am": "the Americas", "as": "Asia", "eu": "Europe"}
 _LIST = 'a list of texts such as ["bed", "pillow"], or one text'
@@ -95,12 +93,21 @@ def read_dollar_street(
     rows = read_rows(path, (*facts.values(), named.labels), id=named.id, unique=collapse is None)
     _check_incomes(rows, named.income)
     owner = _owners(rows, named, collapse)
-    gathered = Gathered(columns={name: [] for name in facts})
-    position = _collect(gathered, rows, owner, facts)
+    members: dict[str, list[int]] = {}
+    for row, image in enumerate(owner):
+        members.setdefault(image, []).append(row)
+        rows.check_same(members[image][0], row, [c for n, c in facts.items() if n != "file"])
     labels = [_labels(rows, named.labels, row) for row in range(len(owner))]
-    gathered.labels = Marks(
-        (position[owner[row]], text) for row, texts in enumerate(labels) for text in texts
+    rows_of = [*members.values()]
+    gathered = Gathered(
+        [*members], {n: [rows.cells[c][one[0]] for one in rows_of] for n, c in facts.items()}
     )
+    gathered.labels = Marks(
+        (at, text) for at, one in enumerate(rows_of) for row in one for text in labels[row]
+    )
+    gathered.columns["region"] = [REGIONS.get(one or "", one) for one in gathered.columns["region"]]
+    files = ([rows.cells[named.file][row] for row in one] for one in rows_of)
+    gathered.columns["file"] = [min(filter(None, one), default=None) for one in files]
     counts = {
         "rows": len(owner),
         "images": len(gathered.ids),
@@ -122,46 +129,8 @@ def _owners(rows: Rows, named: DollarStreetColumns, collapse: CollapseRows | Non
     if collapse is None or collapse.by == "id":
         return ids
     files = rows.filled(named.file, "a file in every row, to collapse rows by")
-    first: dict[str, str] = {}
-    for one, file in zip(ids, files, strict=True):
-        first[file] = min(one, first.get(file, one))
+    first = dict(sorted(zip(files, ids, strict=True), reverse=True))
     return [first[file] for file in files]
-
-
-def _collect(
-    gathered: Gathered, rows: Rows, owner: list[str], facts: dict[str, str]
-) -> dict[str, int]:
-    """Keep each image once and return positions by id; facts of its rows must agree."""
-    met: dict[str, tuple[int, int]] = {}
-    for row, image in enumerate(owner):
-        if image in met:
-            position, first = met[image]
-            _check_same(rows, first, row, facts)
-            files = (gathered.columns["file"][position], rows.cells[facts["file"]][row])
-            gathered.columns["file"][position] = min(filter(None, files), default=None)
-            continue
-        met[image] = (len(met), row)
-        gathered.ids.append(image)
-        for name, column in facts.items():
-            value = rows.cells[column][row]
-            gathered.columns[name].append(
-                REGIONS.get(value or "", value) if name == "region" else value
-            )
-    return {image: position for image, (position, _) in met.items()}
-
-
-def _check_same(rows: Rows, first: int, second: int, facts: dict[str, str]) -> None:
-    for name, column in facts.items():
-        one, other = rows.cells[column][first], rows.cells[column][second]
-        if one != other and name != "file":
-            raise DataError(
-                f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
-                f"{show(other)}",
-                file=rows.name,
-                column=column,
-                expected="the same in every row of an image",
-                fix="correct one of them, or give the rows different ids",
-            )
 
 
 def _check_incomes(rows: Rows, column: str) -> None:

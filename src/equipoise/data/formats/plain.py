@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from equipoise.core import DataError
-from equipoise.data.formats.rows import Rows, read_rows
+from equipoise.data.formats.rows import read_rows
 from equipoise.data.image_set import Gathered, ImageSet, Marks, image_set
-from equipoise.data.problems import show
 
 
 def read_plain(
@@ -61,7 +59,7 @@ def read_plain(
     for row, one in enumerate(ids):
         start = first.setdefault(one, row)
         if start != row:
-            _check_same(rows, start, row, columns)
+            rows.check_same(start, row, columns)
     kept = [*first.values()]
     position = {one: place for place, one in enumerate(first)}
     gathered = Gathered([*first], {name: [rows.cells[name][r] for r in kept] for name in columns})
@@ -76,17 +74,3 @@ def read_plain(
     return image_set(
         gathered, name=rows.name, format="plain table", inputs=rows.inputs, counts=counts
     )
-
-
-def _check_same(rows: Rows, first: int, second: int, columns: Sequence[str]) -> None:
-    for name in columns:
-        one, other = rows.cells[name][first], rows.cells[name][second]
-        if one != other:
-            raise DataError(
-                f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
-                f"{show(other)}",
-                file=rows.name,
-                column=name,
-                expected="the same in every row of an image",
-                fix="correct one of them, or leave the column out",
-            )

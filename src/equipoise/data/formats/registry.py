@@ -124,7 +124,7 @@ class DataFormat:
 
     def page(self) -> str:
         """Return the page of the docs: what the format is, its files, options and columns."""
-        about = inspect.cleandoc(inspect.getmodule(self.read).__doc__ or "")  # type: ignore[union-attr]  # a function has a module
+        about = inspect.cleandoc(inspect.getmodule(self.read).__doc__ or "")
         title, _, source = about.partition("\n")
         code = f"`{self.read.__module__}.{self.read.__name__}`"
         files = ", ".join(f"`{one}`" for one in self.roles) or "one file or folder"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +89,20 @@ class Rows:
             expected=expected,
             fix=fix or "correct the cell, or download the file again",
         )
+
+    def check_same(self, first: int, second: int, columns: Iterable[str]) -> None:
+        """Raise where two rows of one image differ."""
+        for column in columns:
+            one, other = self.cells[column][first], self.cells[column][second]
+            if one != other:
+                raise DataError(
+                    f"rows {first + 1} and {second + 1} are of one image and have {show(one)} and "
+                    f"{show(other)}",
+                    file=self.name,
+                    column=column,
+                    expected="the same in every row of an image",
+                    fix="correct one of them, leave the column out, or give the rows different ids",
+                )
 
     def filled(self, column: str, expected: str = "a value in every row") -> list[str]:
         """Return a column that has no empty cell."""

@@ -7,7 +7,6 @@ Source: visualgenome.org, "API object model", and the data set's card in hugging
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -69,8 +68,8 @@ def read_visual_genome(
     sizes = _image_data(image_data) if image_data is not None else None
     source = JsonFile(objects)
     places = Places(source.name, "image")
-    found = _Found(labels)
-    gathered = Gathered(labels=found.labels, boxes=found.boxes)
+    objects_read = _Objects(labels)
+    gathered = Gathered(labels=objects_read.labels, boxes=objects_read.boxes)
     if sizes:
         gathered.columns = {name: [] for name in _COLUMNS}
     for record in source.records():
@@ -79,10 +78,10 @@ def read_visual_genome(
         gathered.ids.append(image)
         _add_size(gathered, sizes, image, record)
         for one in record.objects("objects"):
-            found.add(position, one)
+            objects_read.add(position, one)
     _check_some(places, source.name)
-    counts = {"images": len(places), **found.counts}
-    counts["images_without_labels"] = len(places) - found.labels.images
+    counts = {"images": len(places), **objects_read.counts}
+    counts["images_without_labels"] = len(places) - objects_read.labels.images
     inputs = {source.name: {**source.digest, "rows": len(places)}}
     if sizes:
         counts["images_without_objects_file"] = len(sizes.rows) - len(places)
@@ -167,7 +166,7 @@ def _add_size(gathered: Gathered, sizes: _ImageData | None, image: str, record: 
         values.append(sizes.rows[image][name])
 
 
-class _Found:
+class _Objects:
     """Labels and boxes of the objects met so far, and how many there were."""
 
     def __init__(self, by: str) -> None:
@@ -178,7 +177,10 @@ class _Found:
     def add(self, image: int, record: Record) -> None:
         """Keep an object of an image."""
         corners = tuple(record.number(key) for key in ("x", "y", "w", "h"))
-        names = [*self._names(record)]
+        # Some objects have no list of synsets at all.
+        listed = self._by == "names" or self._by in record.fields
+        stripped = (name.strip() for name in (record.texts(self._by) if listed else ()))
+        names = [*dict.fromkeys(filter(None, stripped))]
         flat = corners[2] <= 0 or corners[3] <= 0
         self.counts["objects"] += 1
         self.counts["objects_without_label"] += not names
@@ -187,9 +189,3 @@ class _Found:
             self.labels.add(image, name)
             if not flat:
                 self.boxes.add(image, name, corners)
-
-    def _names(self, record: Record) -> Iterator[str]:
-        # Some objects have no list of synsets at all.
-        if self._by in record.fields or self._by == "names":
-            stripped = (name.strip() for name in record.texts(self._by))
-            yield from dict.fromkeys(name for name in stripped if name)
