@@ -3,11 +3,8 @@
 import math
 from collections.abc import Callable, Iterator
 from itertools import permutations
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from fairlearn.metrics import MetricFrame
 from sklearn.metrics import accuracy_score
@@ -16,9 +13,6 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, worst_group_accuracy
-from equipoise.metrics.counts import count
-from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.measure import measure
 from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
@@ -55,34 +49,6 @@ def test_golden_values() -> None:
         assert found.value == pytest.approx(EXPECTED[name], abs=1e-12)
         assert [one.value for one in part(found).by_group] == pytest.approx(BY_GROUP, abs=1e-12)
         assert found.n == {"0": 186, "1": 211, "2": 203}
-
-
-@pytest.mark.parametrize(
-    ("model", "values", "worst"),
-    [
-        ("deepface", (0.6848, 0.1296, 0.5552), "Black, Female"),
-        ("facellm", (0.8829, 0.6083, 0.2746), "Black, Male"),
-    ],
-)
-def test_fairface(shared_dir: Path, model: str, values: tuple[float, ...], worst: str) -> None:
-    folder = shared_dir / "data" / "fairface3k"
-    labels, answers = (pl.read_csv(folder / f"{name}.csv") for name in ("labels", model))
-    joined = labels.join(answers.select("image_id", answer="gender"), on="image_id", how="left")
-    groups = Groups.of({"race": joined["race"], "gender": joined["gender"]}, min_size=30)
-    counts = count(joined["gender"], joined["answer"], groups)
-    kinds = [Accuracy("accuracy", None), *(Accuracy(m.__name__, "rows") for m in TESTED)]
-    found = measure(counts, kinds, Bootstrap(resolution=0.01), 7)
-    assert [round(one.value, 4) for one in found] == [*values]
-    assert counts.determines_target
-    assert sum(found[0].n.values()) == 2998
-    by_group = part(found[1]).by_group
-    assert min(by_group, key=lambda one: one.value).group == worst
-    for one in found:
-        assert one.interval().low < one.value < one.interval().high
-    for one in found[1:]:
-        assert one.p_value == pytest.approx(1 / 1001)
-        assert one.chance is not None
-        assert abs(one.excess) > 0.2
 
 
 def test_agrees_with_fairlearn_and_scikit_learn() -> None:
@@ -163,27 +129,6 @@ def test_small_groups_are_shown_and_left_out() -> None:
         (3, 1.0, ""),
         (1, 0.0, "fewer than 2 rows"),
     ]
-
-
-def test_empty_groups_are_shown_and_are_not_zero() -> None:
-    groups = {"a": [*"xxyy"], "b": [*"uvuu"]}
-    found = worst_group_accuracy([1, 1, 1, 1], [1, 1, 1, 0], groups, resampling=Permutation(20))
-    assert found.value == 0.5
-    assert found.excluded == {"empty groups": 1}
-    empty = part(found).by_group[3]
-    assert (empty.group, empty.n, empty.note) == ("y, v", 0, "no rows")
-    assert math.isnan(empty.value)
-
-
-@pytest.mark.parametrize("function", TESTED)
-@pytest.mark.parametrize("units", [None, [1, 1, 2, 2]])
-def test_one_group_is_not_estimable(function: Callable[..., Estimate], units: Any) -> None:
-    groups = Groups.of([*"xxxy"], min_size=2)
-    found = function([1] * 4, [1, 0, 1, 1], groups, units=units)
-    assert math.isnan(found.value)
-    assert found.reason == "fewer than two groups have rows enough"
-    assert (found.chance, found.p_value) == (None, None)
-    assert math.isnan(found.interval().low)
 
 
 def test_replicates_that_lose_every_group_give_no_warning_and_no_zero() -> None:

@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.metrics.counts import count
 from equipoise.metrics.counts.chi_square import MeanEffect
 from equipoise.metrics.counts.effect_sizes import (
-    EffectSizes,
     band_counts,
     bands,
     cramers_v,
@@ -150,18 +146,6 @@ def test_independence_is_one_table_of_all_rows() -> None:
     assert found.null.startswith("groups are exchangeable over all rows")
 
 
-def test_the_filter_is_refitted_in_each_replicate() -> None:
-    counts = count(*random_rows(7))
-    effects = EffectSizes(min_expected=5)
-    blocks = np.concatenate([*counts.sampler.bootstrap(20, 1)])
-    found = effects(counts, blocks)[:, 1:]
-    for drawn, values in zip(blocks, found, strict=True):
-        expanded = np.repeat(np.arange(drawn.size), drawn.ravel().astype(int))
-        outcome, group = np.divmod(expanded, drawn.shape[1])
-        rows = (counts.truth[outcome], counts.prediction[outcome], group)
-        assert values == pytest.approx([*listing(rows, 5).values()], abs=1e-7, nan_ok=True)
-
-
 def test_the_filter_keeps_an_expected_count_at_the_minimum() -> None:
     truth, group = np.zeros(40), np.repeat([0, 1], 20)
     predicted = np.concatenate([np.arange(20) < 3, np.arange(20) < 7])
@@ -250,14 +234,6 @@ def test_interval_of_the_mean_covers(strength: float) -> None:
     assert (np.sqrt(summary.chi2 / summary.n / 2).mean(axis=1) > truth).mean() >= 0.65
 
 
-def test_one_large_effect_among_many_classes_does_not_widen_the_rest() -> None:
-    tables = np.full((20, 2, 2), 1000.0)
-    tables[0] = [[1500, 500], [500, 1500]]
-    low, high = MeanEffect(Association.of(tables))(0.95)
-    assert low < 0.5 / 20 < high
-    assert high < 0.06
-
-
 def test_parts_have_the_interval_of_their_filtered_table() -> None:
     truth, predicted, group = random_rows(21)
     predicted[:2] = 77
@@ -267,23 +243,6 @@ def test_parts_have_the_interval_of_their_filtered_table() -> None:
         here = (truth == int(part["subject"])) & (predicted != 77)
         low, high = association_interval(pd.crosstab(group[here], predicted[here]))
         assert (part["low"], part["high"]) == (pytest.approx(low), pytest.approx(high))
-
-
-def test_copies_of_rows_in_one_unit_say_nothing_new() -> None:
-    truth, predicted, group = random_rows(13, n=300, groups=2)
-    once = effect_sizes(truth, predicted, group, min_expected=0)
-    twice = [np.repeat(column, 2) for column in (truth, predicted, group)]
-    clustered = effect_sizes(*twice, units=np.repeat(np.arange(300), 2), min_expected=0)
-    naive = effect_sizes(*twice, min_expected=0)
-    assert clustered.value == pytest.approx(once.value, abs=1e-12)
-    assert clustered.unit == "unit"
-    assert "design effect of units" in clustered.method
-    assert clustered.interval().low == pytest.approx(once.interval().low, abs=0.02)
-    assert clustered.interval().high == pytest.approx(once.interval().high, abs=0.02)
-    assert naive.interval().low > clustered.interval().low + 0.02
-    assert clustered.p_value is not None
-    assert once.p_value is not None
-    assert clustered.p_value == pytest.approx(once.p_value, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -311,23 +270,3 @@ def test_bands_begin_where_they_say() -> None:
     )
     assert band_counts(values) == {"negligible": 2, "small": 1, "medium": 2, "large": 2}
     assert band_counts([]) == {"negligible": 0, "small": 0, "medium": 0, "large": 0}
-
-
-@settings(max_examples=30)
-@given(
-    st.integers(0, 1000),
-    st.floats(0.5, 0.999),
-    st.sampled_from(["cramers_v", "phi", "tschuprows_t"]),
-    st.sampled_from([0.0, 0.5, 1.0]),
-)
-def test_wider_levels_give_wider_intervals(
-    seed: int, level: float, statistic: str, strength: float
-) -> None:
-    joint = (1 - strength) / 12 + strength * np.eye(3, 4) / 3
-    tables = np.random.default_rng(seed).multinomial(60, joint.ravel(), size=5)
-    ends = MeanEffect(Association.of(tables.reshape(5, 3, 4)), statistic)  # type: ignore[arg-type]
-    low, high = ends(level)
-    wider = ends(0.9995)
-    assert wider[0] <= low + 1e-9
-    assert high <= wider[1] + 1e-9
-    assert 0 <= low <= high <= np.sqrt(2 if statistic == "phi" else 1) + 1e-12

@@ -5,7 +5,6 @@ import pytest
 from sklearn.metrics import top_k_accuracy_score
 
 from equipoise.core.errors import InputError
-from equipoise.core.groups import Groups
 from equipoise.metrics.counts.accuracy import hit_rate
 from equipoise.metrics.counts.parity import demographic_parity
 from equipoise.stats.intervals import wilson
@@ -60,13 +59,6 @@ def test_missing_truths_and_predictions_are_counted() -> None:
     found = hit_rate(truths, top, ["g", "g", "g", "g", "h"], k=2, resampling=None)
     assert found.excluded == {"missing true class": 2, "missing prediction": 1}
     assert found.value == 0.5
-
-
-def test_groups_too_small_are_not_compared() -> None:
-    groups = Groups.of(GROUPS, min_size=3)
-    gap = part(hit_rate(TRUTHS, TOP, groups, k=2).by, "hit_rate_gap", "")
-    assert np.isnan([gap["value"], gap["p_value"], gap["low"]]).all()
-    assert gap["reason"] == "fewer than two groups have rows enough"
 
 
 def test_errors() -> None:

@@ -42,16 +42,6 @@ def test_only_rows_that_every_model_answered_are_counted() -> None:
     assert joint.counts.excluded == {"missing true class": 1, "missing prediction": 1}
 
 
-def test_each_model_alone_is_what_counting_it_gives() -> None:
-    joint = both()
-    for model, labels in enumerate((FIRST, SECOND)):
-        seen = joint.alone(model)
-        expected = count(TRUTH[:5], labels[:5], GROUP[:5])
-        found = seen.tables(joint.counts.table[None])[0]
-        assert named(seen.counts, found) == named(expected, expected.table)
-        assert (seen.counts.table == found).all()
-
-
 def test_a_pair_of_three_models() -> None:
     rng = np.random.default_rng(0)
     truth, *labels = rng.integers(0, 3, (4, 60))
@@ -97,18 +87,6 @@ def test_swaps_have_the_distribution_of_every_swap(units: list[int] | None) -> N
     assert stats.chisquare([*found.values()], shares).pvalue > 0.001
 
 
-def test_swaps_keep_rows_in_their_groups() -> None:
-    joint = both()
-    pair = joint.pair(0, 1)
-    drawn = np.concatenate([*pair.swapped(50, 1)])
-    observed = pair.observed()
-    truths = [pair.split(some) for some in (drawn, observed)]
-    for one, other in zip(*truths, strict=True):
-        assert (pair.counts.by_truth(one) == pair.counts.by_truth(other)).all()
-    together = [sum(split) for split in truths]
-    assert (together[0] == together[1]).all()
-
-
 def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 400)
@@ -121,33 +99,6 @@ def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
     rows = (truth == first).astype(float) - (truth == second)
     assert found.mean() == pytest.approx(rows.mean(), abs=0.002)
     assert found.std() == pytest.approx(rows.std() / math.sqrt(400), rel=0.08)
-
-
-def test_order_of_rows_and_names_of_groups_do_not_matter() -> None:
-    rng = np.random.default_rng(2)
-    truth, first, second, group = rng.integers(0, 3, (4, 90))
-    units, order = rng.integers(0, 20, 90), rng.permutation(90)
-    names = np.array(["z", "a", "k"])
-    for more in (None, units):
-        found = join(truth, {"a": first, "b": second}, group, units=more)
-        moved = join(
-            truth[order],
-            {"a": first[order], "b": second[order]},
-            names[group[order]],
-            units=None if more is None else more[order],
-        )
-        draws = [
-            difference(one, np.concatenate([*one.pair(0, 1).swapped(40, 1)]))
-            for one in (found, moved)
-        ]
-        boots = [
-            difference(
-                one, one.pair(0, 1).tables(np.concatenate([*one.counts.sampler.bootstrap(40, 1)]))
-            )
-            for one in (found, moved)
-        ]
-        assert draws[0].tolist() == draws[1].tolist()
-        assert boots[0].tolist() == boots[1].tolist()
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,3 @@ def test_exact_needs_independent_rows(more: Any) -> None:
 def test_refused_resampling(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
-
-
-def test_numpy_counts_are_whole_numbers() -> None:
-    assert Bootstrap(np.int64(3), np.int32(4)).permutations == 4  # type: ignore[arg-type]

@@ -102,17 +102,6 @@ def test_runs_give_their_mean_and_its_t_interval() -> None:
     assert runs["n"] == 5
 
 
-def test_units_are_swapped_and_resampled_together() -> None:
-    y_true, first, second = images(100, 24, 8, 68)
-    alone = accuracy_difference(y_true, first, second)
-    copies = [np.repeat(one, 4) for one in (y_true, first, second)]
-    found = accuracy_difference(*copies, units=np.repeat(np.arange(200), 4))
-    assert found.value == alone.value
-    assert found.p_value == pytest.approx(alone.p_value, rel=1e-9)
-    assert found.interval().high == pytest.approx(alone.interval().high, abs=0.02)
-    assert found.method == "paired percentile bootstrap over units, 1000 replicates"
-
-
 def test_missing_images_are_counted() -> None:
     y_true = ["x", None, "x", "x"]
     found = accuracy_difference(y_true, ["x", "x", None, "y"], ["x", "x", "x", "x"], resampling=FEW)

@@ -8,11 +8,10 @@ import pytest
 from fairlearn.metrics import MetricFrame
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import confusion_matrix, precision_score, recall_score
+from sklearn.metrics import confusion_matrix
 
 from equipoise.core.errors import InputError
 from equipoise.core.groups import Groups
-from equipoise.metrics.building import gaps
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.confusion import Scored
 from equipoise.metrics.counts.rates import Rates, rate_comparisons, rates
@@ -69,31 +68,6 @@ def test_agrees_with_scikit_learn_in_every_class_and_group(seed: int) -> None:
         assert ours["value"] == pytest.approx(max(odds) - min(odds), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_metric_frames_of_fairlearn(seed: int) -> None:
-    y_true, y_pred, group = random_rows(seed, classes=2)
-    names = ("true_positive_rate", "false_positive_rate", "selection_rate")
-    frame = MetricFrame(
-        metrics={name: getattr(fairlearn.metrics, name) for name in names}
-        | {"precision": precision_score, "recall": recall_score},
-        y_true=y_true,
-        y_pred=y_pred,
-        sensitive_features=group,
-    )
-    found = rates(y_true, y_pred, group, resampling=None)
-    versus = rate_comparisons(y_true, y_pred, group, reference="0", resampling=None).to_pylist()
-    for name in (*names, "precision"):
-        ours = part(found.by, name, "1")
-        assert ours["value"] == pytest.approx(frame.difference()[name], abs=1e-12)
-        overall = [
-            one["difference"]
-            for one in versus
-            if (one["metric"], one["subject"], one["versus"]) == (name, "1", "overall")
-        ]
-        expected = frame.by_group[name] - frame.overall[name]
-        assert overall == pytest.approx(expected.tolist(), abs=1e-12)
-
-
 def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
     y_true, y_pred = np.array([1, 0, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 1, 0])
     group = np.array(list("aabbcc"))
@@ -110,16 +84,6 @@ def test_unlike_fairlearn_a_rate_without_positives_is_nan_with_a_note() -> None:
     assert (ours["n"], ours["note"]) == (0, "no rows of the class")
     assert found["value"] == 1.0
     assert found["excluded"] == [{"reason": "groups without rows of the class", "count": 1}]
-
-
-def test_class_that_is_never_predicted_has_no_precision() -> None:
-    found = rates([0, 1, 0, 1], [0, 0, 0, 0], list("aabb"), resampling=FEW)
-    precision = part(found.by, "precision", "1")
-    assert np.isnan(precision["value"])
-    assert precision["reason"] == "fewer than two groups have predictions of the class"
-    assert np.isnan([precision["p_value"], precision["chance"], precision["low"]]).all()
-    assert {one["note"] for one in precision["by_group"]} == {"no predictions of the class"}
-    assert part(found.by, "selection_rate", "1")["value"] == 0.0
 
 
 def test_value_is_the_largest_gap_and_has_no_chance_level() -> None:
@@ -161,16 +125,6 @@ def test_within_class_null_is_blind_to_base_rates() -> None:
     assert part(found, "average_odds", "0")["p_value"] > 0.2
     assert part(found, "selection_rate", "0")["p_value"] < 0.01
     assert part(found, "precision", "0")["p_value"] < 0.01
-
-
-@given(shares=st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=2, max_size=6))
-def test_gap_is_the_range_of_what_is_known(shares: list[float]) -> None:
-    known = [share for share in shares if not np.isnan(share)]
-    found = gaps(np.array([shares]), np.ones(len(shares), dtype=bool))[0]
-    if len(known) < 2:
-        assert np.isnan(found)
-    else:
-        assert found == max(known) - min(known)
 
 
 def test_cells_under_the_minimum_size_take_no_part_in_gaps() -> None:

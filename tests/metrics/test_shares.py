@@ -16,7 +16,6 @@ from equipoise.metrics import association_score
 from equipoise.metrics.counts.shares import (
     Confusion,
     corrected_shares,
-    inverted,
     likeliest,
     mean_share_mad,
     share_gap,
@@ -116,12 +115,6 @@ def test_what_cannot_be_estimated_says_why(confusion: Any, reason: str) -> None:
     gap = share_gap(found)
     assert math.isnan(gap.value)
     assert gap.reason == found.reason
-
-
-def test_no_image_at_all_is_not_estimable() -> None:
-    assert corrected_shares({"a": 0, "b": 0}, TWO).reason == "no image was named"
-    nobody = corrected_shares({"c": 4}, None, classes=["a", "b"])
-    assert nobody.reason == "no image was named"
 
 
 def test_intervals_grow_with_fewer_labelled_images_and_with_units() -> None:
@@ -225,88 +218,44 @@ def test_no_other_shares_are_likelier_than_those_found(
     assert loss(found) <= min(map(loss, (*others, *near))) + 1e-9
 
 
-def test_more_outcomes_than_classes_invert_by_least_squares() -> None:
-    rates = np.array([[[0.8, 0.1, 0.1], [0.1, 0.6, 0.3]]])
-    said = np.array([[0.25, 0.75]]) @ rates[0]
-    assert inverted(said, rates)[0] == pytest.approx([0.25, 0.75])
+EVEN = {"a": 1, "b": 1}
+KNOWN = corrected_shares(EVEN, TWO, resampling=None)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("arguments", "options", "message"),
     [
-        (
-            lambda: corrected_shares({"a": -1, "b": 2}, TWO),
-            "a: -1; expected a whole number of images, at least 0",
-        ),
-        (
-            lambda: corrected_shares({"a": 1.5, "b": 2}, TWO),
-            "a: 1.5; expected a whole number of images, at least 0",
-        ),
-        (
-            lambda: corrected_shares({"a": 1, "b": 2}, TWO, units=["x"]),
-            "units: counts have none; give what was said of each image",
-        ),
-        (
-            lambda: corrected_shares(["a", "b"], TWO, units=["x"]),
-            "units: 1; expected 2, one for each image",
-        ),
-        (
-            lambda: corrected_shares({"a": 1}, TWO, classes=["a"]),
-            r"classes: \['a'\]; expected at least two, each once",
-        ),
-        (
-            lambda: corrected_shares({"a": 1}, {"a": {"a": 0}, "b": {"b": 0}}),
-            "confusion: no labelled image; expected counts by true class",
-        ),
-        (
-            lambda: corrected_shares({"a": 1, "b": 1}, TWO, method="guess"),  # type: ignore[arg-type]
-            "method: 'guess'; expected 'likelihood' or 'inverse'",
-        ),
-        (
-            lambda: corrected_shares({"a": 1, "b": 1}, TWO, resampling=Exact()),
-            r"resampling=Exact: shares are drawn; use Bootstrap\(\)",
-        ),
-        (
-            lambda: Confusion.of_labels(["a"], ["a", "b"]),
-            "true labels: 1; predicted: 2; expected as many",
-        ),
-        (
-            lambda: Confusion.of_labels(np.array([None], object), np.array(["a"], object)),
-            "true labels: none of 1 images has one and a predicted one",
-        ),
-        (
-            lambda: share_gap(association_score([[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]])),
-            "shares: association_score is not what corrected_shares returned",
-        ),
-        (
-            lambda: share_gap(corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), {"a": 1}),
-            "outside: none for class 'b'; expected one for each",
-        ),
-        (
-            lambda: share_gap(
-                corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), {"a": -1, "b": 1}
-            ),
-            r"outside: \[-1.0, 1.0\]; expected shares or counts, at least 0 and not all 0",
-        ),
-        (
-            lambda: share_gap(corrected_shares({"a": 1, "b": 1}, TWO, resampling=None), "even"),  # type: ignore[arg-type]
-            "outside: 'even'; expected 'uniform' or a number for each class",
-        ),
-        (
-            lambda: mean_share_mad({"x": corrected_shares({"a": 0, "b": 0}, TWO)}),
-            "estimates: none is estimable; expected at least one",
-        ),
-        (
-            lambda: mean_share_mad(
-                {
-                    str(seed): corrected_shares({"a": 9, "b": 1}, TWO, rng=seed, resampling=FEW)
-                    for seed in (0, 1)
-                }
-            ),
-            "estimates: drawn with other seeds or numbers of draws; use the same",
-        ),
+        (({"a": -1, "b": 2}, TWO), {}, "a: -1; expected a whole number"),
+        (({"a": 1.5, "b": 2}, TWO), {}, "a: 1.5; expected a whole number"),
+        ((EVEN, TWO), {"units": ["x"]}, "units: counts have none"),
+        ((["a", "b"], TWO), {"units": ["x"]}, "units: 1; expected 2"),
+        (({"a": 1}, TWO), {"classes": ["a"]}, r"classes: \['a'\]"),
+        (({"a": 1}, {"a": {"a": 0}, "b": {"b": 0}}), {}, "confusion: no labelled image"),
+        ((EVEN, TWO), {"method": "guess"}, "method: 'guess'"),
+        ((EVEN, TWO), {"resampling": Exact()}, "resampling=Exact"),
     ],
 )
-def test_input_that_cannot_be_used_is_refused(call: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        call()
+def test_refused_counts(arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        corrected_shares(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("outside", "message"),
+    [({"a": 1}, "none for class 'b'"), ({"a": -1, "b": 1}, r"\[-1.0, 1.0\]"), ("even", "'even'")],
+)
+def test_refused_outside_shares(outside: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^outside: {message}"):
+        share_gap(KNOWN, outside)
+
+
+def test_refused_estimates() -> None:
+    other = association_score([[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]])
+    seeds = {str(rng): corrected_shares(EVEN, TWO, rng=rng, resampling=FEW) for rng in (0, 1)}
+    none = {"x": corrected_shares({"a": 0, "b": 0}, TWO)}
+    for function, passed in ((share_gap, other), (mean_share_mad, seeds), (mean_share_mad, none)):
+        with pytest.raises(InputError, match="^(shares|estimates): "):
+            function(passed)  # type: ignore[operator]
+    for true, said in ((["a"], ["a", "b"]), ([None], ["a"])):
+        with pytest.raises(InputError, match="^true labels: "):
+            Confusion.of_labels(np.array(true, dtype=object), np.array(said, dtype=object))

@@ -1,6 +1,5 @@
 """Counting without sorting: the same counts as by sorting, whatever the labels and threads are."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from equipoise.core.groups import Groups
-from equipoise.core.parts import parts_from_table, parts_to_table
-from equipoise.metrics import effect_sizes, rates
+from equipoise.metrics import rates
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts import chi_square as chi_squares
 from equipoise.metrics.counts import tally as cells
@@ -99,15 +96,6 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
     assert len(found) == 1
 
 
-def test_threads_that_meet_other_pairs_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = np.argsort(TRUTH, kind="stable")
-    expected = count(TRUTH, LABEL, GROUP)
-    monkeypatch.setattr(cells, "_MANY", 1)
-    monkeypatch.setattr(spread, "_FEW", 1_000)
-    monkeypatch.setenv("EQUIPOISE_THREADS", "3")
-    assert bytes_of(count(TRUTH[order], LABEL[order], GROUP[order])) == bytes_of(expected)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_are_those_of_a_data_frame(form: str) -> None:
     truth, label, group = ([str(value) for value in one.tolist()] for one in FORMS[form])
@@ -123,11 +111,6 @@ def test_counts_are_those_of_a_data_frame(form: str) -> None:
     }
     assert found == expected
     assert sum(counts.excluded.values()) == ROWS - len(whole)
-
-
-def test_numbers_of_a_wide_range_are_encoded() -> None:
-    column = Column.of(np.array([5, 10**9, 5]), what="y_true")
-    assert (column.size, column.texts(np.array([1, 2]))) == (3, ["5", "1000000000"])
 
 
 TEXT = ["x", "", None, "y", "x"]
@@ -154,18 +137,6 @@ def test_text_in_any_memory(labels: Any) -> None:
     assert counts.table.tolist() == [[2], [1]]
     assert counts.excluded == {"missing true class": 2}
     assert count(["c"] * len(TEXT), ["c"] * len(TEXT), labels).groups.names == ("x", "y")
-
-
-@pytest.mark.parametrize("min_size", [1, 300])
-def test_parts_made_as_columns_are_those_of_records(min_size: int) -> None:
-    # A group whose rows all have one true class, and an empty one.
-    few = Groups(("group",), tuple((name,) for name in "abcde"), np.where(TRUTH == 8, 3, GROUP % 3))
-    groups = replace(few, codes=few.codes.astype(np.int32), min_size=min_size)
-    for metric in (effect_sizes, rates):
-        table = metric(TRUTH, LABEL, groups, resampling=Bootstrap(20, 20)).by
-        again = parts_to_table(parts_from_table(table))
-        assert again.schema == table.schema
-        assert str(again.to_pydict()) == str(table.to_pydict())
 
 
 @pytest.mark.parametrize("groups", [2, 4])
