@@ -1,4 +1,4 @@
-"""Run models on the images of an audit of generation, and put the images through the filters."""
+"""Generate or read images, run the models of the filters on them, and filter the sets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 
-from equipoise.audits.generation.images import Images, images_of
+from equipoise.audits.outputs import LiveModels
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
 from equipoise.counterfactuals.articles import agreeing
@@ -27,28 +28,31 @@ from equipoise.counterfactuals.filters import (
     learned_thresholds,
     similarity_filter,
 )
+from equipoise.counterfactuals.filters.candidates import IMAGE
 from equipoise.counterfactuals.filters.thresholds import Thresholds, of_combination
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
+from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table
 from equipoise.evidence.prompts import prompts
 
 if TYPE_CHECKING:
     from equipoise.audits.config_arrays import ArrayConfig
     from equipoise.audits.generation.config import (
         AttributesConfig,
+        CaptionsConfig,
         Config,
         ContentConfig,
+        GeneratorConfig,
+        ImagesConfig,
         LabelsConfig,
         SimilarityConfig,
     )
     from equipoise.audits.outputs import Models
     from equipoise.audits.running.config import RunConfig
-    from equipoise.data import ArraySource
-    from equipoise.evidence.pictures import Pictures
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
-Labels = dict[str, dict[str, bool]]
+GENERATOR = "generator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,163 @@ class GenerationData:
         return CountedGroups(parts, groups.counts * self.copies, lambda: groups.codes)
 
 
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images with their sets and attributes.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        A row per image, as `candidates_of` takes it.
+    pictures : Pictures or None
+    inputs : mapping
+        Per file "sha256", "bytes", "rows".
+    file : str
+        Path of the table, for errors.
+    copies : int or None
+        In a dry run of a generator: candidates that each row stands for. None where the images
+        exist.
+    """
+
+    table: pa.Table = field(repr=False)
+    pictures: Pictures | None = field(repr=False)
+    inputs: Mapping[str, Mapping[str, Any]]
+    file: str = ""
+    copies: int | None = None
+
+
+def _images_of(config: Config, models: Models) -> Images:
+    """Generate or read the images.
+
+    Raises
+    ------
+    DataError
+        When the table or folder can't be used.
+    ModelError
+        When the generator can't be loaded or controlled, or fails too often.
+    """
+    images, captions, generator = config.images, config.captions, config.generator
+    if images is None:
+        assert captions is not None  # noqa: S101 - the config requires both
+        assert generator is not None  # noqa: S101
+        return _generated(config, captions, generator, models)
+    if images.generations is not None:
+        return _generations(models.base / images.generations, config)
+    return _table(images, config, models.base)
+
+
+def _generated(
+    config: Config, captions: CaptionsConfig, generator: GeneratorConfig, models: Models
+) -> Images:
+    """Generate the images; in a dry run return a stand-in for each set."""
+    from equipoise.counterfactuals import generate_sets, plan_sets
+
+    options, progress, sets = config.extraction, models.progress, captions.sets()
+    how: dict[str, Any] = {
+        name: getattr(generator, name)
+        for name in ("candidates", "shared", "shared_self", "seed", "sampling")
+    }
+    how |= {"options": generator.options(options), "max_failures": options.max_failures}
+    if options.part is not None:
+        how["part"] = options.part
+    if isinstance(models, LiveModels):
+        if progress is not None:
+            how["progress"] = lambda step, done, total: progress(
+                f"{GENERATOR}: {step}", done, total
+            )
+        made = generate_sets(sets, generator.located(models.base), models.store, **how)
+        _keep(models, made.table["image_id"], info=made.info, inputs=made.inputs)
+        return Images(made.table, made.pictures, made.inputs)
+    # The name of a model folder lies beside the config; a loaded model has its own name.
+    by_name = isinstance(generator.model, str)
+    name = generator.located(models.base) if by_name else generator.called
+    planned = plan_sets(sets, name, models.store, **how)
+    ids = [f"{caption}/{{:03d}}" for caption in sets.table["caption_id"].to_pylist()]
+    table = (
+        sets.table.append_column("image_id", pa.array([id_.format(0) for id_ in ids]))
+        .append_column("candidate", pa.array(np.zeros(len(ids), dtype=np.int64)))
+        .append_column("state", pa.array([IMAGE] * len(ids)))
+    )
+    pending = {
+        "runs": name, "items": planned.images, "in_store": planned.present,
+        "to_do": planned.to_do, "numbers": None, "bytes": planned.bytes,
+        "seconds": planned.seconds,
+    }  # fmt: skip
+    _keep(models, table["image_id"], pending=pending)
+    every = sorted(id_.format(number) for id_ in ids for number in range(generator.candidates))
+    pictures = Pictures("images to be made", np.array(every, dtype=object), NotMade())
+    return Images(table, pictures, {}, copies=generator.candidates)
+
+
+def _keep(models: Models, ids: pa.ChunkedArray, **more: Any) -> None:
+    models.keep(
+        Outputs(
+            model=GENERATOR, content="images", source="generator.model", on="captions",
+            ids=pl.Series("", ids.to_pylist(), dtype=pl.String), **more,
+        )
+    )  # fmt: skip
+
+
+def _generations(folder: Path, config: Config) -> Images:
+    from equipoise.counterfactuals import read_generated
+
+    generated = read_generated(folder)
+    table = generated.table
+    for name in ("set", "caption", *config.attributes):
+        if name not in table.column_names:
+            raise DataError(
+                "there is no such column",
+                file=str(folder),
+                column=name,
+                expected=f"one of {', '.join(table.column_names)}",
+                fix="name the attributes as the captions do",
+            )
+    return Images(table, generated.pictures, generated.inputs)
+
+
+def _table(images: ImagesConfig, config: Config, base: Path) -> Images:
+    items = load_items(images.source(base, config.attributes), what="images")
+    names = images.named | {name: name for name in config.attributes}
+    columns: dict[str, Any] = {
+        name: items.columns[column].tolist() for name, column in names.items()
+    }
+    columns["image_id"] = items.ids.tolist()
+    # Numbers of candidates are integers, so that the tenth follows the ninth.
+    numbers = columns.get("candidate", [])
+    if numbers and all(text is not None and text.isdecimal() for text in numbers):
+        columns["candidate"] = pa.array([int(text) for text in numbers], pa.int64())
+    elif numbers:
+        columns["candidate"] = [text or "" for text in numbers]
+    paths = columns.pop("path", None)
+    pictures = None
+    if paths is not None:
+        states = columns.get("state", [IMAGE] * len(paths))
+        kept = [row for row, state in enumerate(states) if state == IMAGE]
+        for row in kept:
+            if not paths[row]:
+                raise DataError(
+                    "the path of the image is empty",
+                    file=items.name,
+                    column=images.path,
+                    row=row + 1,
+                    expected="a file",
+                    fix="mark an image that doesn't exist in a column `state`, such as refused",
+                )
+        root = base if images.root is None else base / images.root
+        pictures = pictures_of_table(
+            [columns["image_id"][row] for row in kept], [paths[row] for row in kept], root=root,
+            name=items.name, column=images.path,
+        )  # fmt: skip
+    table = pa.table(
+        {
+            name: cells if isinstance(cells, pa.Array) else pa.array(cells, pa.string())
+            for name, cells in columns.items()
+        }
+    )
+    file = images.table.as_posix() if isinstance(images.table, Path) else ""
+    return Images(table, pictures, items.inputs, file)
+
+
 def load(config: Config, models: Models) -> GenerationData:
     """Generate or read the images, run the models of the filters, and filter the sets.
 
@@ -113,58 +274,32 @@ def load(config: Config, models: Models) -> GenerationData:
     DataError
         When a file can't be read or joined, or more images than `extraction.max_failures` lack
         outputs.
+    ModelError
+        When a generator can't be loaded or controlled, or fails too often.
     """
-    images = images_of(config, models)
-    file = images.file
-    candidates = candidates_of(images.table, config.types, file=file)
+    images = _images_of(config, models)
+    candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
-        raise DataError("there is no image: none of those asked for was made", file=file or None)
+        raise DataError(
+            "there is no image: none of those asked for was made", file=images.file or None
+        )
     reader = _Reader(config, models, images, candidates, dict(images.inputs))
     stages, learned = _stages(reader)
     names, counts = np.unique(reader.candidates.state.astype(str), return_counts=True)
+    own_counts = {
+        "rows": images.table.num_rows,
+        "states": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        "of no set, or without attributes": candidates.left_out,
+    }
     return GenerationData(
         Filtered(reader.candidates, stages, config.filters.best),
         learned,
         images.pictures,
         models.store,
         reader.inputs,
-        {
-            "images": {
-                "rows": images.table.num_rows,
-                "states": dict(zip(names.tolist(), counts.tolist(), strict=True)),
-                "of no set, or without attributes": candidates.left_out,
-            },
-            **reader.counts,
-        },
+        {"images": own_counts, **reader.counts},
         images.copies,
     )
-
-
-def values_of(columns: Mapping[str, Sequence[object]]) -> dict[str, tuple[str, ...]]:
-    """Return the values of each attribute, in the order in which they appear."""
-    return {
-        name: tuple(str(value) for value in dict.fromkeys(cells) if value)
-        for name, cells in columns.items()
-    }
-
-
-def _texts(
-    section: AttributesConfig, values: Mapping[str, Sequence[str]]
-) -> dict[tuple[str, str], str]:
-    """Return the text of every value, such as "an old person", by attribute and value."""
-    return {
-        (name, value): _text(section.template(name), value)
-        for name, every in values.items()
-        for value in every
-    }
-
-
-def _text(template: str, value: str) -> str:
-    before, after = template.split("{}")
-    words = f"{value}{after}"
-    if not before.strip():
-        return words.strip()
-    return f"{agreeing(before.strip(), words)} {words}" if before.endswith(" ") else before + words
 
 
 @dataclass(eq=False)
@@ -189,30 +324,28 @@ class _Reader:
         )
         what = f"{name}, images"
         vectors = load_vectors(source, self.items, what=what, max_unmatched=1.0)
-        usable = (vectors.rows >= 0) & ~vectors.not_finite & ~vectors.zero & (self._rows >= 0)
+        self._record(what, vectors)
+        usable = vectors.usable & (self._rows >= 0)
         values = np.zeros((self.candidates.images, vectors.dimension), dtype=np.float32)
         values[self._rows[usable]] = vectors.take(np.flatnonzero(usable))
-        self._record(what, vectors)
         present = np.zeros(self.candidates.images, dtype=bool)
         present[self._rows[usable]] = True
         return values, present
 
-    def scores(
-        self, section: ContentConfig
-    ) -> tuple[npt.NDArray[np.float64], tuple[str, ...], Bools]:
+    def scores(self, section: ContentConfig) -> tuple[Floats, tuple[str, ...], Bools]:
         """Return scores for each row of the candidates, their names, and which rows have any."""
         source = self._source(section.scores) or self.models.predict(
             "content", section, self._pictures, expected=section.unsafe
         )
         what = "content, images"
         matrix = load_matrix(source, self.items, what=what, max_unmatched=1.0)
+        self._record(what, matrix)
         values = np.full((self.candidates.images, len(matrix.names)), np.nan)
         known = self._rows >= 0
         values[self._rows[known]] = matrix.take(matrix.names)[known]
         if isinstance(source, Outputs) and source.planned:
             # Nothing is unsafe before the model has run.
             values[:] = 0.0
-        self._record(what, matrix)
         return values, matrix.names, ~np.isnan(values).any(axis=1)
 
     def texts(
@@ -237,7 +370,7 @@ class _Reader:
             )
         return dict(zip(every, vectors.take(np.arange(len(every))), strict=True))
 
-    def _source(self, file: ArrayConfig | None) -> ArraySource | None:
+    def _source(self, file: ArrayConfig | None) -> Any:
         return None if file is None else file.source(self.models.base)
 
     @property
@@ -276,41 +409,41 @@ def _stages(reader: _Reader) -> tuple[tuple[Stage, ...], dict[tuple[str, str], L
     for joined, reason in zip((vectors, scores, looks), reasons, strict=True):
         if joined is not None:
             reader.candidates = reader.candidates.without(~joined[-1], "unreadable", reason)
-    _check_failures(reader)
+    lost = int((reader.candidates.state == "unreadable").sum())
+    n, most = lost + int(reader.candidates.made.sum()), reader.config.extraction.max_failures
+    if lost > most * n:
+        raise DataError(
+            f"{lost} of {n} images have no output that a filter could use",
+            expected=f"a share of at most {most:g}",
+            fix="run the models on all images, or raise extraction.max_failures",
+        )
     stages: list[Stage] = []
     learned: dict[tuple[str, str], Learned] = {}
     if similarity is not None and vectors is not None:
         stages.append(_similarity(reader, similarity, vectors[0]))
     if content is not None and scores is not None:
-        stages.append(_content(reader, content, scores[0], scores[1]))
+        try:
+            stage = content_filter(
+                reader.candidates, *scores[:2], unsafe=content.unsafe, threshold=content.threshold
+            )
+        except InputError as error:
+            raise ConfigError(f"filters.content.{error}") from None
+        stages.append(stage)
     if attributes is not None and looks is not None:
         stage, learned = _attributes(reader, attributes, looks[0])
         stages.append(stage)
     return tuple(stages), learned
 
 
-def _check_failures(reader: _Reader) -> None:
-    lost = int((reader.candidates.state == "unreadable").sum())
-    every, share = lost + int(reader.candidates.made.sum()), reader.config.extraction.max_failures
-    if lost > share * every:
-        raise DataError(
-            f"{lost} of {every} images have no output that a filter could use",
-            expected=f"a share of at most {share:g}",
-            fix="run the models on all images, or raise extraction.max_failures",
-        )
-
-
 def _similarity(reader: _Reader, section: SimilarityConfig, vectors: Floats) -> Stage:
     candidates = reader.candidates
-    captions = candidates.columns["caption"]
-    own = captions[candidates.made].tolist()
-    every = [*filter(None, own)]
-    texts = reader.texts(section.captions, "similarity", section, every, "captions")
+    captions, made = candidates.columns["caption"], candidates.made
+    own = captions[made].tolist()
+    texts = reader.texts(section.captions, "similarity", section, [*filter(None, own)], "captions")
     if None in own:
         raise DataError("an image has no caption to be like", column="caption")
     of_captions = np.zeros_like(vectors, shape=(candidates.images, len(next(iter(texts.values())))))
-    for row in np.flatnonzero(candidates.made).tolist():
-        of_captions[row] = texts[captions[row]]
+    of_captions[made] = [texts[caption] for caption in own]
     try:
         return similarity_filter(
             candidates, vectors, of_captions, threshold=section.threshold, pairs=section.pairs
@@ -319,33 +452,26 @@ def _similarity(reader: _Reader, section: SimilarityConfig, vectors: Floats) -> 
         raise DataError(f"filters.similarity: {error}") from None
 
 
-def _content(
-    reader: _Reader,
-    section: ContentConfig,
-    scores: npt.NDArray[np.float64],
-    labels: Sequence[str],
-) -> Stage:
-    try:
-        return content_filter(
-            reader.candidates, scores, labels, unsafe=section.unsafe, threshold=section.threshold
-        )
-    except InputError as error:
-        raise ConfigError(f"filters.content.{error}") from None
-
-
 def _attributes(
     reader: _Reader, section: AttributesConfig, looks: Floats
 ) -> tuple[Stage, dict[tuple[str, str], Learned]]:
     candidates, types = reader.candidates, reader.config.types
-    values = values_of({name: candidates.columns[name].tolist() for name in types})
-    texts = _texts(section, values)
+    values = {
+        name: tuple(str(value) for value in dict.fromkeys(candidates.columns[name]) if value)
+        for name in types
+    }
+    texts = {
+        (name, value): _text(section.template(name), value)
+        for name, own in values.items()
+        for value in own
+    }
     name, model = "attributes", cast("RunConfig", section)
     if section.shared and reader.config.filters.similarity is not None:
         name, model = "similarity", reader.config.filters.similarity
     vectors = reader.texts(section.texts, name, model, [*texts.values()], "values")
     by_type = {
-        name: (every, np.stack([vectors[texts[name, value]] for value in every]))
-        for name, every in values.items()
+        name: (own, np.stack([vectors[texts[name, value]] for value in own]))
+        for name, own in values.items()
     }
     # Labels are of images that exist.
     planned = reader.images.copies is not None
@@ -360,6 +486,15 @@ def _attributes(
         return attribute_filter(candidates, looks, by_type, thresholds), learned
     except InputError as error:
         raise ConfigError(f"filters.attributes.{error}") from None
+
+
+def _text(template: str, value: str) -> str:
+    """Return the text of a value, such as "an old person"."""
+    before, after = template.split("{}")
+    words = f"{value}{after}"
+    if not before.strip():
+        return words.strip()
+    return f"{agreeing(before.strip(), words)} {words}" if before.endswith(" ") else before + words
 
 
 def _thresholds(
@@ -386,7 +521,7 @@ def _thresholds(
     return every
 
 
-def _labels(reader: _Reader, section: LabelsConfig) -> Labels:
+def _labels(reader: _Reader, section: LabelsConfig) -> dict[str, dict[str, bool]]:
     """Read the labels of people, by attribute and candidate.
 
     Raises
@@ -396,15 +531,13 @@ def _labels(reader: _Reader, section: LabelsConfig) -> Labels:
     """
     candidates = reader.candidates
     columns = tuple(dict.fromkeys(section.columns.values()))
-    items = load_items(
-        section.source(reader.models.base, columns), what="filters.attributes.labels"
-    )
+    source = section.source(reader.models.base, columns)
+    items = load_items(source, what="filters.attributes.labels")
     reader.inputs |= items.inputs
-    owner = {name: name for name in candidates.names}
     names = [candidates.names[place] for place in candidates.candidate.tolist()]
-    for image, name in zip(candidates.columns["image_id"].tolist(), names, strict=True):
-        if image:
-            owner.setdefault(image, name)
+    images = zip(candidates.columns["image_id"].tolist(), names, strict=True)
+    # A set's name goes before that of an image.
+    owner = {image: name for image, name in images if image} | {n: n for n in candidates.names}
     owners = [owner.get(name) for name in items.ids.tolist()]
     if not any(owners):
         raise DataError(
@@ -414,29 +547,21 @@ def _labels(reader: _Reader, section: LabelsConfig) -> Labels:
             expected=f"names such as {candidates.names[0]!r}, or ids of images",
             fix="label sets that were generated",
         )
-    return {
-        name: _by_candidate(items, column, section, owners)
-        for name, column in section.columns.items()
-    }
-
-
-def _by_candidate(
-    items: Items, column: str, section: LabelsConfig, owners: list[str | None]
-) -> dict[str, bool]:
-    labels: dict[str, bool] = {}
-    cells = zip(owners, items.columns[column].tolist(), strict=True)
-    for row, (name, cell) in enumerate(cells, start=1):
-        if name is None or cell is None:
-            continue
-        text = str(cell).strip().casefold()
-        if text not in (*section.yes, *section.no):
-            raise DataError(
-                f"{cell!r} is neither yes nor no",
-                file=items.name,
-                column=column,
-                row=row,
-                expected=f"one of {', '.join((*section.yes, *section.no))}",
-                fix="list it under filters.attributes.labels.yes or no, or under missing",
-            )
-        labels[name] = labels.get(name, True) and text in section.yes
+    labels: dict[str, dict[str, bool]] = {name: {} for name in section.columns}
+    for name, column in section.columns.items():
+        cells = zip(owners, items.columns[column].tolist(), strict=True)
+        for row, (own, cell) in enumerate(cells, start=1):
+            if own is None or cell is None:
+                continue
+            text = str(cell).strip().casefold()
+            if text not in (*section.yes, *section.no):
+                raise DataError(
+                    f"{cell!r} is neither yes nor no",
+                    file=items.name,
+                    column=column,
+                    row=row,
+                    expected=f"one of {', '.join((*section.yes, *section.no))}",
+                    fix="list it under filters.attributes.labels.yes or no, or under missing",
+                )
+            labels[name][own] = labels[name].get(own, True) and text in section.yes
     return labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,24 +24,27 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.generation.gallery import gallery
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.counterfactuals.filters.evidence import evidence
+from equipoise.counterfactuals.filters.filtered import BEST
 from equipoise.counterfactuals.filters.thresholds import of_combination
+from equipoise.evidence.decoding import ImageError, decode
+from equipoise.explain.blurring import WHOLE, blurred
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap
-from equipoise.stats.streams import unit_counts, unit_keys
+from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import Config
     from equipoise.audits.generation.loading import GenerationData
     from equipoise.core.groups import Groups
     from equipoise.counterfactuals.filters import Check, Stage
+    from equipoise.evidence.pictures import Pictures
     from equipoise.stats.resampling import Resampling
 
 AUDIT = "generation"
@@ -53,25 +57,39 @@ _REFERENCE = "Howard et al. 2024, SocialCounterfactuals, Table 11"
 Objects = npt.NDArray[np.object_]
 Row = dict[str, Any]
 
-_REJECTIONS = pa.schema(
-    [(name, pa.string()) for name in ("stage", "check", "attributes", "groups", "group")]
-    + [("images", pa.int64())]
-    + [(name, pa.float64()) for name in ("share", "low", "high", "chance_low", "chance_high")]
-)
-_SUBJECTS = pa.schema(
-    [("subject", pa.string()), ("attributes", pa.string())]
-    + [(name, pa.int64()) for name in ("sets", "kept")]
-    + [("share", pa.float64())]
-)
 _LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority", "curve")
-_THRESHOLDS = pa.schema(
-    [("attributes", pa.string()), ("attribute", pa.string())]
-    + [(name, pa.int64()) for name in ("threshold", "images")]
-    + [("learned", pa.bool_())]
-    + [(name, pa.int64()) for name in _LEARNED[:2]]
-    + [(name, pa.float64()) for name in _LEARNED[2:-1]]
-    + [("curve", pa.list_(pa.float64()))]
-)
+_TYPES = {"#": pa.float64(), "+": pa.int64(), "?": pa.bool_(), "[": pa.list_(pa.float64()),
+          "*": pa.binary()}  # fmt: skip
+
+
+def _schema(*columns: str) -> pa.Schema:
+    """Make a schema: a mark before a name is its type; the rest is text."""
+    return pa.schema([(name.lstrip("#+?[*"), _TYPES.get(name[0], pa.string())) for name in columns])
+
+
+_SCHEMAS = {
+    "rejections": _schema(
+        "stage", "check", "attributes", "groups", "group", "+images", "#share", "#low", "#high",
+        "#chance_low", "#chance_high",
+    ),
+    "subjects": _schema("subject", "attributes", "+sets", "+kept", "#share"),
+    "thresholds": _schema(
+        "attributes", "attribute", "+threshold", "+images", "?learned", "+labels", "+yes",
+        "#agreement", "#accuracy", "#low", "#high", "#majority", "[curve",
+    ),
+    "gallery": _schema("section", "group", "caption", "image_id", "*image"),
+}  # fmt: skip
+# Pixels of the longer side, and images of a set that are shown: those that fail first.
+_SIDE, _MOST = 96, 6
+
+_KEPT = "Kept"
+_WHY = {
+    "complete": "Rejected: an image is missing",
+    "similarity": "Rejected by similarity",
+    "content": "Rejected by content",
+    "attributes": "Rejected: too few show their attribute",
+    BEST: "Passed, and not among the best",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +180,9 @@ def measure_design(
         rng=config.resampling.seed,
     )
     estimate = replace(estimate, unit="caption set" if design.by_caption_set else "set")
-    rejections = pa.Table.from_pylist([*_rejections(design, estimate)], _REJECTIONS)
-    return Measured(tuple(_findings(design, estimate, config)), {"rejections": rejections})
+    rejections = [*_rejections(design, estimate)]
+    tables = {"rejections": pa.Table.from_pylist(rejections, _SCHEMAS["rejections"])}
+    return Measured(tuple(_findings(design, estimate, config)), tables)
 
 
 def _place(config: Config, groups: str) -> Place:
@@ -228,16 +247,14 @@ def _rejections(design: GenerationDesign, estimate: Estimate) -> Iterator[Row]:
 def measure_sets(config: Config, data: GenerationData) -> Measured:
     """Measure the share of sets that are kept, and the accuracy of learned thresholds."""
     findings = (*_kept_share(config, data), *_learned_accuracy(config, data))
-    tables = {
-        "stages": data.filtered.summary(),
-        **evidence(data.filtered),
-        "subjects": pa.Table.from_pylist([*_subjects(data)], _SUBJECTS),
-        "thresholds": pa.Table.from_pylist([*_thresholds(config, data)], _THRESHOLDS),
-        "gallery": gallery(config, data),
+    rows = {
+        "subjects": [*_subjects(data)],
+        "thresholds": [*_thresholds(config, data)],
+        "gallery": [*_gallery(config, data)],
     }
-    optional = ("subjects", "thresholds", "gallery")
-    kept = {name: table for name, table in tables.items() if table.num_rows or name not in optional}
-    return Measured(findings, kept)
+    optional = {n: pa.Table.from_pylist(own, _SCHEMAS[n]) for n, own in rows.items() if own}
+    stages = {"stages": data.filtered.summary(), **evidence(data.filtered)}
+    return Measured(findings, {**stages, **optional})
 
 
 def _kept_share(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
@@ -340,3 +357,71 @@ def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
                 "learned": learned is not None and not fixed,
                 **{key: getattr(learned, key) for key in _LEARNED if learned is not None},
             }
+
+
+def _gallery(config: Config, data: GenerationData) -> Iterator[Row]:
+    """Yield sets drawn at random, with a small picture of each image, and why it fails."""
+    if data.pictures is None or not config.gallery:
+        return
+    places = {name: place for place, name in enumerate(data.pictures.ids.tolist())}
+    for stage, chosen, reasons in _chosen(config, data):
+        for candidate in chosen.tolist():
+            for row in _of_set(data, candidate, stage, reasons):
+                place = places.get(row["image_id"])
+                image = None if place is None else _small(data.pictures, place, config.blur)
+                if image is not None:
+                    yield row | {"image": image}
+
+
+def _chosen(config: Config, data: GenerationData) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the stage, some of its candidates, and every image's reason there."""
+    filtered = data.filtered
+    none = np.full(filtered.candidates.images, "", dtype=object)
+    yield _KEPT, _drawn(config, filtered.kept, _KEPT), none
+    for place, stage in enumerate(filtered.stages):
+        rejected = filtered.entering[place] & ~filtered.entering[place + 1]
+        reasons = none.copy()
+        for check in reversed(stage.checks):
+            failing = check.reason != ""
+            reasons[failing] = check.reason[failing]
+        yield _WHY[stage.name], _drawn(config, rejected, stage.name), reasons
+    if filtered.best is not None:
+        yield _WHY[BEST], _drawn(config, filtered.entering[-1] & ~filtered.kept, BEST), none
+
+
+def _drawn(config: Config, mask: Any, name: str) -> Any:
+    places = np.flatnonzero(mask)
+    order = stream(config.resampling.seed, "gallery", name).permutation(len(places))
+    return np.sort(places[order[: config.gallery]])
+
+
+def _of_set(data: GenerationData, place: int, stage: str, reasons: Any) -> Iterator[Row]:
+    """Yield the images of a set that are shown: those that fail first."""
+    candidates = data.filtered.candidates
+    begin, end = candidates.starts[place : place + 2].tolist()
+    rows = sorted(range(begin, end), key=lambda row: not reasons[row])[:_MOST]
+    for row in sorted(rows):
+        values = [candidates.columns[name][row] for name in candidates.types]
+        shown = ", ".join(str(value) for value in values if value)
+        yield {
+            "section": stage,
+            "group": candidates.names[place],
+            "caption": f"{shown}: {reasons[row]}" if reasons[row] else shown,
+            "image_id": candidates.columns["image_id"][row],
+        }
+
+
+def _small(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
+    """Return a picture as a small PNG; None where it can't be read."""
+    from PIL import Image
+
+    try:
+        picture = Image.fromarray(decode(pictures.read(place)))
+    except (ImageError, OSError):
+        return None
+    picture.thumbnail((_SIDE, _SIDE))
+    if blur is not None:
+        picture = Image.fromarray(blurred(np.asarray(picture), [WHOLE]))
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
