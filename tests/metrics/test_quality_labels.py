@@ -1,7 +1,6 @@
 """Errors that people see, agreement of a detector with them, subjects that are told apart."""
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from equipoise.metrics import (
     label_errors,
     subject_accuracy,
 )
-from equipoise.metrics.quality.labels import STATES
+from equipoise.metrics.values.labels import STATES
 from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import wilson
 
@@ -120,18 +119,6 @@ def test_the_null_of_errors_holds_its_level() -> None:
     assert np.mean([p is not None and p <= 0.05 for p in found]) <= 0.12
 
 
-@pytest.mark.parametrize(
-    ("labels", "groups", "message"),
-    [
-        ([None, ""], ["a", "b"], "labels: none is given; expected one or more images with a label"),
-        (["good"], ["a", "b"], "groups: 2 rows"),
-    ],
-)
-def test_errors_of_labels(labels: Any, groups: Any, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        label_errors(labels, groups)
-
-
 def agreement(n: int = 200, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     shown = rng.random(n) < 0.7
@@ -155,13 +142,6 @@ def test_precision_and_recall_are_shares_with_wilsons_interval() -> None:
         assert found.chance is None
 
 
-def test_the_detector_and_people_change_places() -> None:
-    detected, shown, _ = agreement()
-    there = detector_precision(detected, shown)
-    back = detector_recall(shown, detected)
-    assert (there.value, there.ends(0.95)) == (back.value, back.ends(0.95))
-
-
 def test_units_never_make_an_interval_narrower_than_wilsons() -> None:
     detected, shown, _ = agreement(50)
     many = [np.repeat(one, 6) for one in (detected, shown)]
@@ -180,20 +160,6 @@ def test_nothing_detected_has_no_precision_and_a_recall_of_zero() -> None:
     assert found.parts[0].reason == "nothing is detected"
     assert math.isnan(found.ends(0.95)[0])
     assert detector_recall([0] * 5, [1] * 5).value == 0.0
-
-
-@pytest.mark.parametrize(
-    ("detected", "shown", "groups", "message"),
-    [
-        ([True], [True, False], None, "shown: 2 images; expected 1, as in detected"),
-        ([0, 2], [1, 1], None, "detected: expected one true or false (1 or 0) per image"),
-        ([True, True], ["yes", "no"], None, "shown: expected one true or false"),
-        ([True, True], [True, True], ["a"], "groups: 1 images; expected 2"),
-    ],
-)
-def test_errors_of_agreement(detected: Any, shown: Any, groups: Any, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        detector_precision(detected, shown, groups=groups)
 
 
 TEXTS = np.array([[1.0, 0.0, 0.0], [1.0, 0.1, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
@@ -240,26 +206,23 @@ def test_images_without_a_text_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "where"),
     [
-        (lambda: confusable_subjects(TEXTS, NAMES[:2]), "names: 2; expected 4 different ones"),
-        (lambda: confusable_subjects(TEXTS, ["a"] * 4), "names: 4; expected 4 different ones"),
-        (lambda: confusable_subjects(np.zeros((2, 3))), "texts: row 1 is zero or not finite"),
-        (lambda: confusable_subjects(TEXTS, threshold=2.0), "threshold=2.0: expected a cosine"),
-        (
-            lambda: subject_accuracy(np.eye(2), TEXTS, ["a", "b"], names=NAMES),
-            "images of 2 numbers and texts of 3",
-        ),
-        (
-            lambda: subject_accuracy(np.eye(3), TEXTS, ["nurse"], names=NAMES),
-            "subjects: 1 images; expected 3",
-        ),
-        (
-            lambda: subject_accuracy(np.eye(3), TEXTS, ["x"] * 3, names=NAMES),
-            "subjects: no image has a subject with a text",
-        ),
+        (lambda: label_errors([None, ""], ["a", "b"]), "labels: none"),
+        (lambda: label_errors(["good"], ["a", "b"]), "groups: 2 rows"),
+        (lambda: detector_precision([True], [True, False]), "detected and shown: 2 and 1"),
+        (lambda: detector_precision([0, 2], [1, 1]), "detected: "),
+        (lambda: detector_recall([True, True], ["yes", "no"]), "shown: "),
+        (lambda: detector_recall([True] * 2, [True] * 2, groups=["a"]), "groups: 1 images"),
+        (lambda: confusable_subjects(TEXTS, NAMES[:2]), "names: 2"),
+        (lambda: confusable_subjects(TEXTS, ["a"] * 4), "names: 4"),
+        (lambda: confusable_subjects(np.zeros((2, 3))), "texts: row 1"),
+        (lambda: confusable_subjects(TEXTS, threshold=2.0), "threshold=2.0"),
+        (lambda: subject_accuracy(np.eye(2), TEXTS, ["a", "b"], names=NAMES), "images of 2"),
+        (lambda: subject_accuracy(np.eye(3), TEXTS, ["nurse"], names=NAMES), "subjects: 1"),
+        (lambda: subject_accuracy(np.eye(3), TEXTS, ["x"] * 3, names=NAMES), "subjects: no"),
     ],
 )
-def test_errors_of_subjects(call: Any, message: str) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
+def test_bad_input(call: Any, where: str) -> None:
+    with pytest.raises(InputError, match=f"^{where}"):
         call()

@@ -39,12 +39,6 @@ from equipoise.metrics.counts.parity import demographic_parity, equalized_odds
 from equipoise.metrics.counts.rates import rate_comparisons, rates
 from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
-from equipoise.metrics.quality.alike import set_similarity
-from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
-from equipoise.metrics.quality.frechet import frechet_distance
-from equipoise.metrics.quality.inception import inception_score
-from equipoise.metrics.quality.labels import detector_precision, detector_recall, label_errors
-from equipoise.metrics.quality.layout import background_layout, pose_layout
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.measures import (
     bias_at_k,
@@ -73,6 +67,7 @@ from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.alignment import alignment, favourite_gap
+from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.associations import (
@@ -90,6 +85,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_intra,
     mean_distances,
 )
+from equipoise.metrics.vectors.layout import background_layout, pose_layout
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
@@ -98,6 +94,13 @@ from equipoise.metrics.vectors.mcas import (
     xmcas,
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
+from equipoise.metrics.vectors.quality import (
+    confusable_subjects,
+    frechet_distance,
+    inception_score,
+    set_similarity,
+    subject_accuracy,
+)
 from equipoise.metrics.vectors.sets import PairScores
 
 __all__ = [

@@ -14,8 +14,8 @@ from equipoise.audits.config_problems import nearest
 from equipoise.audits.config_rankings import Measure, RankingAudit
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.data.lexicons import lexicon
-from equipoise.metrics.quality.confusable import MARGIN, THRESHOLD
-from equipoise.metrics.quality.labels import GOOD
+from equipoise.metrics.values.labels import GOOD
+from equipoise.metrics.vectors.quality import MARGIN, THRESHOLD
 
 LISTS = ("howard_2024",)
 """Lexicons that have prefixes."""

@@ -23,19 +23,22 @@ from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.data import Items, Vectors, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
-from equipoise.metrics.quality.alike import set_similarity
-from equipoise.metrics.quality.confusable import confusable_subjects, subject_accuracy
-from equipoise.metrics.quality.frechet import frechet_distance
-from equipoise.metrics.quality.inception import inception_score
-from equipoise.metrics.quality.labels import (
+from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.values.labels import (
     ANY,
     SHOWS,
     detector_precision,
     detector_recall,
     label_errors,
 )
-from equipoise.metrics.quality.layout import CELLS, ORIENTATIONS, background_layout, pose_layout
-from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.vectors.layout import CELLS, ORIENTATIONS, background_layout, pose_layout
+from equipoise.metrics.vectors.quality import (
+    confusable_subjects,
+    frechet_distance,
+    inception_score,
+    set_similarity,
+    subject_accuracy,
+)
 
 if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.audit import CounterfactualData

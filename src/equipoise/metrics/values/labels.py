@@ -1,4 +1,4 @@
-"""What people say of images: error rates by group, and how well a detector agrees with them."""
+"""People's labels of images: error rates by group, and how well a detector agrees with them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.estimate import Estimate
 from equipoise.core.finding import GroupValue
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
@@ -26,9 +26,15 @@ from equipoise.stats.resampling import Bootstrap, Resampling, level_of
 from equipoise.stats.streams import unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
-SPREAD = "resampling spread"
+GOOD = "good"
+STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
+"""People's labels in Howard et al. 2024."""
+
+ANY = "any error"
+SHOWS = "share of images with an error"
+REFERENCE = "Howard et al. 2024, SocialCounterfactuals (people's labels); Wilson 1927"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +45,13 @@ class Units:
     ----------
     codes : ndarray of int, shape (n,)
     names : sequence of str
-    given : bool
+    named : bool
         Whether units were named; otherwise every row is one.
     """
 
-    codes: Indices
+    codes: npt.NDArray[np.int64]
     names: Sequence[str]
-    given: bool
+    named: bool = True
 
     @classmethod
     def of(cls, units: Any, count: int) -> Units:
@@ -57,48 +63,67 @@ class Units:
             When there is not one unit per row.
         """
         if units is None:
-            return cls(np.arange(count), [f"row {place}" for place in range(count)], given=False)
+            return cls(np.arange(count), [f"row {place}" for place in range(count)], named=False)
         codes, names = encode(units, what="units")
         if len(codes) != count:
             raise InputError(f"units: {len(codes)} rows; expected {count}")
         alone = np.flatnonzero(codes < 0)
         found = codes.astype(np.int64)
         found[alone] = len(names) + np.arange(len(alone))
-        return cls(found, [*names, *(f"row {place}" for place in alone.tolist())], given=True)
+        return cls(found, [*names, *(f"row {place}" for place in alone.tolist())])
 
     @property
     def name(self) -> str:
-        """What is resampled, in a word."""
-        return "unit" if self.given else "row"
+        """The unit of resampling, in a word."""
+        return "unit" if self.named else "row"
 
-    def times(self, resampling: Bootstrap, seed: int) -> npt.NDArray[np.int64]:
+    def times(self, replicates: int, seed: int) -> Floats:
         """Return how often each unit counts in each replicate, (replicates, units)."""
-        return unit_counts(seed, unit_keys(self.names), range(resampling.replicates))
-
-    def sums(self, values: Floats) -> Floats:
-        """Return the sum of a number per row over each unit, shape (units,)."""
-        found = np.bincount(self.codes, weights=values, minlength=len(self.names))
-        return found.astype(np.float64)
+        return unit_counts(seed, unit_keys(self.names), range(replicates)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
-class ShareEnds:
-    """Interval of a share: Wilson's, and never narrower than that of resampled units.
+class Share:
+    """Share of hits among some rows.
 
     Attributes
     ----------
-    hits, total : float
+    hits, total : int
     replicates : ndarray or None
-        Shares of resampled units.
+        Shares of resampled units; None: rows are independent.
+    interval : bool
+        Whether there is one.
     """
 
-    hits: float
-    total: float
-    replicates: Floats | None = None
+    hits: int
+    total: int
+    replicates: Floats | None
+    interval: bool
+
+    @classmethod
+    def of(
+        cls, hits: Bools, kept: Bools, units: Units, resampling: Resampling | None, seed: int
+    ) -> Share:
+        """Count the hits among the rows that are kept, and resample units."""
+        found = int((hits & kept).sum()), int(kept.sum())
+        if not units.named or not isinstance(resampling, Bootstrap) or not found[1]:
+            return cls(*found, None, resampling is not None)
+        # Units draw by their names, so only those of the rows need be drawn.
+        present, codes = np.unique(units.codes[kept], return_inverse=True)
+        here = Units(codes, [units.names[one] for one in present.tolist()])
+        sums = [np.bincount(codes, hits[kept]), np.bincount(codes)]
+        drawn = np.einsum("ru,ku->kr", here.times(resampling.replicates, seed), np.stack(sums))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return cls(*found, drawn[0] / drawn[1], True)
+
+    @property
+    def value(self) -> float:
+        """The share; NaN of no rows."""
+        return self.hits / self.total if self.total else math.nan
 
     def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end; NaN without rows."""
-        if not self.total:
+        """Return the ends: Wilson's, and never narrower than those of resampled units."""
+        if not self.total or not self.interval:
             return math.nan, math.nan
         low, high = (float(one) for one in wilson(self.hits, self.total, level))
         if self.replicates is None:
@@ -106,67 +131,29 @@ class ShareEnds:
         below, above, _ = percentile(self.replicates, level)
         return min(low, float(below)), max(high, float(above))
 
-
-@dataclass(frozen=True, eq=False)
-class MovedPercentile:
-    """Percentiles of replicates whose mean was moved to the value, not below a least one."""
-
-    replicates: Floats
-    least: float
-
-    @classmethod
-    def around(cls, value: float, replicates: Floats, *, least: float) -> Ends:
-        """Return the ends of replicates around a value; none of fewer than two."""
-        known = replicates[np.isfinite(replicates)]
-        return cls(known - known.mean() + value, least) if len(known) > 1 else no_ends
-
-    def __call__(self, level: float) -> tuple[float, float]:
-        """Return the lower and upper end."""
-        low, high, _ = percentile(self.replicates, level)
-        return max(self.least, float(low)), float(high)
-
-
-def share_ends(
-    hits: npt.NDArray[np.bool_],
-    kept: npt.NDArray[np.bool_],
-    units: Units,
-    resampling: Resampling | None,
-    seed: int,
-) -> ShareEnds | None:
-    """Return the interval of the share of `hits` among the rows that are `kept`."""
-    if resampling is None:
-        return None
-    total, found = float(kept.sum()), float((hits & kept).sum())
-    if not units.given or not isinstance(resampling, Bootstrap) or not total:
-        return ShareEnds(found, total)
-    # Units draw by their names, so those that are not asked for need not be drawn.
-    present, codes = np.unique(units.codes[kept], return_inverse=True)
-    here = Units(codes, [units.names[one] for one in present.tolist()], given=True)
-    times = here.times(resampling, seed).astype(np.float64)
-    numbers = np.stack([here.sums(hits[kept].astype(float)), here.sums(np.ones(int(total)))])
-    drawn = np.einsum("ru,ku->kr", times, numbers)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return ShareEnds(found, total, drawn[0] / drawn[1])
+    def part(
+        self, metric: str, subject: str, resampling: Resampling | None, **columns: str
+    ) -> Part:
+        """Return the share as a part."""
+        return number(
+            metric,
+            self.value,
+            subject=subject,
+            ends=self,
+            level=level_of(resampling),
+            n=self.total,
+            reason=columns.get("reason", ""),
+            shows=columns.get("shows", ""),
+        )
 
 
 def share_method(units: Units, resampling: Resampling | None) -> str:
     """Say how the interval of a share was made."""
     if resampling is None:
         return NO_INTERVAL
-    if units.given and isinstance(resampling, Bootstrap):
+    if units.named and isinstance(resampling, Bootstrap):
         return f"Wilson, widened to the percentiles of {resampling.replicates} resamples of units"
     return "Wilson"
-
-
-Bools = npt.NDArray[np.bool_]
-
-GOOD = "good"
-STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
-"""What people say of an image in Howard et al. 2024."""
-
-ANY = "any error"
-SHOWS = "share of images with an error"
-REFERENCE = "Howard et al. 2024, SocialCounterfactuals (people's labels); Wilson 1927"
 
 
 def label_errors(
@@ -213,57 +200,62 @@ def label_errors(
     Howard et al. 2024, SocialCounterfactuals.
     """
     codes, names = encode(labels, what="labels")
-    if not (codes >= 0).any():
+    known = codes >= 0
+    if not known.any():
         raise InputError("labels: none is given; expected one or more images with a label")
     found = np.array([*names, None], dtype=object)[codes]
-    wrong = (codes >= 0) & (found != good)
-    either = np.array([good, ANY, None], dtype=object)[np.where(codes < 0, 2, wrong)]
-    how: dict[str, Any] = {"units": units, "resampling": resampling, "rng": rng}
+    wrong = known & (found != good)
+    either = np.array([good, ANY, None], dtype=object)[np.where(known, wrong, 2)]
     whole, each = (
-        demographic_parity(None, either, groups, **how),
-        demographic_parity(None, found, groups, **how),
+        demographic_parity(None, one, groups, units=units, resampling=resampling, rng=rng)
+        for one in (either, found)
     )
-    level = level_of(resampling)
+    gaps = [one for one in whole.parts if one.metric == whole.metric and one.subject == ANY]
     if not wrong.any():
         # Then all there is to compare is how often images are good: always.
-        whole = replace(whole, by=parts_to_table([_none_of(one) for one in whole.parts]))
-    gaps = _named(whole, ANY, level)
-    gaps += [one for name in names if name != good for one in _named(each, name, level)]
+        gaps = [_complement(one) for one in whole.parts]
+    kinds = [name for name in names if name != good]
+    owner = Units.of(units, len(codes))
     rates = [
-        _rate(name, wrong if name == ANY else found == name, codes >= 0, how)
-        for name in (ANY, *(name for name in names if name != good))
+        Share.of(wrong if name == ANY else found == name, known, owner, resampling, rng).part(
+            "label_error_rate", name, resampling
+        )
+        for name in (ANY, *kinds)
     ]
-    return replace(
-        whole,
-        metric="label_error_gap",
-        value=gaps[0].value,
-        reference=REFERENCE,
-        params={"good": good, "labels": [*names]},
-        by=parts_to_table([*rates, *gaps]),
-        reason=gaps[0].reason,
-    )
-
-
-def _none_of(part: Part) -> Part:
-    """Return the shares of what is not there, from those of what all images are."""
-    groups = tuple(
-        replace(one, value=1.0 - one.value, low=1.0 - one.high, high=1.0 - one.low)
-        for one in part.by_group
-    )
-    return replace(part, subject=ANY, by_group=groups)
-
-
-def _named(estimate: Estimate, name: str, level: float) -> list[Part]:
-    return [
+    level = level_of(resampling)
+    gaps += [
+        one
+        for name in kinds
+        for one in each.parts
+        if one.metric == each.metric and one.subject == name
+    ]
+    shown = [
         replace(
             one,
             metric="label_error_gap",
             shows=SHOWS,
             by_group=tuple(_widened(group, level) for group in one.by_group),
         )
-        for one in estimate.parts
-        if one.metric == estimate.metric and one.subject == name
+        for one in gaps
     ]
+    return replace(
+        whole,
+        metric="label_error_gap",
+        value=shown[0].value,
+        reference=REFERENCE,
+        params={"good": good, "labels": [*names]},
+        by=parts_to_table([*rates, *shown]),
+        reason=shown[0].reason,
+    )
+
+
+def _complement(part: Part) -> Part:
+    """Return the shares of what is not there, from those of what all images are."""
+    groups = tuple(
+        replace(one, value=1.0 - one.value, low=1.0 - one.high, high=1.0 - one.low)
+        for one in part.by_group
+    )
+    return replace(part, subject=ANY, by_group=groups)
 
 
 def _widened(group: GroupValue, level: float) -> GroupValue:
@@ -275,14 +267,6 @@ def _widened(group: GroupValue, level: float) -> GroupValue:
         return group
     low, high = (float(one) for one in wilson(round(group.value * group.n), group.n, level))
     return replace(group, low=min(low, group.low), high=max(high, group.high))
-
-
-def _rate(name: str, wrong: Bools, known: Bools, how: dict[str, Any]) -> Part:
-    units = Units.of(how["units"], len(known))
-    ends = share_ends(wrong, known, units, how["resampling"], how["rng"])
-    value = float((wrong & known).sum() / known.sum())
-    level, n = level_of(how["resampling"]), int(known.sum())
-    return number("label_error_rate", value, subject=name, ends=ends or no_ends, level=level, n=n)
 
 
 def detector_precision(
@@ -323,7 +307,8 @@ def detector_precision(
     InputError
         When lengths differ or something is neither true nor false.
     """
-    return _agreement("precision", detected, shown, groups, units, resampling, rng)
+    found, seen = _truths(detected, "detected"), _truths(shown, "shown")
+    return _agreement("detector_precision", seen, found, groups, units, resampling, rng)
 
 
 def detector_recall(
@@ -352,52 +337,44 @@ def detector_recall(
     InputError
         When lengths differ or something is neither true nor false.
     """
-    return _agreement("recall", detected, shown, groups, units, resampling, rng)
+    found, seen = _truths(detected, "detected"), _truths(shown, "shown")
+    return _agreement("detector_recall", found, seen, groups, units, resampling, rng)
 
 
 def _agreement(
-    what: Literal["precision", "recall"],
-    detected: Any,
-    shown: Any,
+    metric: str,
+    hits: Bools,
+    chosen: Bools,
     groups: Any,
     units: Any,
     resampling: Resampling | None,
     rng: int,
 ) -> Estimate:
-    found, seen = _truths(detected, "detected"), _truths(shown, "shown")
-    if len(found) != len(seen):
-        raise InputError(f"shown: {len(seen)} images; expected {len(found)}, as in detected")
-    chosen, hits = (found, seen) if what == "precision" else (seen, found)
-    owner, metric = Units.of(units, len(found)), f"detector_{what}"
-    ends = share_ends(hits, chosen, owner, resampling, rng)
-    total = int(chosen.sum())
-    nothing = f"nothing is {'detected' if what == 'precision' else 'shown'}"
+    n = len(chosen)
+    if len(hits) != n:
+        raise InputError(f"detected and shown: {len(hits)} and {n} images; expected as many")
+    owner, made = Units.of(units, n), None if groups is None else Groups.of(groups)
+    if made is not None and len(made.codes) != n:
+        raise InputError(f"groups: {len(made.codes)} images; expected {n}")
+    share = Share.of(hits, chosen, owner, resampling, rng)
+    nothing = f"nothing is {'detected' if metric == 'detector_precision' else 'shown'}"
     parts = []
-    if groups is not None:
-        made = Groups.of(groups)
-        if len(made.codes) != len(found):
-            raise InputError(f"groups: {len(made.codes)} images; expected {len(found)}")
-        for code, name in enumerate(made.names):
-            own = chosen & (made.codes == code)
-            spread: Ends = share_ends(hits, own, owner, resampling, rng) or no_ends
-            n = int(own.sum())
-            value = float((hits & own).sum() / n) if n else math.nan
-            reason = "" if n else nothing
-            level = level_of(resampling)
-            parts.append(
-                number(metric, value, subject=name, ends=spread, level=level, n=n, reason=reason)
-            )
+    names, codes = ((), np.empty(0)) if made is None else (made.names, made.codes)
+    for code, name in enumerate(names):
+        own = Share.of(hits, chosen & (codes == code), owner, resampling, rng)
+        parts.append(own.part(metric, name, resampling, reason="" if own.total else nothing))
+    left = n - share.total
     return make_estimate(
         metric=metric,
-        value=float((hits & chosen).sum() / total) if total else math.nan,
-        n={"images": total},
+        value=share.value,
+        n={"images": share.total},
         method=share_method(owner, resampling),
         no_chance="none: it is held against people's labels, not against other groups",
         by=parts_to_table(parts) if parts else None,
-        excluded={f"images in which {nothing}": len(found) - total} if total < len(found) else {},
+        excluded={f"images in which {nothing}": left} if left else {},
         unit=owner.name,
-        reason="" if total else nothing,
-        ends=ends or no_ends,
+        reason="" if share.total else nothing,
+        ends=share,
     )
 
 

@@ -1,1 +1,0 @@
-"""Quality of sets of images: against reference images, within sets, and in the eyes of people."""

@@ -1,0 +1,794 @@
+"""Quality of sets of images: against reference images, within sets, and by subject."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.labels import encode
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import Percentile
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.values.labels import Share, Units, share_method
+from equipoise.metrics.vectors.sets import embedding_table
+from equipoise.stats.chance import band
+from equipoise.stats.intervals import percentile
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.streams import stream, unit_counts, unit_keys
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+THRESHOLD, MARGIN = 0.95, 0.1
+"""Cosine from which the encoder takes two subjects' texts for one; and how far above chance its
+zero-shot accuracy has to be for a subject to be told from the others."""
+
+_SPREAD = "resampling spread"
+# Multiplications that resampling may take: some twenty seconds on one core.
+_MOST_WORK = 100_000_000_000
+_FEWEST = 20
+# Parts of the sets from which the distance is extrapolated, in so many orders.
+_SHARES, _ORDERS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), 4
+# Numbers that exchanged sets may sum: some seconds; and the fewest exchanges.
+_MOST_SUMMED, _FEWEST_EXCHANGES = 1_000_000_000, 50
+
+
+@dataclass(frozen=True, eq=False)
+class MovedPercentile:
+    """Percentiles of replicates whose mean was moved to the value, not below a least one."""
+
+    replicates: Floats
+    least: float
+
+    @classmethod
+    def around(cls, value: float, replicates: Sequence[float], *, least: float) -> Ends:
+        """Return the ends of replicates around a value; none of fewer than two."""
+        known = np.array([one for one in replicates if math.isfinite(one)])
+        return cls(known - known.mean() + value, least) if len(known) > 1 else no_ends
+
+    def __call__(self, level: float) -> tuple[float, float]:
+        """Return the lower and upper end."""
+        low, high, _ = percentile(self.replicates, level)
+        return max(self.least, float(low)), float(high)
+
+
+def _numbers(given: Any, what: str) -> Floats:
+    """Return a table (n, d) of finite numbers, neither of them 0."""
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: no table of numbers; expected (n, d)") from None
+    if found.ndim != 2 or not found.size:
+        raise InputError(f"{what}: shape {found.shape}; expected (n, d), not empty")
+    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(bad):
+        raise InputError(f"{what}: row {bad[0] + 1} has numbers that are not finite ({len(bad)})")
+    return found
+
+
+def frechet_distance(
+    features: Any,
+    reference: Any,
+    *,
+    units: Any = None,
+    reference_units: Any = None,
+    resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
+    rng: int = 0,
+) -> Estimate:
+    """Fréchet distance of the normal distributions fitted to two sets of features.
+
+    |μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½), covariances with n − 1.
+
+    Parameters
+    ----------
+    features : array-like, shape (n, d)
+        Of the images that are judged, such as an Inception network's for the FID.
+    reference : array-like, shape (m, d)
+        Of the images they are compared with, in the same space.
+    units, reference_units : array-like, shape (n,) and (m,), optional
+        What is resampled together, such as the counterfactual set.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone. Where dimensions are many, fewer replicates are made than
+        asked for; the method says how many.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        0 or above, lower: closer to the reference. Descriptive: no chance level. The value is
+        biased upward where images are few, the more so the more dimensions; `.by` has
+        "frechet_distance_extrapolated", what it tends to as both sets grow (a straight line in
+        one over the number of images), and `params["bias"]` the difference. The interval is a
+        spread: percentiles of resampled sets, moved to the value, for resampling adds to the
+        bias.
+
+    Raises
+    ------
+    InputError
+        When an array is not (n, d) finite numbers with n of 2 or more, or dimensions differ.
+
+    References
+    ----------
+    Dowson & Landau 1982; Heusel et al. 2017, NeurIPS; Chong & Forsyth 2020, CVPR.
+    """
+    one, other = _numbers(features, "features"), _numbers(reference, "reference")
+    for rows, what in ((one, "features"), (other, "reference")):
+        if len(rows) < 2:
+            raise InputError(f"{what}: shape {rows.shape}; expected (n, d), two rows or more")
+    if one.shape[1] != other.shape[1]:
+        raise InputError(
+            f"features of {one.shape[1]} numbers and reference of {other.shape[1]}; expected one "
+            "space"
+        )
+    pair = (
+        Weighted(one, Units.of(units, len(one))),
+        Weighted(other, Units.of(reference_units, len(other))),
+    )
+    value = _distance(pair)
+    ends, method = _frechet_spread(pair, value, resampling, rng)
+    limit = math.nan if resampling is None else _extrapolated(pair, rng)
+    few = "too few units to leave some of them out" if resampling is not None else NO_INTERVAL
+    reason = few if math.isnan(limit) else ""
+    n = len(one) + len(other)
+    return make_estimate(
+        metric="frechet_distance",
+        value=value,
+        n={"images": len(one), "reference": len(other)},
+        method=method,
+        params={"dimensions": one.shape[1], "bias": value - limit},
+        no_chance=(
+            "none: how far apart sets of one kind lie depends on the encoder and on how many "
+            "images there are; compare with the extrapolated value, and with sets of the same sizes"
+        ),
+        by=parts_to_table([Part("frechet_distance_extrapolated", "", limit, n=n, reason=reason)]),
+        unit=pair[0].units.name,
+        ends=ends,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Features whose rows count as often as their units do."""
+
+    rows: Floats
+    units: Units
+
+    def moments(self, times: Floats) -> tuple[Floats, Floats]:
+        """Return the mean, and a factor F of the covariance F Fᵀ, shape (d, r)."""
+        weights = times[self.units.codes]
+        total = weights.sum()
+        if total < 2:
+            nothing = np.full(self.rows.shape[1], np.nan)
+            return nothing, nothing[:, None]
+        kept = weights > 0
+        rows, weights = self.rows[kept], weights[kept]
+        mean = np.einsum("n,nd->d", weights, rows) / total
+        centred = np.sqrt(weights / (total - 1))[:, None] * (rows - mean)
+        if len(centred) <= centred.shape[1]:
+            return mean, centred.T
+        values, vectors = np.linalg.eigh(centred.T @ centred)
+        return mean, vectors * np.sqrt(np.maximum(values, 0.0))
+
+    @property
+    def work(self) -> float:
+        """About how many multiplications the moments take."""
+        n, d = self.rows.shape
+        return float(n * d * min(n, d) + 10 * min(n, d) ** 3)
+
+
+Pair = tuple[Weighted, Weighted]
+
+
+def _distance(pair: Pair, times: Sequence[Floats] | None = None) -> float:
+    """Return the distance where units count so many times; by default once."""
+    if times is None:
+        times = [np.ones(len(one.units.names)) for one in pair]
+    (mean, factor), (mean_2, factor_2) = (
+        one.moments(some) for one, some in zip(pair, times, strict=True)
+    )
+    product = factor.T @ factor_2
+    if not np.isfinite(product).all():
+        return math.nan
+    # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
+    shared = float(np.linalg.svd(product, compute_uv=False).sum())
+    apart = float(np.square(mean - mean_2).sum())
+    spread = float(np.square(factor).sum() + np.square(factor_2).sum())
+    return max(0.0, apart + spread - 2.0 * shared)
+
+
+def _frechet_spread(
+    pair: Pair, value: float, resampling: Resampling | None, seed: int
+) -> tuple[Ends, str]:
+    if not isinstance(resampling, Bootstrap):
+        return no_ends, NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    work = sum(one.work for one in pair)
+    many = min(resampling.replicates, max(_FEWEST, int(_MOST_WORK / work)))
+    times = [one.units.times(many, seed + place) for place, one in enumerate(pair)]
+    drawn = [_distance(pair, some) for some in zip(*times, strict=True)]
+    ends = MovedPercentile.around(value, drawn, least=0.0)
+    if ends is no_ends:
+        return ends, "none: too few units to resample"
+    what = "units" if any(one.units.named for one in pair) else "images"
+    return ends, (
+        f"{_SPREAD}: percentiles of {many} resamples of the {what} of both sets, moved to the "
+        "value; not a confidence interval: resampled sets lie further apart"
+    )
+
+
+def _extrapolated(pair: Pair, seed: int) -> float:
+    """Return where a straight line through distances of parts of the sets meets endless ones."""
+    found = []
+    for order in range(_ORDERS):
+        orders = [
+            stream(seed, "frechet", place, order).permutation(len(one.units.names))
+            for place, one in enumerate(pair)
+        ]
+        for share in _SHARES:
+            times = [np.zeros(len(one)) for one in orders]
+            for some, one in zip(times, orders, strict=True):
+                some[one[: max(2, round(share * len(one)))]] = 1.0
+            found.append(_distance(pair, times))
+    y = np.array(found)
+    if not np.isfinite(y).all() or min(len(one.units.names) for one in pair) < _FEWEST:
+        return math.nan
+    return float(np.polyfit(1.0 / np.tile(_SHARES, _ORDERS), y, 1)[1])
+
+
+def inception_score(
+    probabilities: Any,
+    *,
+    splits: int = 1,
+    units: Any = None,
+    resampling: Resampling | None = Bootstrap(200),  # noqa: B008 - frozen
+    rng: int = 0,
+) -> Estimate:
+    """Exponential of the mean divergence of each image's class probabilities from their mean.
+
+    exp(mean over images of KL(p(class | image) ‖ p(class))), in nats.
+
+    Parameters
+    ----------
+    probabilities : array-like, shape (n, classes)
+        Of a classifier, or of a dual encoder's zero-shot classes; rows sum to 1.
+    splits : int
+        The source cuts images into 10 parts in their order and averages the parts' scores.
+    units : array-like, shape (n,), optional
+        What is resampled together.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        1 to the number of classes, higher: each image looks like one class, and all classes are
+        there. Descriptive: it says nothing of images within a class, and depends on the
+        classifier; biased upward where images are few. The interval is a spread.
+
+    Raises
+    ------
+    InputError
+        When rows are no probabilities, or splits leave no image in a part.
+
+    References
+    ----------
+    Salimans et al. 2016, NeurIPS; Barratt & Sharma 2018.
+    """
+    rows = _numbers(probabilities, "probabilities")
+    wrong = (rows < 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1.0) > 1e-3)
+    if wrong.any():
+        raise InputError(
+            f"probabilities: row {int(wrong.argmax()) + 1} is no distribution. Pass "
+            "probabilities, such as the softmax of logits"
+        )
+    if not 1 <= splits <= len(rows):
+        raise InputError(f"splits={splits}: expected 1 to {len(rows)}, the number of images")
+    rows, owner = rows / rows.sum(axis=1, keepdims=True), Units.of(units, len(rows))
+    value = _score(rows, np.ones(len(rows)), splits)
+    ends: Ends = no_ends
+    method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    if isinstance(resampling, Bootstrap):
+        times = owner.times(resampling.replicates, rng)
+        drawn = [_score(rows, one[owner.codes], splits) for one in times]
+        ends = MovedPercentile.around(value, drawn, least=1.0)
+        method = (
+            f"{_SPREAD}: percentiles of {resampling.replicates} resamples, moved to the value; not "
+            "a confidence interval: the score is biased where images are few"
+        )
+    return make_estimate(
+        metric="inception_score",
+        value=value,
+        n={"images": len(rows)},
+        method=method,
+        params={"classes": rows.shape[1], "splits": splits},
+        no_chance=(
+            "none: no groups are exchanged; the score of a classifier that says the same of every "
+            "image is 1, and it grows where images are few"
+        ),
+        unit=owner.name,
+        ends=ends,
+    )
+
+
+def _score(rows: Floats, weights: Floats, splits: int) -> float:
+    scores = []
+    for part in np.array_split(np.arange(len(rows)), splits):
+        total = weights[part].sum()
+        if not total:
+            return math.nan
+        mean = np.einsum("n,nc->c", weights[part], rows[part]) / total
+        # KL(p ‖ mean) summed: classes that no image has contribute nothing.
+        own = float(np.einsum("n,nc->", weights[part], xlogy(rows[part], rows[part])) / total)
+        scores.append(math.exp(max(0.0, own - float(xlogy(mean, mean).sum()))))
+    return float(np.mean(scores))
+
+
+def set_similarity(
+    vectors: Any,
+    sets: Any,
+    *,
+    strata: Any = None,
+    centred: bool = False,
+    of: str = "",
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Mean cosine of the pairs of images within a set, averaged over sets.
+
+    Parameters
+    ----------
+    vectors : array-like, shape (n, d)
+        What says how an image looks: features of an encoder, or `background_layout` and
+        `pose_layout`. Rows of zeros have no direction, and take no part.
+    sets : array-like, shape (n,)
+        The counterfactual set of each image; images without one take no part.
+    strata : array-like, shape (n,), optional
+        Chance exchanges images of one stratum, such as the subject. Default: all of them.
+    centred : bool
+        Subtract the mean over all images first, so that images that share nothing have about 0;
+        for vectors that all point one way, such as colours.
+    of : str
+        What the vectors describe: "pose", "background" or "" (the image).
+    resampling : Bootstrap, Permutation, Exact or None
+        Bootstrap over sets. None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        Metric "pose_similarity", "background_similarity" or "image_similarity": −1 to 1, higher:
+        more alike within sets. Chance: the same when images of a stratum change places between
+        sets; no p-value, for it is no question of groups. `.by` has every set.
+
+    Raises
+    ------
+    InputError
+        When vectors are no finite numbers, lengths differ, or `of` is another word.
+
+    References
+    ----------
+    Howard et al. 2024, SocialCounterfactuals, section 3.
+    """
+    if of not in ("", "pose", "background"):
+        raise InputError(f"of={of!r}: expected 'pose', 'background' or ''")
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for set_similarity; use Bootstrap()")
+    metric = f"{of or 'image'}_similarity"
+    rows = np.asarray(embedding_table(vectors, "vectors"), dtype=np.float64)
+    members, names = _codes(sets, len(rows), "sets")
+    block = np.zeros(len(rows), dtype=np.int64)
+    if strata is not None:
+        block, _ = _codes(strata, len(rows), "strata")
+    if centred:
+        rows = rows - rows.mean(axis=0)
+    lengths = np.linalg.norm(rows, axis=1)
+    directed = lengths > 1e-9 * float(lengths.max(initial=0.0))
+    kept = directed & (members >= 0) & (block >= 0)
+    unit, own = rows[kept] / lengths[kept, None], members[kept]
+    means, counts = _set_means(unit, own, len(names))
+    used = np.flatnonzero(counts > 1)
+    value, ends, chance = math.nan, no_ends, None
+    method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
+    if len(used):
+        value = float(means[used].mean())
+    if isinstance(resampling, Bootstrap) and len(used) > 1:
+        keys, many = unit_keys([names[one] for one in used]), resampling.replicates
+        times = unit_counts(rng, keys, range(many)).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
+        method = f"percentile bootstrap over sets, {many} replicates"
+    if resampling is not None and len(used):
+        affordable = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
+        draws = min(resampling.permutations, affordable)
+        null = _mixed_means(unit, own, block[kept], len(names), draws, rng)
+        chance = band(null, method=f"images change places between sets; {draws} permutations")
+    excluded = {
+        "vectors without a direction": int((~directed).sum()),
+        "images without a set": int((members < 0).sum()),
+        "images without a stratum": int((block < 0).sum()),
+        "sets of one image": int((counts == 1).sum()),
+    }
+    return make_estimate(
+        metric=metric,
+        value=value,
+        n={"images": len(unit)},
+        method=method,
+        params={"centred": centred, "sets": len(used)},
+        chance=chance,
+        no_chance="" if chance else "no resampling was asked for, or nothing to exchange",
+        by=parts_to_table(
+            Part(metric, names[one], float(means[one]), n=int(counts[one])) for one in used
+        ),
+        excluded={reason: count for reason, count in excluded.items() if count},
+        unit="set",
+        reason="" if len(used) else "no set has two images",
+        ends=ends,
+    )
+
+
+def _codes(given: Any, count: int, what: str) -> tuple[Indices, tuple[str, ...]]:
+    codes, names = encode(given, what=what)
+    if len(codes) != count:
+        raise InputError(f"{what}: {len(codes)} rows; expected {count}, as in vectors")
+    return codes.astype(np.int64), names
+
+
+def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indices]:
+    """Return the mean cosine of the pairs of each set, NaN below two images, and its images."""
+    counts = np.bincount(members, minlength=many)
+    order = np.argsort(members, kind="stable")
+    present = np.flatnonzero(counts)
+    sums = np.zeros((many, unit.shape[1]))
+    if len(present):
+        starts = np.cumsum(counts[present]) - counts[present]
+        sums[present] = np.add.reduceat(unit[order], starts, axis=0)
+    squares = np.einsum("sd,sd->s", sums, sums)
+    pairs = counts * (counts - 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(counts > 1, (squares - counts) / pairs, np.nan), counts
+
+
+def _mixed_means(
+    unit: Floats, members: Indices, block: Indices, many: int, draws: int, seed: int
+) -> list[float]:
+    """Return means over sets with the images of each block exchanged between sets."""
+    generator = stream(seed, "set similarity")
+    blocks = [np.flatnonzero(block == one) for one in np.unique(block)]
+    found = []
+    for _ in range(draws):
+        mixed = members.copy()
+        for rows in blocks:
+            mixed[rows] = members[generator.permutation(rows)]
+        means, counts = _set_means(unit, mixed, many)
+        found.append(float(means[counts > 1].mean()))
+    return found
+
+
+def confusable_subjects(
+    texts: Any, names: Sequence[str] | None = None, *, threshold: float = THRESHOLD
+) -> Estimate:
+    """Share of subjects whose neutral text lies as close to another's as `threshold`.
+
+    Parameters
+    ----------
+    texts : array-like, shape (m, d)
+        Vector of each subject's neutral text.
+    names : sequence of str, optional
+        Of the subjects; their numbers unless given.
+    threshold : float
+        Cosine from which two subjects cannot be told apart.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher: more subjects whose rankings are of one text. Descriptive. `.by` has
+        "subject_cosine" of each such pair, largest first, and `params["subjects"]` their names.
+
+    Raises
+    ------
+    InputError
+        When texts are no finite numbers or zeros, names do not fit, or the threshold is no cosine.
+    """
+    if not -1.0 < threshold <= 1.0:
+        raise InputError(f"threshold={threshold}: expected a cosine above −1, at most 1")
+    unit = _unit(texts, "texts")
+    called = _names(range(len(unit)) if names is None else names, len(unit))
+    cosines = np.einsum("id,jd->ij", unit, unit)
+    # Equal texts are confusable at a threshold of 1, whatever rounding does.
+    first, second = np.nonzero(np.triu(cosines >= threshold - 1e-12, 1))
+    order = np.argsort(-cosines[first, second], kind="stable")
+    parts = [
+        Part("subject_cosine", f"{called[a]} | {called[b]}", float(cosines[a, b]), n=2)
+        for a, b in zip(first[order].tolist(), second[order].tolist(), strict=True)
+    ]
+    found = sorted({*first.tolist(), *second.tolist()})
+    return make_estimate(
+        metric="confusable_subjects",
+        value=len(found) / len(unit),
+        n={"subjects": len(unit)},
+        method="none: every subject is looked at",
+        params={"threshold": threshold, "subjects": [called[place] for place in found]},
+        no_chance="none: it is a property of the encoder's texts",
+        by=parts_to_table(parts),
+        unit="subject",
+    )
+
+
+def subject_accuracy(
+    images: Any,
+    texts: Any,
+    subjects: Any,
+    *,
+    names: Sequence[str],
+    margin: float = MARGIN,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Share of images whose own subject's neutral text is the closest of all subjects'.
+
+    Parameters
+    ----------
+    images : array-like, shape (n, d)
+    texts : array-like, shape (m, d)
+        Vector of each subject's neutral text.
+    subjects : array-like of str, shape (n,)
+        What each image shows; those without one, or without a text, are left out and counted.
+    names : sequence of str, length m
+        Subjects of the texts.
+    margin : float
+        A subject is told from the others where its accuracy's interval lies above 1 / m + margin.
+    units : array-like, shape (n,), optional
+        What is resampled together, such as the counterfactual set.
+    resampling : Bootstrap, Permutation, Exact or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], lower: subjects are told apart less. Descriptive; chance is 1 / m. `.by` has
+        every subject, with what its other images are taken for most in `shows`;
+        `params["not_told_apart"]` names those not shown to lie above 1 / m + margin.
+
+    Raises
+    ------
+    InputError
+        When vectors are no finite numbers or zeros, lengths or dimensions differ, or no image has
+        a subject with a text.
+    """
+    unit, text = _unit(images, "images"), _unit(texts, "texts")
+    if unit.shape[1] != text.shape[1]:
+        raise InputError(f"images of {unit.shape[1]} numbers and texts of {text.shape[1]}")
+    called = _names(names, len(text))
+    codes, given = encode(subjects, what="subjects")
+    if len(codes) != len(unit):
+        raise InputError(f"subjects: {len(codes)} images; expected {len(unit)}")
+    place = {name: index for index, name in enumerate(called)}
+    own = np.array([place.get(name, -1) for name in given] + [-1], dtype=np.int64)[codes]
+    kept = own >= 0
+    if not kept.any():
+        raise InputError("subjects: no image has a subject with a text")
+    closest = (unit @ text.T).argmax(axis=1)
+    hits, owner = closest == own, Units.of(units, len(unit))
+    parts = []
+    for index in np.unique(own[kept]).tolist():
+        mine = own == index
+        others = np.bincount(closest[mine & ~hits], minlength=len(called))
+        taken = f"taken for {called[int(others.argmax())]} most" if others.any() else ""
+        share = Share.of(hits, mine, owner, resampling, rng)
+        parts.append(share.part("subject_accuracy", called[index], resampling, shows=taken))
+    chance, whole = 1.0 / len(called), Share.of(hits, kept, owner, resampling, rng)
+    lows = {one.subject: one.value if math.isnan(one.low) else one.low for one in parts}
+    left_out = int((~kept).sum())
+    return make_estimate(
+        metric="subject_accuracy",
+        value=whole.value,
+        n={"images": whole.total},
+        method=share_method(owner, resampling),
+        params={
+            "chance": chance,
+            "margin": margin,
+            "not_told_apart": [name for name, low in lows.items() if not low > chance + margin],
+        },
+        no_chance=f"none by groups: an encoder that guesses has {chance:.3g}",
+        by=parts_to_table(parts),
+        excluded={"images without a subject's text": left_out} if left_out else {},
+        unit=owner.name,
+        ends=whole,
+    )
+
+
+def _unit(given: Any, what: str) -> Floats:
+    rows = np.asarray(embedding_table(given, what), dtype=np.float64)
+    lengths = np.linalg.norm(rows, axis=1)
+    bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if len(bad):
+        raise InputError(f"{what}: row {bad[0] + 1} is zero or not finite")
+    return np.asarray(rows / lengths[:, None])
+
+
+def _names(names: Sequence[Any], many: int) -> list[str]:
+    found = [str(one) for one in names]
+    if len(found) != many or len({*found}) < many:
+        raise InputError(f"names: {len(found)}; expected {many} different ones, one for each text")
+    return found
+
+
+_frechet = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    direction="Higher: the set lies further from the reference.",
+    reference=(
+        "Dowson & Landau 1982; Heusel et al. 2017 (FID); Chong & Forsyth 2020 (extrapolation)"
+    ),
+)
+register(
+    _frechet(
+        name="frechet_distance",
+        title="Fréchet distance",
+        symbol="FID",
+        range="[0, ∞)",
+        definition=(
+            "|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the normal distributions fitted to the "
+            "features of two sets of images."
+        ),
+        chance="none: it depends on the encoder and the number of images",
+        interval="resampling spread, no confidence interval",
+        parameters={"units": "images resampled together"},
+    )
+)
+register(
+    _frechet(
+        name="frechet_distance_extrapolated",
+        title="Fréchet distance, extrapolated",
+        range="(−∞, ∞); below 0 by noise alone",
+        definition=(
+            "Limit of the Fréchet distance as both sets grow: the intercept of a line in 1 / "
+            "(share of images kept)."
+        ),
+        chance="none: it depends on the encoder",
+    )
+)
+register(
+    MetricSpec(
+        name="inception_score",
+        title="Inception score",
+        symbol="IS",
+        kinds=("counterfactuals", "generation"),
+        range="[1, number of classes]",
+        harm="lower",
+        definition=(
+            "exp of the mean over images of KL(p(class | image) ‖ p(class)), of a classifier's "
+            "probabilities."
+        ),
+        direction="Lower: images resemble no class, or all the same class.",
+        chance="none: 1 for constant predictions, biased upward for few images",
+        interval="resampling spread, no confidence interval",
+        parameters={
+            "splits": "parts whose scores are averaged: 1",
+            "units": "images resampled together",
+        },
+        reference=(
+            "Salimans et al. 2016 (Inception score); Barratt & Sharma 2018 (what it leaves out)"
+        ),
+    )
+)
+_alike = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    range="[−1, 1]",
+    harm="lower",
+    interval="percentile bootstrap over sets",
+    chance="the value when images of a subject change places between sets",
+    reference=(
+        "Howard et al. 2024, SocialCounterfactuals, section 3 (members share pose, background)"
+    ),
+)
+register(
+    _alike(
+        name="image_similarity",
+        title="Similarity within sets",
+        definition=(
+            "Mean cosine of the pairs of images of a set, in an encoder's features; mean over sets."
+        ),
+        direction="Lower: members of a set share less.",
+        parameters={
+            "centred": "subtract the mean of all images: false",
+            "strata": "images that change places",
+        },
+    )
+)
+register(
+    _alike(
+        name="pose_similarity",
+        title="Similarity of poses",
+        definition=(
+            "image_similarity of descriptors of the pose: directions of edges inside the border, "
+            "or a box, in a grid of 4 by 4."
+        ),
+        direction="Lower: members of a set differ more in pose.",
+        parameters={
+            "cells": "of the grid, each way: 4",
+            "orientations": "bins of the direction: 8",
+            "border": "share of each side that is background: 0.15",
+        },
+    )
+)
+register(
+    _alike(
+        name="background_similarity",
+        title="Similarity of backgrounds",
+        definition=(
+            "image_similarity of descriptors of the background: colours of the border, or outside "
+            "a box, in a grid of 4 by 4, minus the mean of all images."
+        ),
+        direction="Lower: members of a set differ more in background.",
+        parameters={
+            "cells": "of the grid, each way: 4",
+            "border": "share of each side that is background: 0.15",
+        },
+    )
+)
+_subject = partial(
+    MetricSpec,
+    kinds=("counterfactuals", "generation"),
+    unit="share",
+    reference="Howard et al. 2024, SocialCounterfactuals (subjects' neutral texts)",
+    chance="none: a property of the encoder's texts",
+)
+register(
+    _subject(
+        name="confusable_subjects",
+        title="Confusable subjects",
+        definition=(
+            "Share of subjects whose neutral text lies as close to another subject's as a "
+            "threshold of the cosine."
+        ),
+        direction="Higher: the encoder confuses more subjects.",
+        interval="none: every subject is counted",
+        parameters={"threshold": "cosine: 0.95"},
+    )
+)
+register(
+    _subject(
+        name="subject_cosine",
+        title="Cosine of two subjects' texts",
+        range="[threshold, 1]",
+        unit="number",
+        definition=(
+            "Cosine of the neutral texts of two subjects, of pairs at or above the threshold."
+        ),
+        direction="Higher: the encoder distinguishes the two less.",
+        interval="none: every pair is counted",
+    )
+)
+register(
+    _subject(
+        name="subject_accuracy",
+        title="Accuracy of subjects",
+        harm="lower",
+        definition=(
+            "Share of images whose own subject's neutral text is the closest of all subjects' "
+            "texts."
+        ),
+        direction="Lower: rankings for one subject are rankings for others.",
+        chance="none by groups: 1 over the number of subjects for guesses",
+        interval="Wilson, or wider over resampled units",
+        parameters={"margin": "required distance above 1 over the number of subjects: 0.1"},
+    )
+)
