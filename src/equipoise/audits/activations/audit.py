@@ -18,8 +18,7 @@ from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
-from equipoise.metrics.activation.gap import activation_share_gap
-from equipoise.metrics.activation.share import Regions, activation_share
+from equipoise.metrics.values.activation import Regions, activation_share, activation_share_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config

@@ -33,8 +33,8 @@ from equipoise.counterfactuals.filters.thresholds import of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.blurring import WHOLE, blurred
 from equipoise.metrics.building import Percentile
-from equipoise.metrics.rejections.gap import rejection_gap
 from equipoise.metrics.spec import make_estimate
+from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.streams import stream, unit_counts, unit_keys

@@ -1,1 +1,0 @@
-"""What checks of images reject, by group."""

@@ -1,0 +1,429 @@
+"""Share of activation maps inside a region: against maps of other images, and by group."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import GroupValue
+from equipoise.core.groups import Groups
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
+from equipoise.metrics.measure import DEFAULT, Draws
+from equipoise.metrics.similarity.gap import similarity_gap
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.stats.resampling import Bootstrap, Exact, Resampling
+from equipoise.stats.streams import stream, unit_keys, unit_times
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
+_INTERVALS = "Hothorn, Bretz & Westfall 2008 (simultaneous intervals)"
+_NULL = "maps lie as they lie, whatever the image: maps are exchanged between images"
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """Maps of n images and a box on each.
+
+    Attributes
+    ----------
+    cumulated : ndarray of float64, shape (n, rows + 1, columns + 1)
+        Sums of each map above and left of every corner of its cells; 1 in the last.
+    boxes : ndarray of float64, shape (n, 4)
+        Left, top, right, bottom, from 0 to 1.
+    rows : ndarray of int64, shape (n,)
+        Images with a box, and a map that is not 0 everywhere, among the ones given.
+    dropped : mapping of str to int
+        Images without, by reason.
+    """
+
+    cumulated: Floats = field(repr=False)
+    boxes: Floats = field(repr=False)
+    rows: Indices = field(repr=False)
+    dropped: dict[str, int]
+
+    @classmethod
+    def of(cls, maps: npt.ArrayLike, boxes: npt.ArrayLike) -> Regions:
+        """Check maps and boxes, and cut boxes at the edge of the map.
+
+        Raises
+        ------
+        InputError
+            When a map is negative or not finite, a box ends before it begins, or lengths differ.
+        """
+        cells = np.asarray(maps, dtype=np.float64)
+        if cells.ndim != 3 or 0 in cells.shape[1:]:
+            raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
+        bad = np.asarray(~np.isfinite(cells) | (cells < 0.0)).any(axis=(1, 2))
+        if bad.any():
+            raise InputError(f"maps: map {int(bad.argmax())} is negative or not finite somewhere")
+        edges = np.asarray(boxes, dtype=np.float64)
+        if edges.shape != (len(cells), 4):
+            raise InputError(
+                f"boxes: shape {edges.shape} for {len(cells)} maps; expected (n, 4): left, top, "
+                "right, bottom, as shares of the map's width and height"
+            )
+        none = np.asarray(np.isnan(edges).any(axis=1))
+        wrong = ~none & (edges[:, 2:] <= edges[:, :2]).any(axis=1)
+        if wrong.any():
+            raise InputError(
+                f"boxes: box {int(wrong.argmax())} ends before it begins; expected left < right "
+                "and top < bottom"
+            )
+        inside = np.clip(np.where(none[:, None], 0.0, edges), 0.0, 1.0)
+        unseen = ~none & (inside[:, 2:] <= inside[:, :2]).any(axis=1)
+        empty = ~none & ~unseen & (cells.reshape(len(cells), -1).sum(axis=1) == 0.0)
+        reasons = {"no region": none, "region outside the map": unseen, "no activation": empty}
+        rows = np.flatnonzero(~none & ~unseen & ~empty)
+        kept = cells[rows]
+        sums = np.zeros((len(kept), kept.shape[1] + 1, kept.shape[2] + 1))
+        sums[:, 1:, 1:] = kept.cumsum(axis=1).cumsum(axis=2)
+        dropped = {why: int(some.sum()) for why, some in reasons.items() if some.any()}
+        return cls(sums / sums[:, -1:, -1:].copy(), inside[rows], rows, dropped)
+
+    def __len__(self) -> int:
+        """Return the number of images with a share."""
+        return len(self.rows)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each map inside its box, from 0 to 1; shape (n,)."""
+        return self.exchanged(np.arange(len(self)))
+
+    @property
+    def areas(self) -> Floats:
+        """Share of the image inside each box; shape (n,)."""
+        return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).prod(axis=1))
+
+    def exchanged(self, owners: Indices) -> Floats:
+        """Return shares with the maps of other images, (n,).
+
+        Parameters
+        ----------
+        owners : ndarray of int64, shape (n,)
+            Whose map lies under each box.
+        """
+        left, top, right, bottom = range(4)
+        corners = ((bottom, right, 1), (top, right, -1), (bottom, left, -1), (top, left, 1))
+        found = np.zeros(len(self))
+        for y, x, sign in corners:
+            found += sign * self._at(owners, y, x)
+        return np.asarray(np.clip(found, 0.0, 1.0))
+
+    def _at(self, owners: Indices, y: int, x: int) -> Floats:
+        """Return how much of each map lies above and left of a point: exact between corners."""
+        (row, down), (column, across) = self._places[y], self._places[x]
+        above, below = (
+            self.cumulated[owners, line, column] * (1 - across)
+            + self.cumulated[owners, line, column + 1] * across
+            for line in (row, row + 1)
+        )
+        return np.asarray(above * (1 - down) + below * down)
+
+    @cached_property
+    def _places(self) -> list[tuple[Indices, Floats]]:
+        """Cell of each edge of each box, and how far into it: left, top, right, bottom."""
+        rows, columns = (size - 1 for size in self.cumulated.shape[1:])
+        found = []
+        for edge, size in enumerate((columns, rows, columns, rows)):
+            at = self.boxes[:, edge] * size
+            cell = np.minimum(at.astype(np.int64), size - 1)
+            found.append((cell, at - cell))
+        return found
+
+
+def _kept(
+    regions: Regions, given: int, groups: Any, units: Any
+) -> tuple[Groups | None, list[str] | None]:
+    """Return the groups and units of the images with a share."""
+    found = None if groups is None else Groups.of(groups)
+    names = None if units is None else [*map(str, units)]
+    for what, labels in (("groups", None if found is None else found.codes), ("units", names)):
+        if labels is not None and len(labels) != given:
+            raise InputError(f"{what}: {len(labels)} labels for {given} maps; expected one each")
+    kept = None if names is None else [names[row] for row in regions.rows.tolist()]
+    return None if found is None else found.take(regions.rows), kept
+
+
+def _check_drawn(resampling: Resampling | None) -> None:
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for maps; use Permutation()")
+
+
+def activation_share(
+    maps: Any,
+    boxes: Any,
+    groups: Any = None,
+    *,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Mean share of a map of activations that lies inside a region of its image.
+
+    Parameters
+    ----------
+    maps : array-like, shape (n, rows, columns)
+        0 or above; only their proportions count.
+    boxes : array-like, shape (n, 4)
+        Left, top, right and bottom of the region, from 0 to 1 over the map; NaN where the image
+        has none. What lies beyond the map is cut off.
+    groups : array-like (n,), mapping of attribute to labels, or Groups, optional
+        For the parts.
+    units : array-like (n,), optional
+        Unit of each image, such as the person shown, whose images are resampled together.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1]; neither side is worse in itself. Interval: percentile bootstrap over images or
+        units. Chance and p (two-sided): each box lies over the map of another image, drawn
+        without repeats; a model that looks at the middle whatever it sees does not exceed it.
+        `.params["area"]` is the mean share of the image that the box takes, which a map without
+        any preference has. `.by` has the share of each group, with its chance, and its
+        "region_area".
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a map is negative or not finite, a box ends before it begins, or
+        `resampling` is Exact.
+
+    References
+    ----------
+    Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
+    """
+    _check_drawn(resampling)
+    regions = Regions.of(maps, boxes)
+    found, names = _kept(regions, len(np.asarray(boxes)), groups, units)
+    own = names if names is not None else [str(row) for row in regions.rows.tolist()]
+    members = [np.ones(len(regions), dtype=np.bool_)]
+    if found is not None:
+        members += [found.codes == code for code in range(len(found))]
+    draws = _drawn(regions, members, own, resampling, rng)
+    value, unit = float(draws.observed[0]), "image" if units is None else "unit"
+    held = against_chance(draws, 0, "either")
+    no_chance = "no resampling was asked for" if resampling is None else "one map only"
+    parts = []
+    for place, rows in enumerate(members[1:], start=1):
+        assert found is not None  # noqa: S101 - there are groups
+        name, levels, n = found.names[place - 1], found.levels[place - 1], int(rows.sum())
+        ends = ends_of(draws.boot, place)
+        group = GroupValue(name, levels, n, float(draws.observed[place]), *ends(draws.level))
+        parts += [
+            part(
+                "activation_share",
+                name,
+                draws,
+                place,
+                ends=ends,
+                held=against_chance(draws, place, "either"),
+                n=n,
+                by_group=(group,),
+                reason="" if n else "no image with a region and a map",
+            ),
+            Part(
+                "region_area",
+                name,
+                _mean(regions.areas[rows]),
+                n=n,
+                reason="" if n else "no image with a region",
+            ),
+        ]
+    return make_estimate(
+        metric="activation_share",
+        value=value,
+        n={"all": len(regions)} if found is None else sizes(found),
+        method=bootstrap_method(draws.boot, resampling if draws.intervals else None, f"{unit}s"),
+        params={"area": _mean(regions.areas)},
+        **held.fields("not estimable" if math.isnan(value) else no_chance),
+        by=parts_to_table(parts),
+        excluded=regions.dropped,
+        unit=unit,
+        reason="" if len(regions) else "no image with a region and a map",
+        ends=ends_of(draws.boot, 0),
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(np.sort(values).mean()) if len(values) else math.nan
+
+
+def _drawn(
+    regions: Regions,
+    members: list[npt.NDArray[np.bool_]],
+    names: list[str],
+    resampling: Resampling | None,
+    seed: int,
+) -> Draws:
+    """Return the mean share of all and of each group: observed, resampled and exchanged."""
+    shares, n = regions.shares, len(regions)
+    observed = np.array([_mean(shares[one]) for one in members])
+    if resampling is None or not n:
+        return Draws(observed)
+    boot = null = None
+    if isinstance(resampling, Bootstrap):
+        times = unit_times(unit_keys(names), resampling.replicates, seed)[:, 1:]
+        boot = np.empty((resampling.replicates, len(members)))
+        for column, one in enumerate(members):
+            rows = np.flatnonzero(one)
+            total = np.zeros((2, resampling.replicates))
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                some = rows[start : start + _ROWS_AT_ONCE]
+                total[0] += (times[some] * shares[some, None]).sum(axis=0)
+                total[1] += times[some].sum(axis=0, dtype=np.float64)
+            with np.errstate(invalid="ignore"):
+                boot[:, column] = total[0] / total[1]
+    if n > 1:
+        generator = stream(seed, "activation", "maps")
+        null = np.empty((resampling.permutations, len(members)))
+        for line in null:
+            exchanged = regions.exchanged(generator.permutation(n))
+            line[:] = [_mean(exchanged[one]) for one in members]
+    text = f"{_NULL}; {0 if null is None else len(null)} permutations"
+    finest = resampling.resolution
+    return Draws(observed, boot, null, None, resampling.level, text, finest, intervals=True)
+
+
+def activation_share_gap(
+    maps: Any,
+    boxes: Any,
+    groups: Any,
+    *,
+    beyond_area: bool = False,
+    units: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Largest difference between groups in the mean share of maps inside a region.
+
+    Parameters
+    ----------
+    maps, boxes, groups, units
+        See `equipoise.metrics.activation_share`.
+    beyond_area : bool
+        Take from each share that of the image which the box takes: where regions of one group are
+        larger, more of any map lies inside them.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1] (with `beyond_area` [0, 2]), higher: the model looks at the region in some groups
+        more than in others. Interval: simultaneous intervals of all pairs of groups over images or
+        units. Chance and p: images (units) exchange their groups. `.by` has the value with the
+        mean of each group.
+
+    Raises
+    ------
+    InputError
+        As `equipoise.metrics.activation_share`; or fewer than two images have a share.
+
+    References
+    ----------
+    Mandal 2024, chapters 4 and 5; Hothorn, Bretz & Westfall 2008 (simultaneous intervals).
+    """
+    _check_drawn(resampling)
+    regions = Regions.of(maps, boxes)
+    kept, names = _kept(regions, len(np.asarray(boxes)), Groups.of(groups), units)
+    assert kept is not None  # noqa: S101 - there are groups
+    if len(regions) < 2:
+        raise InputError("maps and boxes: fewer than two images have a region and a map")
+    values = regions.shares - (regions.areas if beyond_area else 0.0)
+    gap = similarity_gap(values, kept, clusters=names, resampling=resampling, rng=rng)
+    first = next(one for one in gap.parts if one.metric == gap.metric)
+    by_group = []
+    for one in first.by_group:
+        # Each group's own mean in place of how far it is from the average.
+        code = kept.names.index(one.group)
+        shift = _mean(values[kept.codes == code]) - one.value
+        ends = one.low + shift, one.high + shift
+        by_group.append(replace(one, value=one.value + shift, low=ends[0], high=ends[1]))
+    shown = replace(
+        first,
+        metric="activation_share_gap",
+        by_group=tuple(by_group),
+        shows="share of the map beyond the area's" if beyond_area else "share of the map",
+    )
+    return replace(
+        gap,
+        metric="activation_share_gap",
+        reference=f"{REFERENCE}; {_INTERVALS}",
+        params={"beyond_area": beyond_area},
+        by=parts_to_table([shown]),
+        excluded={**regions.dropped, **gap.excluded},
+        unit="image" if units is None else "unit",
+    )
+
+
+register(
+    MetricSpec(
+        name="activation_share",
+        title="Share of the map in a region",
+        kinds=("activations",),
+        unit="share",
+        harm="either",
+        definition=(
+            "Share of a class activation map inside a box, cells on its edge in part; mean over "
+            "images."
+        ),
+        direction="Either: whether a model should look at the region is for you to say.",
+        chance="the share with maps exchanged between images",
+        interval="percentile bootstrap over images or units",
+        null="maps are exchangeable between images",
+        parameters={"boxes": "the region", "method": "how activations are weighted: gradcam"},
+        reference=REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="region_area",
+        title="Area of a region",
+        kinds=("activations",),
+        unit="share",
+        harm=None,
+        definition=(
+            "Share of the image that a box covers, mean over images: the share of a map that "
+            "prefers nothing."
+        ),
+        direction="Neither: a property of the data.",
+        chance="none: it describes the data",
+        reference=REFERENCE,
+    )
+)
+register(
+    MetricSpec(
+        name="activation_share_gap",
+        title="Gap in the share of the map",
+        kinds=("activations",),
+        range="[0, 1], beyond the area [0, 2]",
+        unit="points",
+        group_label="share of the map",
+        definition="Largest difference between groups in the mean share of a map inside a region.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the model looks at the region more in some groups than in others.",
+        chance="above 0, more so for small groups",
+        interval="bootstrap over images or units, simultaneous over pairs of groups",
+        null="groups are exchangeable over all images, or between units that have one group",
+        parameters={"beyond_area": "subtract the region's area: False"},
+        reference=f"{REFERENCE}; {_INTERVALS}",
+    )
+)

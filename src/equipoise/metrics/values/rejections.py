@@ -1,0 +1,485 @@
+"""Whether a check rejects images of one group more than those of another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.estimate import Ends, Estimate, no_ends
+from equipoise.core.finding import Excluded
+from equipoise.core.groups import Groups
+from equipoise.core.labels import encode
+from equipoise.core.parts import Part, parts_to_table
+from equipoise.metrics.building import (
+    Known,
+    against_chance,
+    excluded_of,
+    gaps,
+    group_rows,
+    part,
+    spread_level,
+)
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.stats.draws import Exchange, block_sizes
+from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
+from equipoise.stats.resampling import (
+    Bootstrap,
+    Exact,
+    Permutation,
+    Resampling,
+    level_of,
+    null_draws,
+    resolution_of,
+)
+from equipoise.stats.shuffling import add_relabelled, keys
+from equipoise.stats.streams import unit_counts, unit_keys
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+_NULL = "groups are exchangeable within each set; between sets where each has one group"
+# Members that are moved in all permutations beyond the least number: a second or two.
+_MOVES = 200_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rejections:
+    """Images that were checked and have a group, and draws of their counts.
+
+    Attributes
+    ----------
+    groups : Groups
+    values : ndarray of int64, shape (n, 2)
+        Checks that rejected the image, and checks made of it.
+    unit : ndarray of int64, shape (n,)
+        Its set: the images among which groups are exchanged.
+    cluster : sequence of str, length n
+        What is resampled together.
+    stratum : ndarray of int64, shape (n,)
+        Index into `strata`.
+    strata : tuple of str
+    excluded : mapping of str to int
+    resampling : Bootstrap, Permutation or None
+    seed : int
+    """
+
+    groups: Groups
+    values: Indices = field(repr=False)
+    unit: Indices = field(repr=False)
+    cluster: list[str] = field(repr=False)
+    stratum: Indices = field(repr=False)
+    strata: tuple[str, ...]
+    excluded: dict[str, int]
+    resampling: Bootstrap | Permutation | None
+    seed: int
+
+    @property
+    def _cell(self) -> Indices:
+        """Stratum and group of each image, as one number."""
+        return self.stratum * len(self.groups) + self.groups.codes
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.strata), len(self.groups)
+
+    def _count(self, cell: Indices, values: Indices) -> Indices:
+        """Add values (n, k) up by cell, shape (strata, groups, k)."""
+        # Sums of whole numbers below 2^53 are exact.
+        return _sums(cell, values, math.prod(self._shape)).reshape(*self._shape, -1)
+
+    @cached_property
+    def totals(self) -> Indices:
+        """Rejections and checks by stratum and group, (strata, groups, 2)."""
+        return self._count(self._cell, self.values)
+
+    @cached_property
+    def images(self) -> Indices:
+        """Images by stratum and group, shape (strata, groups)."""
+        return self._count(self._cell, np.ones((len(self.unit), 1), dtype=np.int64))[..., 0]
+
+    @cached_property
+    def boot(self) -> Floats | None:
+        """Counts on resampled clusters, shape (replicates, strata, groups, 2)."""
+        if not isinstance(self.resampling, Bootstrap):
+            return None
+        cells = math.prod(self._shape)
+        names, cluster = np.unique(self.cluster, return_inverse=True)
+        counts = _sums(cluster * cells + self._cell, self.values, len(names) * cells)
+        units, rows = unit_keys(names.tolist()), counts.reshape(len(names), cells * 2)
+        found = []
+        for start, size in block_sizes(self.resampling.replicates, max(len(names), cells)):
+            times = unit_counts(self.seed, units, range(start, start + size))
+            # Products and sums of whole numbers below 2^53 are exact in any order.
+            found.append(times.astype(np.float64) @ rows)
+        return np.concatenate(found).reshape(-1, *self._shape, 2)
+
+    @cached_property
+    def null(self) -> Floats | None:
+        """Counts with groups exchanged, (permutations, strata, groups, 2); None without draws.
+
+        Nothing can exchange where no set has images of two groups, and no sets of one group each.
+        """
+        if self.resampling is None:
+            return None
+        exchange = Exchange.of(self.groups.codes.astype(np.int64), self.unit, self.stratum)
+        many, pools = len(exchange.pool), int(exchange.pool.max()) + 1
+        values, cells = _sums(exchange.carrier, self.values, many), np.empty(many, dtype=np.int64)
+        cells[exchange.carrier] = self._cell
+        if not _varies(exchange.pool, exchange.group, pools).any():
+            return None
+        # Where all members of a pool have the same counts, an exchange changes nothing.
+        moves = np.any([_varies(exchange.pool, column, pools) for column in values.T], axis=0)
+        chosen = moves[exchange.pool]
+        fixed = self._count(cells[~chosen], values[~chosen])
+        pool, cells, values = exchange.pool[chosen], cells[chosen], values[chosen]
+        order = np.lexsort((values[:, 1], values[:, 0], cells, pool))
+        starts = np.append(np.flatnonzero(np.diff(pool[order], prepend=-1)), len(order))
+        draws = null_draws(self.resampling, _MOVES // max(len(cells), 1))
+        found = np.zeros((draws, math.prod(self._shape), 2), dtype=np.int64)
+        found += fixed.reshape(1, -1, 2)
+        if len(cells):
+            # Labels are shuffled further from line to line: every order is as likely again.
+            streams = keys(self.seed, "rejections", many=draws)
+            add_relabelled(streams, starts, cells[order], values[order], found)
+        return found.reshape(draws, *self._shape, 2).astype(np.float64)
+
+    def sizes(self, stratum: int | None) -> Indices:
+        """Images of each group, in one stratum or over all (None), shape (groups,)."""
+        return np.asarray(self.images.sum(axis=0) if stratum is None else self.images[stratum])
+
+    def compared(self, stratum: int | None) -> npt.NDArray[np.bool_]:
+        """Whether each group has images enough, shape (groups,)."""
+        return self.sizes(stratum) >= max(self.groups.min_size, 1)
+
+    def draws(self, stratum: int | None) -> Draws:
+        """Return the gap and every group's share, in one stratum or over all (None)."""
+
+        def numbers(counts: Floats) -> Floats:
+            some = counts.sum(axis=1) if stratum is None else counts[:, stratum]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shares = some[..., 0] / some[..., 1]
+            return np.column_stack([gaps(shares, self.compared(stratum)), shares])
+
+        return Draws(
+            numbers(self.totals[None].astype(np.float64))[0],
+            None if self.boot is None else numbers(self.boot),
+            None if self.null is None else numbers(self.null),
+            level=level_of(self.resampling),
+            null_text="" if self.null is None else f"{_NULL}; {len(self.null)} permutations",
+            resolution=resolution_of(self.resampling),
+            intervals=self.resampling is not None,
+        )
+
+    def parts(self, stratum: int | None) -> Iterator[Part]:
+        """Yield the gap and every group's share, in one stratum or over all (None)."""
+        draws, sizes = self.draws(stratum), self.sizes(stratum)
+        ends, successes = _interval(self, stratum), _successes(self, stratum)
+        low = high = np.full(len(sizes), math.nan)
+        if draws.boot is not None:
+            # The outer of resampled clusters and Wilson's.
+            closed = wilson(successes, sizes.astype(np.float64), draws.level)
+            drawn = percentile(draws.boot[:, 1:], draws.level)
+            low, high = np.fmin(closed[0], drawn[0]), np.fmax(closed[1], drawn[1])
+        few = f"fewer than {self.groups.min_size} images"
+        notes = [
+            "no images" if n == 0 else "" if enough else few
+            for n, enough in zip(sizes, self.compared(stratum), strict=True)
+        ]
+        groups = group_rows(self.groups, sizes, draws.observed[1:], low, high, notes)
+        absent = int((sizes == 0).sum())
+        subject = "" if stratum is None else self.strata[stratum]
+        yield part(
+            "rejection_gap",
+            subject,
+            draws,
+            0,
+            ends=ends,
+            held=against_chance(draws, 0, "higher"),
+            n=int(sizes[self.compared(stratum)].sum()),
+            by_group=groups,
+            excluded=(Excluded("groups without images", absent),) if absent else (),
+            reason=_why(float(draws.observed[0])),
+        )
+        for place, one in enumerate(groups, start=1):
+            if one.n:
+                yield part(
+                    "rejected_share",
+                    subject,
+                    draws,
+                    place,
+                    ends=Known(one.low, one.high),
+                    held=against_chance(draws, place, "either"),
+                    n=one.n,
+                    by_group=(one,),
+                )
+
+
+def _sums(places: Indices, values: Indices, many: int) -> Indices:
+    """Add columns of values (n, k) up by place, shape (many, k)."""
+    found = [np.bincount(places, weights=column, minlength=many) for column in values.T]
+    return np.stack(found, axis=1).astype(np.int64)
+
+
+def _varies(pool: Indices, values: Indices, pools: int) -> npt.NDArray[np.bool_]:
+    bounds = np.iinfo(np.int64)
+    lowest, highest = np.full(pools, bounds.max), np.full(pools, bounds.min)
+    np.minimum.at(lowest, pool, values)
+    np.maximum.at(highest, pool, values)
+    return np.asarray(lowest < highest)
+
+
+def _successes(rows: Rejections, stratum: int | None) -> Floats:
+    """Return rejected images of each group; several checks of an image count as one."""
+    totals = rows.totals.sum(axis=0) if stratum is None else rows.totals[stratum]
+    share = totals[:, 0] / np.maximum(totals[:, 1], 1)
+    return np.asarray(share * rows.sizes(stratum))
+
+
+def _interval(rows: Rejections, stratum: int | None) -> Ends:
+    """Return the ends of a largest gap.
+
+    The outer of two: intervals of all pairs of groups over resampled clusters, whose lower ends
+    are corrected for the number of pairs, and the closed form for independent images, which does
+    not shrink to nothing where no image, or every image, is rejected.
+    """
+    boot, compared = rows.draws(stratum).boot, rows.compared(stratum)
+    a, b = np.triu_indices(int(compared.sum()), 1)
+    if boot is None or not len(a):
+        return no_ends
+    shares = boot[:, 1:][:, compared]
+    apart = shares[:, a] - shares[:, b]
+    successes = _successes(rows, stratum)[compared]
+    images = rows.sizes(stratum)[compared].astype(np.float64)
+
+    def ends(level: float) -> tuple[float, float]:
+        wide = percentile(apart, spread_level(level, len(a)))
+        narrow = percentile(apart, level)
+        low = max(0.0, float(np.max(wide[0])), float(np.max(-wide[1])))
+        high = max(float(np.max(narrow[1])), float(np.max(-narrow[0])))
+        closed = simultaneous_gap(successes, images, level)
+        return min(low, float(closed[0])), min(1.0, max(high, float(closed[1])))
+
+    return ends
+
+
+def _why(value: float) -> str:
+    return "fewer than two groups have images enough" if math.isnan(value) else ""
+
+
+def rejection_gap(
+    rejected: Any,
+    groups: Any,
+    *,
+    checks: Any = None,
+    sets: Any = None,
+    clusters: Any = None,
+    strata: Any = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: int = 0,
+) -> Estimate:
+    """Largest difference between groups in the share of images that a check rejects.
+
+    Parameters
+    ----------
+    rejected : array-like of bool or int, shape (n,)
+        Whether the check rejected each image for what it shows itself, or how many of several
+        checks did. NaN where it was not checked.
+    groups : array-like (n,), mapping of str to array-like (n,), or Groups
+    checks : array-like of int, shape (n,), optional
+        Checks made of each image, such as comparisons with other images; 1 unless given.
+    sets : array-like (n,), optional
+        Images that differ in their groups alone, all else alike: they exchange their groups. A
+        set of one group exchanges with others of one. An image without one stands alone.
+    clusters : array-like (n,), optional
+        What is resampled together, such as all sets of one caption; the sets unless given.
+    strata : array-like (n,), optional
+        Kinds of sets, such as the pair of attributes that varies in them: each has a part.
+    resampling : Bootstrap, Permutation or None
+        None gives the value alone.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher is worse. `.by` has the gap of each stratum with every group's share
+        ("rejection_gap"), and each group's share with the band it has when groups are
+        exchangeable ("rejected_share"); subject "" over all strata. A set that is rejected as a
+        whole takes its images of every group along: give what images fail themselves.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, a count is not from 0 to `checks`, no image has a group, or
+        `resampling` is Exact.
+
+    References
+    ----------
+    Howard et al. 2024, SocialCounterfactuals, section 3.3.
+    """
+    if isinstance(resampling, Exact):
+        raise InputError("resampling=Exact: not available for rejections; use Permutation()")
+    values, of = _values(rejected, checks), Groups.of(groups)
+    n = len(values)
+    given = {"groups": of.codes, "sets": sets, "clusters": clusters, "strata": strata}
+    for name, one in given.items():
+        if one is not None and len(one) != n:
+            raise InputError(f"{name}: {len(one)} rows; expected {n}, as in rejected")
+    unknown, without = values[:, 1] == 0, of.codes < 0
+    kept = np.flatnonzero(~unknown & ~without)
+    if not len(kept):
+        raise InputError("rejected: no image was checked and has a group; expected at least one")
+    unit, _ = _named(sets, n, "sets")
+    cluster, names = _named(sets if clusters is None else clusters, n, "clusters")
+    stratum, labels = encode(np.full(n, "all") if strata is None else strata, what="strata")
+    if (stratum < 0).any():
+        raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
+    left_out = {"not checked": unknown, "missing group": without & ~unknown}
+    rows = Rejections(
+        of.take(kept),
+        values[kept],
+        unit[kept],
+        [names[one] for one in cluster[kept].tolist()],
+        stratum[kept].astype(np.int64),
+        labels,
+        {why: int(some.sum()) for why, some in left_out.items() if some.any()},
+        resampling,
+        rng,
+    )
+    whole = rows.draws(None)
+    value, held = float(whole.observed[0]), against_chance(whole, 0, "higher")
+    method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
+    if rows.boot is not None:
+        method = (
+            f"simultaneous over pairs of groups, bootstrap over clusters, {len(rows.boot)} "
+            "replicates; never inside the interval of as many independent images"
+        )
+    no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
+    strata_of = (None, *(range(len(labels)) if len(labels) > 1 else ()))
+    return make_estimate(
+        metric="rejection_gap",
+        value=value,
+        n=dict(zip(rows.groups.names, rows.sizes(None).tolist(), strict=True)),
+        method=method,
+        params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
+        **held.fields("not estimable" if math.isnan(value) else no_chance),
+        by=lambda: parts_to_table(one for some in strata_of for one in rows.parts(some)),
+        excluded=excluded_of(rows.groups, rows.excluded),
+        unit="cluster" if clusters is not None else "set" if sets is not None else "image",
+        reason=_why(value),
+        ends=_interval(rows, None),
+    )
+
+
+def _values(rejected: Any, checks: Any) -> Indices:
+    """Return rejections and checks of each image, shape (n, 2)."""
+    counts = np.asarray(rejected, dtype=np.float64)
+    if counts.ndim != 1 or not len(counts):
+        raise InputError(f"rejected: shape {counts.shape}; expected one number per image, (n,)")
+    made = np.ones(len(counts)) if checks is None else np.asarray(checks, dtype=np.float64)
+    if made.shape != counts.shape:
+        raise InputError(f"checks: shape {made.shape}; expected {counts.shape}, as rejected")
+    both = np.where(np.isnan(counts)[:, None], 0.0, np.stack([counts, made], axis=1))
+    wrong = ~((both[:, 0] >= 0) & (both[:, 0] <= both[:, 1]) & (both == np.rint(both)).all(axis=1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"rejected, row {row + 1}: {both[row, 0]:g} of {both[row, 1]:g}; expected a whole "
+            "number from 0 to the checks made, or NaN where there was none"
+        )
+    return both.astype(np.int64)
+
+
+def _named(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
+    """Number labels; a row without one stands alone."""
+    if labels is None:
+        return np.arange(n, dtype=np.int64), tuple(map(str, range(n)))
+    codes, names = encode(labels, what=what)
+    alone = np.flatnonzero(codes < 0)
+    numbered = codes.astype(np.int64)
+    numbered[alone] = len(names) + np.arange(len(alone))
+    return numbered, (*names, *(f"row {row}" for row in alone.tolist()))
+
+
+_rejected = partial(
+    MetricSpec,
+    kinds=("generation",),
+    unit="share",
+    reference=(
+        "Howard et al. 2024, SocialCounterfactuals, section 3.3 (filters); Phipson & Smyth 2010 "
+        "(permutation)"
+    ),
+)
+register(
+    _rejected(
+        name="rejection_gap",
+        title="Rejection gap",
+        unit="points",
+        groups_harm="higher",
+        definition=(
+            "Largest minus smallest share over groups of the images that a check rejects for their "
+            "own content; of several checks of an image, of the checks."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the check rejects one group's images more often.",
+        chance="above 0, more so for few images",
+        interval="bootstrap over clusters, simultaneous over pairs of groups",
+        null="groups are exchangeable within each set; sets of one group with each other",
+        parameters={
+            "sets": "images that differ in their groups alone",
+            "clusters": "images resampled together",
+            "checks": "checks of each image",
+            "strata": "kinds of sets",
+        },
+    )
+)
+register(
+    _rejected(
+        name="rejected_share",
+        title="Share rejected",
+        definition="Share of a group's images that a check rejects for their own content.",
+        direction="Higher: more images of the group are rejected.",
+        chance="the share when images of a set exchange their groups",
+        interval="percentile bootstrap over clusters, never inside Wilson's",
+        null="that of the rejection gap, which is tested",
+    )
+)
+register(
+    _rejected(
+        name="kept_share",
+        title="Share of sets kept",
+        harm="lower",
+        definition=(
+            "Share of the requested sets that pass every filter. A rejected set takes its images "
+            "of every group along."
+        ),
+        direction="Lower: more is generated for each set kept.",
+        chance="none: a set belongs to no group",
+        interval="Wilson; over ten or more caption sets, resampled",
+        reference="Howard et al. 2024, SocialCounterfactuals, Table 11",
+    )
+)
+register(
+    _rejected(
+        name="threshold_accuracy",
+        title="Accuracy of a learned threshold",
+        harm="lower",
+        definition=(
+            "Share of people's labels of sets that a detection threshold agrees with, chosen by "
+            "the labels of other caption sets."
+        ),
+        direction="Lower: the filter disagrees with people more often.",
+        chance="none: compare the share of the more frequent label, among the parameters",
+        interval="Wilson, with as many trials as caption sets",
+        reference="Howard et al. 2024, section 8.4",
+    )
+)
