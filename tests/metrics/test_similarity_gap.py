@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.core.groups import Groups
-from equipoise.metrics import cosine_scores, normalized_similarity_mad, similarity_gap
+from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 
 FEW = Bootstrap(replicates=100, permutations=100, resolution=0.05)
@@ -69,7 +69,7 @@ def test_within_sets_effects_are_least_squares(seed: int, holes: bool) -> None:
 
 def test_resampled_effects_are_weighted_least_squares() -> None:
     from equipoise.metrics.rankings.pools import pools_of
-    from equipoise.metrics.similarity.effects import Effects
+    from equipoise.metrics.values.group_effects import Effects
 
     scores, groups, sets = world(3, holes=True)
     sets[:9] = ""  # Images of no set are compared among themselves.
@@ -92,14 +92,6 @@ def test_logits_are_similarities_times_the_scale() -> None:
     assert logits.interval().high == pytest.approx(100 * plain.interval().high, rel=1e-6)
     assert logits.p_value == plain.p_value
     assert logits.params["scale"] == 100.0
-
-
-def test_of_two_groups_it_is_the_mad_in_standard_deviations() -> None:
-    scores, groups, _ = world(2)
-    two = groups != "c"
-    gap = similarity_gap(scores[two], groups[two], resampling=None).value
-    mad = normalized_similarity_mad(scores[two], groups[two], resampling=None).value
-    assert gap == pytest.approx(mad * scores[two].std(), rel=1e-9)
 
 
 @given(st.integers(0, 10**6))
@@ -157,11 +149,7 @@ def test_sets_lie_within_units() -> None:
     narrow = similarity_gap(scores, groups, sets=sets, resampling=FEW)
     assert (wide.value, wide.p_value) == (narrow.value, narrow.p_value)
     assert wide.method.startswith("simultaneous over pairs of groups, bootstrap over units")
-    with pytest.raises(
-        InputError,
-        match=r"^clusters: set 's0' has images of several units \(20 such sets\); expected each "
-        r"set within one unit, since sets are resampled whole$",
-    ):
+    with pytest.raises(InputError, match="^clusters: set 's0' .*20 such sets"):
         similarity_gap(scores, groups, sets=sets, clusters=np.arange(60))
 
 
@@ -201,25 +189,6 @@ def test_every_effect_has_its_own_chance_band() -> None:
         assert part.low < part.value < part.high
         assert part.chance == pytest.approx(0.0, abs=0.02)
     assert parts["b"].value > parts["b"].chance_high
-
-
-def test_vectors_do_as_scores() -> None:
-    rng = np.random.default_rng(8)
-    images, queries = rng.standard_normal((60, 5)), rng.standard_normal((2, 5))
-    lazy = cosine_scores(images, queries, names=["x", "y"])
-    table = (queries / np.linalg.norm(queries, axis=1, keepdims=True)) @ (
-        images / np.linalg.norm(images, axis=1, keepdims=True)
-    ).T
-    groups = np.tile(GROUPS, 20)
-    one = similarity_gap(lazy, groups, resampling=None)
-    two = similarity_gap(table, groups, queries=["x", "y"], resampling=None)
-    assert one.value == pytest.approx(two.value, abs=1e-12)
-
-
-def test_equal_scores_have_no_gap() -> None:
-    found = similarity_gap(np.ones(30), np.tile(GROUPS, 10), resampling=FEW)
-    assert (found.value, found.p_value) == (0.0, 1.0)
-    assert found.interval().high == 0.0
 
 
 def test_what_has_no_value_says_why() -> None:
@@ -265,31 +234,27 @@ def test_a_group_of_one_unit_has_no_interval() -> None:
     assert not math.isnan(found.value)
 
 
-def test_values_alone_and_permutations_alone() -> None:
+def test_equal_scores_and_less_resampling() -> None:
+    equal = similarity_gap(np.ones(30), np.tile(GROUPS, 10), resampling=FEW)
+    assert (equal.value, equal.p_value, equal.interval().high) == (0.0, 1.0, 0.0)
     scores, groups, _ = world(11)
     bare = similarity_gap(scores, groups, resampling=None)
-    assert (bare.p_value, bare.chance, bare.no_chance) == (
-        None, None, "no resampling was asked for",
-    )  # fmt: skip
+    assert (bare.p_value, bare.chance) == (None, None)
     tested = similarity_gap(scores, groups, resampling=Permutation(99))
-    assert tested.method == "none: use Bootstrap()"
     assert tested.p_value is not None
+    assert math.isnan(tested.interval().low)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "where"),
     [
-        ({"scale": 0.0}, "scale=0.0: expected a number above 0, or None for no logits"),
-        ({"scale": math.nan}, "scale=nan: expected a number above 0, or None for no logits"),
-        (
-            {"resampling": Exact()},
-            "resampling=Exact: not available for similarities; use Permutation()",
-        ),
-        ({"clusters": ["a"]}, "clusters: 1 items; expected 60, as in scores"),
+        ({"scale": 0.0}, "scale=0.0"),
+        ({"scale": math.nan}, "scale=nan"),
+        ({"resampling": Exact()}, "resampling=Exact"),
+        ({"clusters": ["a"]}, "clusters: 1 rows; expected 60"),
     ],
 )
-def test_bad_input(changes: dict[str, Any], message: str) -> None:
+def test_bad_input(changes: dict[str, Any], where: str) -> None:
     scores, groups, _ = world(12)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"^{where}"):
         similarity_gap(scores, groups, **changes)
-    assert str(error.value) == message

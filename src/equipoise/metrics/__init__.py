@@ -60,7 +60,6 @@ from equipoise.metrics.scores.disparity import (
     concept_results,
 )
 from equipoise.metrics.scores.inputs import Choices
-from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap
@@ -68,6 +67,7 @@ from equipoise.metrics.values.alignment import alignment, favourite_gap
 from equipoise.metrics.values.labels import detector_precision, detector_recall, label_errors
 from equipoise.metrics.values.outside import correlation, correlation_p_value, loess, score_summary
 from equipoise.metrics.values.rejections import rejection_gap
+from equipoise.metrics.values.similarity_gap import similarity_gap
 from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
 from equipoise.metrics.vectors.associations import (
     association_score,

@@ -21,7 +21,7 @@ from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
-from equipoise.metrics.similarity.gap import similarity_gap
+from equipoise.metrics.values.similarity_gap import similarity_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.similarity.config import Config

@@ -33,8 +33,9 @@ from equipoise.metrics.rankings.exchange import (
 )
 from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools, Scores, pools_of
 from equipoise.metrics.rankings.statistics import deviation
-from equipoise.metrics.similarity.effects import UnitExchange, unit_codes
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.values.group_effects import UnitExchange
+from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import place_keys, unit_keys, unit_times
@@ -87,7 +88,11 @@ class Similarity:
                 # Pools of one block are pools of the same images.
                 held.setdefault(one.block, {})[index] = scores
         shared = [_shared(pools, held.pop(block)) for block in [*held]]
-        units = None if clusters is None else unit_codes(clusters, len(pools.groups.codes))
+        units = (
+            None
+            if clusters is None
+            else unit_codes(clusters, len(pools.groups.codes), "clusters")[0]
+        )
         keys = image_keys(pools, shared, sets if clusters is None else clusters)
         return cls(pools, tuple(shared), keys, sets is not None, units)
 

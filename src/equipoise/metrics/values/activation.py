@@ -17,8 +17,8 @@ from equipoise.core.groups import Groups
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, part, sizes
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.similarity.gap import similarity_gap
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.values.similarity_gap import similarity_gap
 from equipoise.stats.resampling import Bootstrap, Exact, Resampling
 from equipoise.stats.streams import stream, unit_keys, unit_times
 

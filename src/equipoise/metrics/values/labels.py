@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -21,9 +20,9 @@ from equipoise.metrics.building import number
 from equipoise.metrics.counts.parity import demographic_parity
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.values.units import Units
 from equipoise.stats.intervals import percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import unit_counts, unit_keys
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -35,51 +34,6 @@ STATES = (GOOD, "attribute not discernible", "wrong attribute", "out of frame")
 ANY = "any error"
 SHOWS = "share of images with an error"
 REFERENCE = "Howard et al. 2024, SocialCounterfactuals (people's labels); Wilson 1927"
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """Rows that are resampled together.
-
-    Attributes
-    ----------
-    codes : ndarray of int, shape (n,)
-    names : sequence of str
-    named : bool
-        Whether units were named; otherwise every row is one.
-    """
-
-    codes: npt.NDArray[np.int64]
-    names: Sequence[str]
-    named: bool = True
-
-    @classmethod
-    def of(cls, units: Any, count: int) -> Units:
-        """Return the units of `count` rows; a row without a unit is one by itself.
-
-        Raises
-        ------
-        InputError
-            When there is not one unit per row.
-        """
-        if units is None:
-            return cls(np.arange(count), [f"row {place}" for place in range(count)], named=False)
-        codes, names = encode(units, what="units")
-        if len(codes) != count:
-            raise InputError(f"units: {len(codes)} rows; expected {count}")
-        alone = np.flatnonzero(codes < 0)
-        found = codes.astype(np.int64)
-        found[alone] = len(names) + np.arange(len(alone))
-        return cls(found, [*names, *(f"row {place}" for place in alone.tolist())])
-
-    @property
-    def name(self) -> str:
-        """The unit of resampling, in a word."""
-        return "unit" if self.named else "row"
-
-    def times(self, replicates: int, seed: int) -> Floats:
-        """Return how often each unit counts in each replicate, (replicates, units)."""
-        return unit_counts(seed, unit_keys(self.names), range(replicates)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.draws import Exchange, block_sizes
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
@@ -402,11 +403,7 @@ def _named(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
     """Number labels; a row without one stands alone."""
     if labels is None:
         return np.arange(n, dtype=np.int64), tuple(map(str, range(n)))
-    codes, names = encode(labels, what=what)
-    alone = np.flatnonzero(codes < 0)
-    numbered = codes.astype(np.int64)
-    numbered[alone] = len(names) + np.arange(len(alone))
-    return numbered, (*names, *(f"row {row}" for row in alone.tolist()))
+    return unit_codes(labels, n, what)
 
 
 _rejected = partial(

@@ -19,7 +19,8 @@ from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import Percentile
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.metrics.values.labels import Share, Units, share_method
+from equipoise.metrics.values.labels import Share, share_method
+from equipoise.metrics.values.units import Units
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from equipoise.metrics.rankings.exchange import (
     of_shuffled,
 )
 from equipoise.metrics.rankings.pools import Bools, Floats, Indices, Pools
+from equipoise.metrics.values.units import unit_codes
 from equipoise.stats.draws import Exchange
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Times, place_keys, stream, unit_keys, unit_times
@@ -336,23 +337,6 @@ class UnitExchange:
         return each(block, range(0, draws, size))
 
 
-def unit_codes(clusters: Any, expected: int) -> Indices:
-    """Return the unit of each row, from 0; a row without one is a unit of its own.
-
-    Raises
-    ------
-    InputError
-        When there are not as many as expected.
-    """
-    codes, names = encode(clusters, what="clusters")
-    if len(codes) != expected:
-        raise InputError(f"clusters: {len(codes)} items; expected {expected}, as in scores")
-    alone = np.flatnonzero(codes < 0)
-    found = codes.astype(np.int64)
-    found[alone] = len(names) + np.arange(len(alone))
-    return found
-
-
 # Draws that the chance bands of single groups rest on.
 _BANDS = 1000
 
@@ -392,7 +376,9 @@ class Effects:
         InputError
             When lengths differ, or a set has images of several units.
         """
-        units = None if clusters is None else unit_codes(clusters, len(pools.groups.codes))
+        units = None
+        if clusters is not None:
+            units, _ = unit_codes(clusters, len(pools.groups.codes), "clusters")
         codes = usable_codes(pools)
         member = None if sets is None else encode(sets, what="sets")[0]
         held: dict[int, list[int]] = {}
@@ -461,7 +447,11 @@ class Effects:
         """Return effects of resampled units, (replicates, pools, groups)."""
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.blocks:
-            times = partial(_times, self.keys[one.items], replicates, rng)
+            keys = self.keys[one.items]
+
+            def times(held: slice, keys: npt.NDArray[np.uint64] = keys) -> Times:
+                return unit_times(keys[held], replicates, rng)[:, 1:]
+
             found[:, one.places] = one.resampled(times, replicates)
         return found
 
@@ -571,10 +561,6 @@ def _several(stratum: Indices, codes: Codes) -> npt.NDArray[np.bool_]:
     return np.asarray(low < high)
 
 
-def _times(keys: npt.NDArray[np.uint64], replicates: int, rng: int, held: slice) -> Times:
-    return unit_times(keys[held], replicates, rng)[:, 1:]
-
-
 def _check_nested(sets: Any, keys: npt.NDArray[np.uint64], blocks: tuple[Block, ...]) -> None:
     codes, names = encode(sets, what="sets")
     none = np.empty(0, dtype=np.int64)
@@ -593,19 +579,13 @@ def _check_nested(sets: Any, keys: npt.NDArray[np.uint64], blocks: tuple[Block, 
 
 
 def _keys(blocks: tuple[Block, ...], many: int, sets: Any, clusters: Any) -> npt.NDArray[np.uint64]:
-    keys = np.zeros(many, dtype=np.uint64)
-    for items, own in zip((one.items for one in blocks), _own(blocks), strict=True):
-        keys[items] = own
+    keys, start = np.zeros(many, dtype=np.uint64), 0
+    for one in blocks:
+        keys[one.items] = place_keys(start, len(one.items))
+        start += len(one.items)
     for labels, what in ((sets, "sets"), (clusters, "clusters")):
         if labels is not None:
             codes, names = encode(labels, what=what)
             named = np.append(unit_keys(names), np.uint64(0))
             keys = np.where(codes >= 0, named[codes], keys)
     return keys
-
-
-def _own(blocks: tuple[Block, ...]) -> Iterator[npt.NDArray[np.uint64]]:
-    start = 0
-    for one in blocks:
-        yield place_keys(start, len(one.items))
-        start += len(one.items)

@@ -1,0 +1,72 @@
+"""Units that are resampled together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core.errors import InputError
+from equipoise.core.labels import encode
+from equipoise.stats.streams import unit_counts, unit_keys
+
+Indices = npt.NDArray[np.int64]
+
+
+def unit_codes(labels: Any, n: int, what: str) -> tuple[Indices, tuple[str, ...]]:
+    """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
+
+    Raises
+    ------
+    InputError
+        When there is not one label per row.
+    """
+    codes, names = encode(labels, what=what)
+    if len(codes) != n:
+        raise InputError(f"{what}: {len(codes)} rows; expected {n}")
+    alone = np.flatnonzero(codes < 0)
+    found = codes.astype(np.int64)
+    found[alone] = len(names) + np.arange(len(alone))
+    return found, (*names, *(f"row {row}" for row in alone.tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Rows that are resampled together.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+    names : sequence of str
+    named : bool
+        Whether units were named; otherwise every row is one.
+    """
+
+    codes: Indices
+    names: Sequence[str]
+    named: bool = True
+
+    @classmethod
+    def of(cls, units: Any, count: int) -> Units:
+        """Return the units of `count` rows, see `unit_codes`; by default every row is one.
+
+        Raises
+        ------
+        InputError
+            When there is not one unit per row.
+        """
+        if units is not None:
+            return cls(*unit_codes(units, count, "units"))
+        return cls(np.arange(count), [f"row {place}" for place in range(count)], named=False)
+
+    @property
+    def name(self) -> str:
+        """The unit of resampling, in a word."""
+        return "unit" if self.named else "row"
+
+    def times(self, replicates: int, seed: int) -> npt.NDArray[np.float64]:
+        """Return how often each unit counts in each replicate, (replicates, units)."""
+        return unit_counts(seed, unit_keys(self.names), range(replicates)).astype(np.float64)
