@@ -102,23 +102,6 @@ def test_a_paired_bootstrap_has_the_spread_of_paired_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["0", "1"], ("0", "1")),
-        (["²", "x"], ("x", "²")),
-        (["10", "9"], ("9", "10")),
-        (["", "0"], ("0",)),
-    ],
-)
-def test_classes_of_any_name(names: list[str], expected: tuple[str, ...]) -> None:
-    labels = [names[0], names[1], names[1]]
-    joint = join(labels, {"a": labels, "b": labels[::-1]}, ["g"] * 3)
-    assert joint.classes == expected
-    seen = joint.alone(0)
-    assert seen.counts.hits(seen.counts.table[None]).sum() == seen.counts.table.sum()
-
-
-@pytest.mark.parametrize(
     ("predictions", "message"),
     [
         ({"a": [1, 2]}, "^predictions: 1 models; expected at least two$"),

@@ -62,37 +62,6 @@ def test_a_measure_gets_no_draws_that_it_does_not_want() -> None:
     assert (draws.boot, draws.null, draws.null_text, draws.intervals) == (None, None, "", True)
 
 
-def test_exact_enumerates() -> None:
-    draws = probe(count([0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 1]), Exact(), "class")
-    assert draws.null is not None
-    assert draws.weights is not None
-    assert draws.weights.tolist() == [0.25] * 4
-    assert draws.resolution == 0.0
-    assert draws.null_text == (
-        "groups are exchangeable within each true class; every rearrangement enumerated"
-    )
-
-
-@pytest.mark.parametrize("null", ["rows", "class", "prediction"])
-def test_each_null_keeps_its_margins(null: Null) -> None:
-    counts = rows()
-    seen: list[Floats] = []
-
-    @dataclass(frozen=True)
-    class Keep(Probe):
-        def __call__(self, counts: Counts, tables: Floats) -> Floats:
-            seen.append(tables)
-            return tables[:, :1, 0]
-
-    measure(counts, [Keep([], null)], Permutation(50, resolution=0.5), 1)
-    tables, strata = seen[1], counts.strata(null)
-    assert len(tables) == 50
-    for name in np.unique(strata):
-        inside = strata == name
-        assert (tables[:, inside].sum(axis=1) == counts.table[inside].sum(axis=0)).all()
-    assert (tables.sum(axis=2) == counts.table.sum(axis=1)).all()
-
-
 def test_measures_share_their_draws_and_do_not_disturb_each_other() -> None:
     counts = rows()
     every = [Accuracy("accuracy_gap", "rows"), Accuracy("worst_group_accuracy", "class")]

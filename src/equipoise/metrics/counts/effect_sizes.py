@@ -406,9 +406,8 @@ def bands(values: Sequence[float] | Floats) -> tuple[Band | None, ...]:
 
 def band_counts(values: Sequence[float] | Floats) -> dict[Band, int]:
     """Return the number of effect sizes in each band, empty bands included; NaN is left out."""
-    array = np.asarray(values, dtype=np.float64)
-    places = np.searchsorted(list(BANDS.values())[1:], array[~np.isnan(array)], side="right")
-    return dict(zip(BANDS, np.bincount(places, minlength=len(BANDS)).tolist(), strict=True))
+    found = bands(values)
+    return {name: found.count(name) for name in BANDS}
 
 
 def skewsize(  # noqa: PLR0913 - the public signature

@@ -146,13 +146,15 @@ class Confusion:
         places = [self.outcomes.index(one) for one in self.classes]
         return np.asarray(self.rates[np.arange(len(self.classes)), places])
 
-    def over(self, outcomes: Sequence[str]) -> Confusion:
-        """Return the counts with columns for exactly these outcomes, in their order."""
-        cells = np.zeros((len(self.classes), len(outcomes)), dtype=np.int64)
-        for column, name in enumerate(outcomes):
-            if name in self.outcomes:
-                cells[:, column] = self.counts[:, self.outcomes.index(name)]
-        return Confusion(self.classes, tuple(outcomes), cells)
+    def over(self, classes: Sequence[str], outcomes: Sequence[str]) -> Confusion:
+        """Return the counts of exactly these classes and outcomes, in their order."""
+        cells = np.zeros((len(classes), len(outcomes)), dtype=np.int64)
+        for row, name in enumerate(classes):
+            for column, outcome in enumerate(outcomes):
+                if name in self.classes and outcome in self.outcomes:
+                    place = self.classes.index(name), self.outcomes.index(outcome)
+                    cells[row, column] = self.counts[place]
+        return Confusion(tuple(classes), tuple(outcomes), cells)
 
 
 def _whole_number(count: object, what: str) -> int:
@@ -611,18 +613,11 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
 
 
 def _arranged(base: Confusion, order: Sequence[str], aside: Sequence[str]) -> Confusion:
-    """Return the counts with the classes in the order asked for, and those aside after them."""
+    """Return the counts with the classes in that order, and the excluded ones after them."""
     names = [*order, *(one for one in aside if one in base.classes)]
-    rows = np.zeros((len(names), len(base.outcomes)), dtype=np.int64)
-    for row, name in enumerate(names):
-        if name in base.classes:
-            rows[row] = base.counts[base.classes.index(name)]
-    further = [
-        one
-        for column, one in enumerate(base.outcomes)
-        if one not in names and rows[:, column].any()
-    ]
-    return Confusion(tuple(names), base.outcomes, rows).over((*names, *further))
+    rows = base.over(names, base.outcomes)
+    occurs = zip(rows.outcomes, rows.counts.sum(axis=0).tolist(), strict=True)
+    return rows.over(names, [*names, *(one for one, some in occurs if some and one not in names)])
 
 
 def _reason(
@@ -732,10 +727,12 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         raise InputError("estimates: drawn with other seeds or numbers of draws; use the same")
     value = float(np.mean([one.value for one, _ in known.values()]))
     first = found[0]
-    boots = [one.boot for one in found if one.boot is not None]
-    nulls = [one.null for one in found if one.null is not None]
-    boot = np.mean([mad(one) for one in boots], axis=0) if boots else None
-    null = np.mean([mad(one) for one in nulls], axis=0) if nulls else None
+    boot, null = (
+        np.mean([mad(one) for one in some if one is not None], axis=0)
+        if some[0] is not None
+        else None
+        for some in ([one.boot for one in found], [one.null for one in found])
+    )
     held = first.against(null, value, "equal in every set")
     lost = len(estimates) - len(known)
     return make_estimate(
