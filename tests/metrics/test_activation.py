@@ -75,16 +75,6 @@ def test_the_null_is_valid_where_maps_have_nothing_to_do_with_boxes() -> None:
     assert np.mean(np.array(ps) <= 0.5) > 0.3
 
 
-def test_one_number_whatever_the_order_of_rows_and_the_scale_of_maps() -> None:
-    maps, boxes, groups = world()
-    order = np.random.default_rng(1).permutation(len(maps))
-    one = activation_share(maps, boxes, groups, resampling=None)
-    other = activation_share(7.0 * maps[order], boxes[order], groups[order], resampling=None)
-    assert one.value == pytest.approx(other.value, abs=1e-12)
-    assert np.isnan(one.interval().low)
-    assert one.no_chance == "no resampling was asked for"
-
-
 def test_images_of_a_unit_are_resampled_together() -> None:
     maps, boxes, _ = world(20)
     twice = (np.repeat(maps, 4, axis=0), np.repeat(boxes, 4, axis=0))

@@ -115,18 +115,6 @@ def test_favourite_gap_by_hand() -> None:
     assert three.value == pytest.approx(0.9)
 
 
-def test_a_group_that_is_preferred_everywhere_follows_no_favourites() -> None:
-    rng = np.random.default_rng(0)
-    effects = {
-        f"c{i}": dict(zip("abc", (1.0 + 0.1 * rng.standard_normal(), -0.5, -0.5), strict=True))
-        for i in range(30)
-    }
-    favourites = {name: "abc"[i % 3] for i, name in enumerate(effects)}
-    found = favourite_gap(effects, favourites)
-    assert found.p_value is not None
-    assert found.p_value > 0.2
-
-
 def test_p_of_favourites_is_valid_and_finds_planted_ones() -> None:
     def p(seed: int, strength: float) -> float:
         rng = np.random.default_rng(seed)

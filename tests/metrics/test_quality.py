@@ -164,19 +164,6 @@ def test_similarity_within_sets_is_that_of_all_pairs() -> None:
     assert low < found.value < high
 
 
-def test_chance_exchanges_images_of_one_stratum() -> None:
-    vectors, names = sets_of(8, 3)
-    subject = np.where(np.arange(24) < 12, "a", "b")
-    vectors = vectors + np.where(subject == "a", 5.0, -5.0)[:, None]
-    plain = set_similarity(vectors, names, resampling=Bootstrap(50, 100))
-    within = set_similarity(vectors, names, strata=subject, resampling=Bootstrap(50, 100))
-    assert plain.chance is not None
-    assert within.chance is not None
-    assert plain.value == within.value
-    assert plain.chance.mean < 0.2
-    assert within.chance.mean > 0.8
-
-
 def test_what_takes_no_part_in_sets_is_counted() -> None:
     vectors, names = sets_of(3, 3)
     vectors[0] = 0.0

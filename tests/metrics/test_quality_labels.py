@@ -71,18 +71,6 @@ def test_each_kind_of_error_is_compared_as_shares_of_labels_are() -> None:
     assert not [one for one in found.parts if one.subject == "good"]
 
 
-def test_labels_of_a_set_are_resampled_together() -> None:
-    labels, groups = labelled(60)
-    many, own = np.repeat(labels, 4), np.repeat(groups, 4)
-    units = np.repeat(np.arange(60), 4)
-    alone, whole = (label_errors(many, own, units=one, resampling=DRAWN) for one in (None, units))
-    assert whole.value == alone.value
-    assert whole.p_value > alone.p_value
-    rates = [part(one, "label_error_rate", "any error") for one in (alone, whole)]
-    widths = [one.high - one.low for one in rates]
-    assert widths[1] > 1.5 * widths[0]
-
-
 def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
     labels, groups = labelled(30)
     given = [None, "", *labels[2:]]
@@ -104,19 +92,6 @@ def test_missing_labels_are_counted_and_no_error_is_no_gap() -> None:
     bad = label_errors(["out of frame"] * 30, groups, resampling=DRAWN)
     assert bad.value == 0.0
     assert part(bad, "label_error_rate", "out of frame").value == 1.0
-
-
-def test_the_null_of_errors_holds_its_level() -> None:
-    found = [
-        label_errors(
-            np.random.default_rng(seed).choice(["good", "wrong attribute"], 60),
-            np.arange(60) % 3,
-            resampling=Bootstrap(10, 200),
-            rng=seed,
-        ).p_value
-        for seed in range(60)
-    ]
-    assert np.mean([p is not None and p <= 0.05 for p in found]) <= 0.12
 
 
 def agreement(n: int = 200, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

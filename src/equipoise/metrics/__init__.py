@@ -84,7 +84,6 @@ from equipoise.metrics.vectors.diversity import (
     iss_intra,
     mean_distances,
 )
-from equipoise.metrics.vectors.layout import background_layout, pose_layout
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
@@ -94,9 +93,11 @@ from equipoise.metrics.vectors.mcas import (
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.quality import (
+    background_layout,
     confusable_subjects,
     frechet_distance,
     inception_score,
+    pose_layout,
     set_similarity,
     subject_accuracy,
 )

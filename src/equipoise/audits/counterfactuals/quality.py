@@ -31,11 +31,14 @@ from equipoise.metrics.values.labels import (
     detector_recall,
     label_errors,
 )
-from equipoise.metrics.vectors.layout import CELLS, ORIENTATIONS, background_layout, pose_layout
 from equipoise.metrics.vectors.quality import (
+    CELLS,
+    ORIENTATIONS,
+    background_layout,
     confusable_subjects,
     frechet_distance,
     inception_score,
+    pose_layout,
     set_similarity,
     subject_accuracy,
 )
