@@ -9,7 +9,8 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -90,11 +91,10 @@ class ArraySource:
 
 FORMATS = ".npy, .npz, .safetensors, .parquet, .pq, .csv or .tsv"
 EXTENSIONS = (".npy", ".npz", ".safetensors")
-ONE_ARRAY = "an array with a row per item"
 # Bytes that a compressed array may have in memory; other arrays are mapped and may have any size.
 MOST_UNPACKED = 1 << 32
 # What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
-DAMAGED = (
+_DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -103,20 +103,10 @@ DAMAGED = (
     ValueError,
     OSError,
 )
-SAFETENSORS = {
-    "BOOL": "?",
-    "U8": "u1",
-    "I8": "i1",
-    "I16": "<i2",
-    "U16": "<u2",
-    "I32": "<i4",
-    "U32": "<u4",
-    "I64": "<i8",
-    "U64": "<u8",
-    "F16": "<f2",
-    "F32": "<f4",
-    "F64": "<f8",
+_TENSORS = {"BOOL": "?", "U8": "u1", "I8": "i1"} | {
+    f"{kind}{bits}": f"<{kind.lower()}{bits // 8}" for kind in "IUF" for bits in (16, 32, 64)
 }
+"""Type of numpy by the name of safetensors."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,7 @@ class Header:
         Type of the values, in the words of the file.
     shape : tuple of int
     dtype : numpy.dtype or None
-        None where numpy has no such type, or the values are pickled objects.
+        None where numpy has no such type.
     fortran : bool
         Whether columns are contiguous.
     start : int
@@ -174,7 +164,7 @@ class ArrayFile:
         DataError
             When the file is missing, empty, damaged or not what its extension says.
         """
-        digest = hash_file(path, FORMATS, ONE_ARRAY)
+        digest = hash_file(path, FORMATS, "an array with a row per item")
         readers = {".npy": _npy_headers, ".npz": _npz_headers, ".safetensors": _tensor_headers}
         with translated(path, FORMATS):
             headers = readers[path.suffix.lower()](path)
@@ -192,21 +182,23 @@ class ArrayFile:
         DataError
             When there is no such array, or several might be meant.
         """
-        if name is not None and self.several:
+        if not self.several:
+            return ""
+        if name is not None:
             if name not in self.headers:
                 raise self.no_array(name)
             return name
-        found = [name for name, header in self.headers.items() if len(header.shape) == 2]
-        if len(found) == 1 or not self.several:
-            return found[0] if found else ""
+        flat = [name for name, header in self.headers.items() if len(header.shape) == 2]
+        if len(flat) == 1:
+            return flat[0]
         held = ", ".join(f"{show(name)} {header.shape}" for name, header in self.headers.items())
         raise DataError(
-            f"{len(found) or 'none'} of the arrays {'are' if found else 'is'} two-dimensional: "
+            f"{len(flat) or 'none'} of the arrays {'are' if flat else 'is'} two-dimensional: "
             f"{held or 'there are no arrays'}",
             file=str(self.path),
             expected="one array with a row per item",
             fix="give `array:` with the name of the one that is meant"
-            if found
+            if flat
             else "save an array with a row per item",
         )
 
@@ -235,13 +227,13 @@ class ArrayFile:
         """
         header, place = self.headers[name], self.place(name)
         dtype = _known(header, place)
-        order: Any = "F" if header.fortran else "C"
         if header.start < 0:
             return self._unpacked(name, header)
         if header.start + header.size > self.digest["bytes"]:
             raise _cut(place, header, self.digest["bytes"])
         if header.size == 0:
             return np.empty(header.shape, dtype)
+        order: Any = "F" if header.fortran else "C"
         with translated(self.path, FORMATS):
             return np.memmap(self.path, dtype, "r", header.start, header.shape, order)
 
@@ -255,114 +247,40 @@ class ArrayFile:
                 expected=f"at most {MOST_UNPACKED} bytes",
                 fix="save it with np.save as .npy, which may have any size",
             )
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                held = archive.getinfo(f"{name}.npy").file_size
-                if header.size <= held:
-                    with archive.open(f"{name}.npy") as file:
-                        values: npt.NDArray[Any] = np.lib.format.read_array(
-                            file, allow_pickle=False
-                        )
-                        return values
-        except DAMAGED:
-            raise _damaged(place, ".npz") from None
+        held = 0
+        with _whole(place, ".npz"), zipfile.ZipFile(self.path) as archive:
+            held = archive.getinfo(f"{name}.npy").file_size
+            if header.size <= held:
+                with archive.open(f"{name}.npy") as file:
+                    values: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+                    return values
         raise _cut(place, header, held)
 
 
 def _known(header: Header, place: str) -> np.dtype[Any]:
     """Return the type of the values, or say why they cannot be read."""
-    if header.dtype is not None and not header.dtype.hasobject and header.dtype.kind != "V":
-        return header.dtype
-    bfloat = header.kind in ("BF16", "bfloat16") or header.dtype == np.dtype("V2")
-    if bfloat:
-        raise DataError(
-            "the values are bfloat16, which numpy lacks",
-            file=place,
-            expected="float16, float32 or float64",
-            fix="save it as float32: tensor.float()",
-        )
-    if header.dtype is not None and header.dtype.hasobject:
-        raise DataError(
-            "the values are pickled Python objects, which can run code when they are read",
-            file=place,
-            expected="numbers",
-            fix="save a plain array: np.asarray(values, dtype=np.float32), or dtype=str for ids",
-        )
-    raise DataError(
-        f"the values are of type {header.kind}",
-        file=place,
-        expected="float16, float32 or float64",
-        fix="save it as float32",
-    )
+    dtype, expected = header.dtype, "float16, float32 or float64"
+    if dtype is not None and not dtype.hasobject and dtype.kind != "V":
+        return dtype
+    problem, fix = f"the values are of type {header.kind}", "save it as float32"
+    if header.kind in ("BF16", "bfloat16") or dtype == np.dtype("V2"):
+        problem, fix = "the values are bfloat16, which numpy lacks", f"{fix}: tensor.float()"
+    elif dtype is not None and dtype.hasobject:
+        problem = "the values are pickled Python objects, which can run code when they are read"
+        fix = "save a plain array: np.asarray(values, dtype=np.float32), or dtype=str for ids"
+        expected = "numbers"
+    raise DataError(problem, file=place, expected=expected, fix=fix)
 
 
-def _npy_headers(path: Path) -> dict[str, Header]:
-    with path.open("rb") as file:
-        return {"": _npy_header(file, str(path))}
-
-
-def _npy_header(file: IO[bytes], place: str) -> Header:
-    read = np.lib.format
-    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
+@contextmanager
+def _whole(place: str, extension: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a damaged file raises into one error."""
     try:
-        with warnings.catch_warnings():
-            # numpy warns of headers that Python 2 wrote, and reads them.
-            warnings.simplefilter("ignore")
-            shape, fortran, dtype = readers[read.read_magic(file)](file)
-    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError):
-        raise _damaged(place, ".npy") from None
-    # numpy makes room for a character of each text of length 0, however many a header declares.
-    if any(length < 0 for length in shape) or not dtype.itemsize:
-        raise _damaged(place, ".npy")
-    return Header(str(dtype), shape, dtype, fortran, file.tell())
-
-
-def _npz_headers(path: Path) -> dict[str, Header]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-            return {_name(info): _member(archive, info, path) for info in members}
-    except DAMAGED:
-        raise _damaged(str(path), ".npz") from None
-
-
-def _name(info: zipfile.ZipInfo) -> str:
-    return info.filename.removesuffix(".npy")
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Header:
-    with archive.open(info) as file:
-        header = _npy_header(file, f"{path}, array {_name(info)!r}")
-    if info.compress_type != zipfile.ZIP_STORED:
-        return replace(header, start=-1)
-    with path.open("rb") as file:
-        # Name and extra field of the local header, whose lengths stand at its bytes 26 and 28.
-        file.seek(info.header_offset + 26)
-        lengths = np.frombuffer(file.read(4), "<u2")
-    return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
-
-
-def _tensor_headers(path: Path) -> dict[str, Header]:
-    """Read the header after the library has checked it against the length of the file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy"):
-            pass
-    except SafetensorError:
-        raise _damaged(str(path), ".safetensors") from None
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        described = json.loads(file.read(length))
-    described.pop("__metadata__", None)
-    return {name: _tensor(described[name], 8 + length) for name in sorted(described)}
-
-
-def _tensor(described: Mapping[str, Any], values: int) -> Header:
-    kind = described["dtype"]
-    dtype = np.dtype(SAFETENSORS[kind]) if kind in SAFETENSORS else None
-    start = values + described["data_offsets"][0]
-    return Header(kind, tuple(described["shape"]), dtype, start=start)
+        yield
+    except DataError:
+        raise
+    except (*_DAMAGED, *errors):
+        raise _damaged(place, extension) from None
 
 
 def _damaged(place: str, extension: str) -> DataError:
@@ -382,3 +300,64 @@ def _cut(place: str, header: Header, size: int) -> DataError:
         expected=f"{max(header.start, 0) + header.size} bytes",
         fix="write or copy it again",
     )
+
+
+def _npy_headers(path: Path) -> dict[str, Header]:
+    with path.open("rb") as file:
+        return {"": _npy_header(file, str(path))}
+
+
+def _npy_header(file: IO[bytes], place: str) -> Header:
+    read = np.lib.format
+    readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
+    bad = (KeyError, TypeError, SyntaxError, tokenize.TokenError)
+    with _whole(place, ".npy", *bad), warnings.catch_warnings():
+        # numpy warns of headers that Python 2 wrote, and reads them.
+        warnings.simplefilter("ignore")
+        shape, fortran, dtype = readers[read.read_magic(file)](file)
+        # numpy makes room for a character of each text of length 0, however many it declares.
+        if any(length < 0 for length in shape) or not dtype.itemsize:
+            raise ValueError
+    return Header(str(dtype), shape, dtype, fortran, file.tell())
+
+
+def _npz_headers(path: Path) -> dict[str, Header]:
+    headers: dict[str, Header] = {}
+    with _whole(str(path), ".npz"), zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.filename.endswith(".npy"):
+                headers[info.filename[:-4]] = _member(archive, info, path)
+    return headers
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Header:
+    with archive.open(info) as file:
+        header = _npy_header(file, f"{path}, array {info.filename[:-4]!r}")
+    if info.compress_type != zipfile.ZIP_STORED:
+        return replace(header, start=-1)
+    with path.open("rb") as file:
+        # Name and extra field of the local header, whose lengths stand at its bytes 26 and 28.
+        file.seek(info.header_offset + 26)
+        lengths = np.frombuffer(file.read(4), "<u2")
+    return replace(header, start=info.header_offset + 30 + int(lengths.sum()) + header.start)
+
+
+def _tensor_headers(path: Path) -> dict[str, Header]:
+    """Read the header after the library has checked it against the length of the file."""
+    from safetensors import SafetensorError, safe_open
+
+    with _whole(str(path), ".safetensors", SafetensorError), safe_open(path, framework="numpy"):
+        pass
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        described = json.loads(file.read(length))
+    described.pop("__metadata__", None)
+    return {
+        name: Header(
+            one["dtype"],
+            tuple(one["shape"]),
+            np.dtype(_TENSORS[one["dtype"]]) if one["dtype"] in _TENSORS else None,
+            start=8 + length + one["data_offsets"][0],
+        )
+        for name, one in sorted(described.items())
+    }
