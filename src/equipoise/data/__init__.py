@@ -12,7 +12,6 @@ from equipoise.data.formats.dollar_street import (
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pata import PataCaption, read_pata, read_pata_captions
-from equipoise.data.formats.plain import read_plain
 from equipoise.data.formats.registry import (
     FORMATS,
     DataFormat,
@@ -20,6 +19,7 @@ from equipoise.data.formats.registry import (
     data_format,
     find_format,
 )
+from equipoise.data.formats.rows import read_plain
 from equipoise.data.formats.social_counterfactuals import read_social_counterfactuals
 from equipoise.data.formats.visogender import read_visogender
 from equipoise.data.formats.visual_genome import read_visual_genome, read_visual_genome_images
@@ -64,8 +64,8 @@ from equipoise.data.image_steps import (
     read_class_mapping,
 )
 from equipoise.data.labels import Items, ItemSource, load_items
-from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon
-from equipoise.data.matrices import Matrix, load_matrix
+from equipoise.data.lexicons import LEXICONS, Lexicon, lexicon, synset_text, synset_texts
+from equipoise.data.matrices import Matrix, Vectors, load_matrix, load_vectors
 from equipoise.data.outputs import Choices, Outputs
 from equipoise.data.predictions import (
     ModelPredictions,
@@ -76,10 +76,8 @@ from equipoise.data.predictions import (
     read_predictions,
 )
 from equipoise.data.sources import LabelSource, Normalization, PredictionSource, Reading
-from equipoise.data.synsets import synset_text, synset_texts
 from equipoise.data.tables import Table, read_table
 from equipoise.data.templates import TEMPLATES, Templates, filled, templates
-from equipoise.data.vectors import Vectors, load_vectors
 
 __all__ = [
     "ALL_BOXES",

@@ -28,15 +28,6 @@ from equipoise.data.cells import (
     stack,
 )
 from equipoise.data.files import hash_file, read_whole, to_utf8, translated, unknown_extension
-from equipoise.data.frames import (
-    FRAME,
-    cell_text,
-    frame_names,
-    is_frame,
-    list_columns,
-    read_frame,
-    read_lists,
-)
 from equipoise.data.join import (
     EXAMPLES,
     Positions,
@@ -48,7 +39,20 @@ from equipoise.data.join import (
 from equipoise.data.labels import Items
 from equipoise.data.outputs import Outputs
 from equipoise.data.problems import check_columns
-from equipoise.data.tables import csv_names, open_parquet, read_csv, read_parquet, read_table
+from equipoise.data.tables import (
+    FRAME,
+    cell_text,
+    csv_names,
+    frame_names,
+    is_frame,
+    list_columns,
+    open_parquet,
+    read_csv,
+    read_frame,
+    read_lists,
+    read_parquet,
+    read_table,
+)
 
 Columns = dict[str, pa.ChunkedArray]
 Array = npt.NDArray[Any]

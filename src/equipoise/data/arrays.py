@@ -94,7 +94,7 @@ EXTENSIONS = (".npy", ".npz", ".safetensors")
 # Bytes that a compressed array may have in memory; other arrays are mapped and may have any size.
 MOST_UNPACKED = 1 << 32
 # What a damaged zip raises; RuntimeError is also what it raises where it is encrypted.
-_DAMAGED = (
+_DAMAGED: tuple[type[Exception], ...] = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
@@ -273,13 +273,15 @@ def _known(header: Header, place: str) -> np.dtype[Any]:
 
 
 @contextmanager
-def _whole(place: str, extension: str, *errors: type[Exception]) -> Iterator[None]:
+def _whole(
+    place: str, extension: str, errors: tuple[type[Exception], ...] = _DAMAGED
+) -> Iterator[None]:
     """Turn what a damaged file raises into one error."""
     try:
         yield
     except DataError:
         raise
-    except (*_DAMAGED, *errors):
+    except errors:
         raise _damaged(place, extension) from None
 
 
@@ -310,8 +312,8 @@ def _npy_headers(path: Path) -> dict[str, Header]:
 def _npy_header(file: IO[bytes], place: str) -> Header:
     read = np.lib.format
     readers = {(1, 0): read.read_array_header_1_0, (2, 0): read.read_array_header_2_0}
-    bad = (KeyError, TypeError, SyntaxError, tokenize.TokenError)
-    with _whole(place, ".npy", *bad), warnings.catch_warnings():
+    errors = (*_DAMAGED, KeyError, TypeError, SyntaxError, tokenize.TokenError)
+    with _whole(place, ".npy", errors), warnings.catch_warnings():
         # numpy warns of headers that Python 2 wrote, and reads them.
         warnings.simplefilter("ignore")
         shape, fortran, dtype = readers[read.read_magic(file)](file)
@@ -346,7 +348,7 @@ def _tensor_headers(path: Path) -> dict[str, Header]:
     """Read the header after the library has checked it against the length of the file."""
     from safetensors import SafetensorError, safe_open
 
-    with _whole(str(path), ".safetensors", SafetensorError), safe_open(path, framework="numpy"):
+    with _whole(str(path), ".safetensors", (SafetensorError,)), safe_open(path, framework="numpy"):
         pass
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
