@@ -18,7 +18,7 @@ from equipoise.core.files import (
     table_bytes,
     write_table,
 )
-from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.metrics.vector_rows import ChosenRows
 
 ROWS, NUMBERS = 20_000, 256
 

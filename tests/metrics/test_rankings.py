@@ -28,9 +28,9 @@ from equipoise.metrics import (
     retrieval_measures,
     skew_at_k,
 )
-from equipoise.metrics.chosen_rows import ChosenRows
 from equipoise.metrics.rankings.exchange import LabelExchange
 from equipoise.metrics.rankings.statistics import max_skew_distribution
+from equipoise.metrics.vector_rows import ChosenRows
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import Golden, cases
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from equipoise.metrics.unit_rows import widened
+from equipoise.metrics.vector_rows import widened
 
 
 def test_every_half_is_the_number_that_numpy_makes_of_it() -> None:

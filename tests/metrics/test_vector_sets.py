@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import association_score, diverse_subset, iss_cross, sc_weat, weat
-from equipoise.metrics.chosen_rows import ChosenRows
+from equipoise.metrics.vector_rows import ChosenRows
 from equipoise.metrics.vectors import resampling
 from equipoise.metrics.vectors import sets as vector_sets
 from equipoise.metrics.vectors.resampling import mean_vectors, replicate_blocks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.metrics.chosen_rows import ChosenRows, Table
+from equipoise.metrics.vector_rows import ChosenRows, Table
 
 if TYPE_CHECKING:
     from equipoise.data import Vectors

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from equipoise.audits.outputs import Models, Outputs
     from equipoise.audits.running.failed import Members
     from equipoise.data import ArraySource
-    from equipoise.metrics.chosen_rows import Table
+    from equipoise.metrics.vector_rows import Table
     from equipoise.stats.resampling import Resampling
 
 Places = npt.NDArray[np.int64]

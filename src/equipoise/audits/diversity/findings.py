@@ -32,7 +32,7 @@ from equipoise.stats.resampling import Permutation
 if TYPE_CHECKING:
     from equipoise.audits.diversity.audit import Design
     from equipoise.audits.diversity.config import Config
-    from equipoise.metrics.chosen_rows import Table
+    from equipoise.metrics.vector_rows import Table
     from equipoise.stats.resampling import Resampling
 
 Sets = Mapping[str, "Table"]

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.chosen_rows import ChosenRows, Table
-from equipoise.metrics.unit_rows import widened
+from equipoise.metrics.vector_rows import ChosenRows, Table, widened
 from equipoise.stats.compiled import compiled
 from equipoise.stats.threads import each
 

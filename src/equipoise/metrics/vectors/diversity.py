@@ -19,9 +19,9 @@ from equipoise.core.estimate import Chance, Estimate, no_ends
 from equipoise.core.finding import Excluded, GroupValue
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import NOTHING, Against, against, number
-from equipoise.metrics.chosen_rows import Table
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.metrics.vectors.unit_sums import (
     UnitSums,

@@ -19,8 +19,14 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.labels import check_unmasked, encode
-from equipoise.metrics.chosen_rows import ChosenRows, Table
-from equipoise.metrics.unit_rows import in_range, inverse_lengths, project, widened
+from equipoise.metrics.vector_rows import (
+    ChosenRows,
+    Table,
+    in_range,
+    inverse_lengths,
+    project,
+    widened,
+)
 from equipoise.stats.compiled import compiled
 
 Floats = npt.NDArray[np.float64]

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
-from equipoise.metrics.chosen_rows import Table
-from equipoise.metrics.unit_rows import float_rows, in_range, inverse_lengths, project
+from equipoise.metrics.vector_rows import Table, float_rows, in_range, inverse_lengths, project
 from equipoise.metrics.vectors.sets import embedding_table, kernel_rows
 from equipoise.stats.compiled import compiled
 from equipoise.stats.shuffling import keys, shuffle

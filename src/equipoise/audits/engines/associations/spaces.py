@@ -19,7 +19,7 @@ from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.taking import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Matrix, Vectors
-from equipoise.metrics.chosen_rows import Table
+from equipoise.metrics.vector_rows import Table
 from equipoise.metrics.vectors.sets import Similarity
 
 Indices = npt.NDArray[np.int64]
