@@ -1,12 +1,14 @@
-"""The section of labelled images: a table with attributes, or the images themselves."""
+"""Sections of labelled images and of models that label them, by a table or when they are run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Self
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from equipoise.audits.config_arrays import located
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -18,9 +20,12 @@ from equipoise.audits.config_fields import (
     Share,
     Table,
     distinct,
+    one_state_each,
 )
+from equipoise.audits.config_normalize import NormalizeConfig
 from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.data import ItemSource, LabelSource
+from equipoise.audits.running.config import RunConfig
+from equipoise.data import ItemSource, LabelSource, PredictionSource, Reading
 
 # Keys of the table of labels that `images` has itself.
 _OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
@@ -139,4 +144,59 @@ class LabelledImagesConfig(Section):
             raise ValueError(
                 f"'images' and {own[0]!r} are given; expected {own[0]!r} within 'images'"
             )
+        return self
+
+
+class LabelModelConfig(RunConfig):
+    """One model that labels images or answers: a table of its texts, or how to run it.
+
+    Attributes
+    ----------
+    table : path or data frame
+    id : str, optional
+        Column that names the image; `data.id` unless given.
+    question : str, optional
+        What a model to run is asked about each image.
+    missing, unknown, refused : list of str
+        Cell texts that mean none, "do not know", and a refusal.
+    normalize : mapping, optional
+        How texts are brought to one form.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table | None = None
+    id: Name | None = None
+    question: Name | None = None
+    missing: Labels = ("",)
+    unknown: Labels = ()
+    refused: Labels = ()
+    normalize: NormalizeConfig | None = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    def source(self, base: Path, **columns: Any) -> PredictionSource:
+        """Return the table to read, with paths relative to `base`."""
+        return PredictionSource(
+            table=located(self.table, base),
+            id=self.id,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            **columns,
+        )
+
+    def reading(self, name: str, **options: Any) -> Reading:
+        """Return how the texts become labels."""
+        return Reading(
+            missing=self.missing,
+            unknown=self.unknown,
+            refused=self.refused,
+            normalize=None if self.normalize is None else self.normalize.steps,
+            place=f"models.{name}",
+            **options,
+        )
+
+    @model_validator(mode="after")
+    def _one_state(self) -> Self:
+        one_state_each(self.missing, self.unknown, self.refused)
         return self

@@ -3,26 +3,160 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
-from equipoise.audits.answers import designs, loading, tables
-from equipoise.audits.answers.config import AnswersOptions, Config
-from equipoise.audits.answers.designs import NONE_GIVEN, AnswersDesign, frequent_answers
-from equipoise.audits.answers.loading import AnswersData
-from equipoise.audits.answers.measuring import measure_design
-from equipoise.audits.answers.outside import lost_answers, related
+from equipoise.audits.answers import measuring
+from equipoise.audits.answers.config import Config
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.engines.labels import groups_by
+from equipoise.audits.config_arrays import located
+from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_sections import group_name
+from equipoise.audits.engines.labels import LabelDesign, check_groups, groups_by
 from equipoise.audits.outputs import NOT_YET_KNOWN
+from equipoise.core.errors import ConfigError, DataError
 from equipoise.core.groups import Groups
+from equipoise.data import PredictionData, join_predictions, read_predictions, read_table
+from equipoise.data.labels import read_labels
+from equipoise.metrics.counts import Counts, count
 from equipoise.stats.power import minimum_difference
 
 if TYPE_CHECKING:
-    from equipoise.audits.outputs import Models
+    from equipoise.audits.answers.config import FigureConfig, ModelConfig
+    from equipoise.audits.outputs import Models, Outputs
+    from equipoise.data import Coded, Reading
     from equipoise.stats.resampling import Resampling
+
+RARER = "(rarer answers)"
+"""Answers that are too rare to be compared by themselves, together."""
+
+# Seconds for a design and for a cell of a resampled table: rough guides, from the example.
+_SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.15, 2e-7
+_STATES = {
+    "unmatched": "have no row of answers and are not used",
+    "unknown": "were answered with “do not know”",
+    "refused": "were refused",
+    "missing": "have an empty answer",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersData:
+    """The data of an audit of answers.
+
+    Attributes
+    ----------
+    rows : PredictionData
+        Images by id, with one set of answers per model and question; without a true answer all
+        targets are missing.
+    asked : mapping of str to (str, str)
+        Model and question of each set of answers; the question is "" where there is one only.
+    figures : mapping of str to mapping of str to float
+        Figure by answer as the table has it, by name.
+    inputs, counts : mapping
+        Of every file read.
+    """
+
+    rows: PredictionData
+    asked: Mapping[str, tuple[str, str]]
+    figures: Mapping[str, Mapping[str, float]]
+    inputs: Mapping[str, Mapping[str, Any]]
+    counts: Mapping[str, Any]
+
+    @property
+    def ids(self) -> npt.NDArray[np.object_]:
+        """Ids of the images."""
+        return self.rows.ids
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnswersDesign(LabelDesign):
+    """One version of a model's answers to a question, compared between one set of groups.
+
+    Attributes
+    ----------
+    config : Config
+    question : str
+        Its name; "" where there is one question only.
+    leads : bool
+        Whether it is tested; raw texts beside their normalised form are only shown.
+    first : bool
+        Whether it is the first design of its model, with which figures are counted as tests.
+    """
+
+    config: Config
+    question: str = ""
+    leads: bool = True
+    first: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The version as findings call it: the question and the version, where several."""
+        version = "" if self.version == "default" and self.question else self.version
+        return ", ".join(part for part in (self.question, version) if part)
+
+    @cached_property
+    def answers(self) -> Coded:
+        """Answers of the rows."""
+        return self.label
+
+    @property
+    def different(self) -> int:
+        """How many different answers there are."""
+        return int((self.answers.counts > 0).sum())
+
+    @cached_property
+    def frequent(self) -> list[str]:
+        """The answers that are compared by themselves, the most frequent first."""
+        return self.config.answers.frequent(self.answers)
+
+    @cached_property
+    def silent(self) -> bool:
+        """Whether no row of a group has an answer."""
+        return not ((self.answers.codes >= 0) & (self.groups.codes >= 0)).any()
+
+    @cached_property
+    def by_answer(self) -> Counts:
+        """Counts of answers by group, every answer by itself."""
+        return count(self.answers, self.answers, self.groups, units=self.units)
+
+    @cached_property
+    def pooled(self) -> Counts:
+        """Counts of answers by group, those pooled that are too rare or too many."""
+        if len(self.frequent) == self.different:
+            return self.by_answer
+        kept = {*self.frequent}
+        names = [name if name in kept else RARER for name in self.answers.vocabulary]
+        label = self.answers.relabel(names)
+        return count(label, label, self.groups, units=self.units)
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that the answers are compared with."""
+        first = self.config.data.groups[0]
+        return [
+            name
+            for name, one in self.config.figures.items()
+            if self.leads and not self.silent
+            if group_name(one.groups or first) == self.groups.name
+        ]
+
+    @property
+    def tests(self) -> int:
+        """About how many tests the design makes."""
+        figures = len(self.config.figures) if self.first else 0
+        compared = self.frequent if self.config.metrics.answer_gap else []
+        return figures + (4 + len(compared) if self.leads else 0)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        return _SECONDS_PER_DESIGN + self.different * len(self.groups) * draws * _SECONDS_PER_CELL
 
 
 @audit_kind("answers")
@@ -30,8 +164,30 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
     """Audits of free-text answers to questions about images."""
 
     def load(self, config: Config, models: Models) -> AnswersData:
-        """Read the images and the answers to each question."""
-        return loading.load(config, models)
+        """Read the images, and read or ask for the answers to each question."""
+        data, base = config.data, models.base
+        images = models.read_images(data.pictures, data.columns)
+        labels = data.labels(images.source(base))
+        asked: dict[str, tuple[str, str]] = {}
+        outputs: dict[str, tuple[Outputs, Reading]] = {}
+        for name, section in config.models.items():
+            if section.model is None:
+                answered = _read(name, section, labels.id, base)
+            else:
+                answered = _ask(models, name, section, images.need_pictures(name))
+            for question, answers in answered:
+                key = f"{name}, {question}" if question else name
+                asked[key] = name, question
+                outputs[key] = (
+                    answers,
+                    section.reading(name, open_vocabulary=True, may_decline=True),
+                )
+        rows = join_predictions(read_labels(labels), outputs, max_unmatched=data.max_unmatched)
+        inputs, figures = dict(rows.inputs), {}
+        for name, figure in config.figures.items():
+            figures[name], digest = _figures(figure, base)
+            inputs |= digest
+        return AnswersData(rows, asked, figures, inputs, rows.counts)
 
     def groups(self, config: Config, data: AnswersData) -> list[Groups]:
         """Return the groups of all images."""
@@ -40,7 +196,26 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
 
     def designs(self, config: Config, data: AnswersData) -> list[AnswersDesign]:
         """Return every combination of model, question, version and groups."""
-        return designs.designs(config, data)
+        designs: list[AnswersDesign] = []
+        size = config.data.min_group_size
+        for key, (model, question) in data.asked.items():
+            labels = data.rows.models[key]
+            rows = labels.state != "unmatched"
+            groups = [groups_by(names, data.rows, size, rows) for names in config.data.groups]
+            last = [*labels.versions][-1]
+            for version in labels.versions:
+                for each in groups:
+                    first = all(one.model != model for one in designs)
+                    designs.append(
+                        AnswersDesign(
+                            model, version, each, data.rows, rows, config=config, key=key,
+                            question=question, leads=version == last, first=first,
+                        )
+                    )  # fmt: skip
+        check_groups((design.groups for design in designs), data.rows)
+        for design in designs:
+            _check_figures(design)
+        return designs
 
     def measure(
         self,
@@ -50,18 +225,12 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure one design with everything that the config asks for."""
-        options = _options(config)
-        findings = measure_design(design, config, resampling)
-        figures = related(design, config, data, options)
-        findings += [finding for each in figures for finding in each.drafts]
-        notes = tuple(filter(None, map(lost_answers, figures)))
-        return Measured(tuple(findings), tables.of_design(design, figures, options), notes)
+        return measuring.measure_design(design, data.figures, resampling)
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
         """Add the raw texts behind each answer."""
         every = Measured.together(measured)
-        texts = tables.texts_of(data, _options(config))
-        return replace(every, tables={**every.tables, **texts})
+        return replace(every, tables={**every.tables, **measuring.texts(data, config)})
 
     def details(
         self,
@@ -75,12 +244,19 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         Per model, question and groups: the smallest difference in the share of an answer of 10 %
         that the two smallest groups would show with a power of 80 %.
         """
-        leading = [each for each in designs if each.leads]
-        first = designs[0].groups.name
+        leading, first = [one for one in designs if one.leads], designs[0].groups.name
+        alpha, detectable = config.testing.alpha, []
+        for one in leading:
+            sizes = np.sort(one.groups.counts[one.groups.usable]).tolist()
+            many, least = max(tests[one.model], 1), None
+            if len(sizes) > 1:
+                least = minimum_difference(sizes[0], sizes[1], 0.1, alpha=alpha, tests=many)
+            place = {"model": one.model, "question": one.question, "groups": one.groups.name}
+            detectable.append(place | {"share_difference": least})
         return {
             "rows": len(data.ids),
-            "models": [_model(each, config) for each in leading if each.groups.name == first],
-            "detectable": [_detectable(each, config, tests[each.model]) for each in leading],
+            "models": [_model(one) for one in leading if one.groups.name == first],
+            "detectable": detectable,
         }
 
     def notes(
@@ -91,74 +267,131 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             "Shares of an answer are of the rows that have one; rows without an answer are "
             "compared by themselves."
         )
-        for asked in data.asked:
-            model = data.rows.models[asked.key]
-            for state in ("unmatched", *NONE_GIVEN):
-                if n := model.rows(state):
-                    yield f"{asked.key}: {n} rows {_STATES[state]}."
-            if model.without_label:
-                n = model.without_label
-                yield f"{asked.key}: {n} answers are about no image of the table."
-        for design in designs:
-            yield from _of_design(design, config)
+        for key in data.asked:
+            model = data.rows.models[key]
+            yield from (f"{key}: {n} rows {what}." for state, what in _STATES.items()
+                        if (n := model.rows(state)))  # fmt: skip
+            if n := model.without_label:
+                yield f"{key}: {n} answers are about no image of the table."
+        options = config.metrics.label_concentration
+        for one in designs:
+            different, pooled = one.different, one.different - len(one.frequent)
+            if one.leads and one.silent:
+                yield (
+                    f"{one.key}, {one.groups.name}: no row of a group has an answer, so only the "
+                    "rates of rows without one are measured."
+                )
+            elif one.leads:
+                if options is not None and different <= options.k:
+                    yield (
+                        f"{one.key}: no label concentration: there are {different} different "
+                        f"answers, and the {options.k} most frequent are all of them."
+                    )
+                if pooled:
+                    yield (
+                        f"{one.key}: {pooled} of {different} different answers are given too "
+                        "seldom to be compared by themselves, and are pooled."
+                    )
 
 
-def _options(config: Config) -> AnswersOptions:
-    return config.metrics.answer_gap or AnswersOptions()
-
-
-def _model(one: AnswersDesign, config: Config) -> dict[str, Any]:
-    answered = int((one.state == "answered").sum())
-    place = {"model": one.model, "question": one.question}
-    raw = next(iter(one.labels.versions.values()))
-    if raw.coded.vocabulary == (NOT_YET_KNOWN,):
-        # Only the answers tell, and there are none.
-        told = "answered", "unanswered", "without_answers", "different_answers", "compared"
-        return place | dict.fromkeys(told)
-    return place | {
+def _model(one: AnswersDesign) -> dict[str, Any]:
+    answered, raw = int((one.state == "answered").sum()), next(iter(one.labels.versions.values()))
+    counts: dict[str, int | None] = {
         "answered": answered,
         "unanswered": len(one.state) - answered,
         "without_answers": len(one.rows) - len(one.state),
-        "different_answers": int((one.answers.counts > 0).sum()),
-        "compared": len([*frequent_answers(one.answers, _options(config))]),
+        "different_answers": one.different,
+        "compared": len(one.frequent),
     }
+    if raw.coded.vocabulary == (NOT_YET_KNOWN,):
+        counts = dict.fromkeys(counts)
+    return {"model": one.model, "question": one.question} | counts
 
 
-def _detectable(one: AnswersDesign, config: Config, tests: int) -> dict[str, Any]:
-    groups = one.groups
-    alpha, least = config.testing.alpha, None
-    if groups.usable.sum() > 1:
-        first, second, *_ = np.sort(groups.counts[groups.usable]).tolist()
-        least = minimum_difference(first, second, 0.1, alpha=alpha, tests=max(tests, 1))
-    place = {"model": one.model, "question": one.question, "groups": one.groups.name}
-    return place | {"share_difference": least}
+def _check_figures(design: AnswersDesign) -> None:
+    """Refuse a figure whose first group is not compared."""
+    groups = design.groups
+    usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
+    for name in design.figures:
+        first = design.config.figures[name].first
+        if first not in usable:
+            raise ConfigError(
+                f"figures.{name}.first: given {first!r}. Allowed: {', '.join(usable)}"
+                f"{nearest(first, usable)}"
+            )
 
 
-_STATES = {
-    "unmatched": "have no row of answers and are not used",
-    "missing": "have an empty answer",
-    "unknown": "were answered with “do not know”",
-    "refused": "were refused",
-}
+def _ask(
+    models: Models, name: str, section: ModelConfig, pictures: Any
+) -> Iterator[tuple[str, Outputs]]:
+    """Ask a model each question about each image."""
+    models.capability(name, section, "answerer")
+    key = "questions" if section.questions else "question"
+    for question, text in (section.questions or {"": section.question or ""}).items():
+        on = f"images, {question}" if question else "images"
+        outputs = models.answer(name, section, pictures, text, on=on)
+        yield question, replace(outputs, source=f"models.{name}.{key}", rows=len(outputs.ids))
 
 
-def _of_design(one: AnswersDesign, config: Config) -> Iterator[str]:
-    groups = one.groups
-    if one.leads and one.silent:
-        yield (
-            f"{one.key}, {groups.name}: no row of a group has an answer, so only the rates "
-            "of rows without one are measured."
-        )
+def _read(
+    name: str, section: ModelConfig, id_column: str, base: Path
+) -> Iterator[tuple[str, Outputs]]:
+    """Read the answers to each question."""
+    source = section.source(base, prediction=section.answer)
+    column = section.by_question
+    if column is None:
+        yield "", read_predictions(source, model=name, id_column=id_column)
         return
-    different, options = int((one.answers.counts > 0).sum()), config.metrics.label_concentration
-    if one.leads and options is not None and different <= options.k:
-        yield (
-            f"{one.key}: no label concentration: there are {different} different answers, "
-            f"and the {options.k} most frequent are all of them."
+    read = read_table(
+        source.table,
+        texts=tuple(dict.fromkeys((section.id or id_column, str(section.answer), column))),
+        role=f"answers of {name}",
+        encoding=section.encoding,
+        delimiter=section.delimiter,
+    )
+    questions = read.texts[column]
+    empty = questions.is_null().arg_true()
+    if len(empty):
+        raise DataError(
+            "no question",
+            file=read.name,
+            column=column,
+            row=int(empty[0]) + 1,
+            expected="the name of the question in every row",
+            fix="fill it in, or leave `by_question:` out where there is one question only",
         )
-    apart = len([*frequent_answers(one.answers, _options(config))])
-    if one.leads and apart < different:
-        yield (
-            f"{one.key}: {different - apart} of {different} different answers are given "
-            "too seldom to be compared by themselves, and are pooled."
-        )
+    frame = pl.DataFrame(dict(read.texts))
+    for question in questions.unique().sort().to_list():
+        part = replace(source, table=frame.filter(pl.col(column) == question))
+        outputs = read_predictions(part, model=f"{name}, {question}", id_column=id_column)
+        # Parts of one table are no files of their own.
+        yield question, replace(outputs, inputs={read.name: read.digest})
+
+
+def _figures(
+    figure: FigureConfig, base: Path
+) -> tuple[dict[str, float], dict[str, Mapping[str, Any]]]:
+    read = read_table(
+        located(figure.table, base),
+        texts=(figure.subject,),
+        numbers=(figure.value,),
+        role="figures",
+        encoding=figure.encoding,
+        delimiter=figure.delimiter,
+    )
+    figures: dict[str, float] = {}
+    rows = zip(read.texts[figure.subject], read.numbers[figure.value], strict=True)
+    for row, (name, value) in enumerate(rows):
+        if name is None or value is None or not np.isfinite(value):
+            continue
+        if name in figures:
+            raise DataError(
+                f"{name!r} has two figures",
+                file=read.name,
+                column=figure.subject,
+                row=row + 1,
+                expected="every answer once",
+                fix="remove one of the rows",
+            )
+        figures[name] = value
+    return figures, {read.name: read.digest}

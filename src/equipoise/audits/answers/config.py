@@ -8,24 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from equipoise.audits.config_arrays import OutsideConfig
-from equipoise.audits.config_fields import (
-    Delimiter,
-    Encoding,
-    Group,
-    Label,
-    Labels,
-    Name,
-    NoOptions,
-    Section,
-    Switch,
-    Table,
-    one_state_each,
-)
-from equipoise.audits.config_labels import LabelledImagesConfig, given_keys
+from equipoise.audits.config_fields import Group, Label, Name, NoOptions, Section, Switch
+from equipoise.audits.config_labels import LabelledImagesConfig, LabelModelConfig, given_keys
 from equipoise.audits.config_normalize import NormalizeConfig
 from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.running.config import RunConfig
-from equipoise.data import Reading
+from equipoise.data import Coded
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")
 _OF_MODEL = ("question", "questions")
@@ -54,7 +41,7 @@ class DataConfig(LabelledImagesConfig):
         return self
 
 
-class ModelConfig(RunConfig):
+class ModelConfig(LabelModelConfig):
     """One model: a table of its answers, or how to ask it.
 
     Attributes
@@ -65,8 +52,6 @@ class ModelConfig(RunConfig):
         Column of the answer.
     by_question : str, optional
         Column that says which question the row answers.
-    id : str, optional
-        Column that names the image; `data.id` unless given.
     question : str
         What a model to run is asked about each image.
     questions : mapping of str to str
@@ -76,39 +61,12 @@ class ModelConfig(RunConfig):
         it makes the same.
     normalize : mapping
         How answers are brought to one form.
-    encoding, delimiter : str
-        Of a CSV.
     """
 
-    table: Table | None = None
     answer: Name | None = None
     by_question: Name | None = None
-    id: Name | None = None
-    question: Name | None = None
     questions: Annotated[Mapping[Name, Name], Field(min_length=1)] | None = None
-    missing: Labels = ("",)
-    unknown: Labels = ()
-    refused: Labels = ()
     normalize: NormalizeConfig | None = NormalizeConfig()
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
-
-    @property
-    def by_name(self) -> Mapping[str, str]:
-        """Questions by name, for a model that is run."""
-        return self.questions or {"": self.question or ""}
-
-    def reading(self, name: str) -> Reading:
-        """Return how answers become labels."""
-        return Reading(
-            missing=self.missing,
-            unknown=self.unknown,
-            refused=self.refused,
-            open_vocabulary=True,
-            normalize=None if self.normalize is None else self.normalize.steps,
-            may_decline=True,
-            place=f"models.{name}",
-        )
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -123,11 +81,6 @@ class ModelConfig(RunConfig):
         if self.model is not None and bool(self.question) == bool(self.questions):
             given = "both are" if self.question else "neither is"
             raise ValueError(f"'question' or 'questions': {given} given; expected one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _one_state(self) -> ModelConfig:
-        one_state_each(self.missing, self.unknown, self.refused)
         return self
 
 
@@ -159,6 +112,12 @@ class AnswersOptions(Section):
 
     least: Annotated[int, Field(ge=1)] = 10
     most: Annotated[int, Field(ge=1, le=1000)] = 50
+
+    def frequent(self, label: Coded) -> list[str]:
+        """Return the answers that are compared by themselves, the most frequent first."""
+        many, names = label.counts, label.vocabulary
+        order = sorted(range(len(many)), key=lambda code: (-many[code], names[code]))
+        return [names[code] for code in order[: self.most] if many[code] >= self.least]
 
 
 class DistributionOptions(Section):
@@ -210,6 +169,11 @@ class Config(AuditConfig):
             wanted = group_name(figure.groups or ()) or None
             among(f"figures.{name}.groups", wanted, [*self.group_names])
         return self
+
+    @property
+    def answers(self) -> AnswersOptions:
+        """Which answers are compared by themselves."""
+        return self.metrics.answer_gap or AnswersOptions()
 
     @property
     def group_names(self) -> Sequence[str]:

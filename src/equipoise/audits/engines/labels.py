@@ -175,7 +175,7 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
         tested = estimate.chance is not None
         yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
     else:
-        worst = max(estimate.parts, key=_size)
+        worst = widest_part(estimate.parts)
         yield whole(
             estimate,
             place,
@@ -186,10 +186,6 @@ def _findings(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
             shows=worst.shows,
         )
         yield from parts(estimate, place)
-
-
-def _size(part: Part) -> float:
-    return -1.0 if math.isnan(part.value) else part.value
 
 
 def hit_rate_findings(
@@ -216,8 +212,7 @@ def hit_rate_findings(
 
 
 def state_gap(
-    design: LabelDesign,
-    states: npt.NDArray[Any],
+    counts: Counts,
     state: str,
     metric: str,
     place: Place,
@@ -226,13 +221,16 @@ def state_gap(
 ) -> UncorrectedFinding:
     """Return the gap between groups in the share of rows in a state, such as "refused".
 
-    `states` has a state for each row of the design.
+    `counts` are those of the states of the rows as if they were labels.
     """
-    counts = count(np.full(len(states), "any"), states, design.groups, units=design.units)
     estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
-    return next(
-        each for each in parts(estimate, place, metric=metric) if each.finding.subject == state
-    )
+    found = parts(estimate, place, metric=metric)
+    return next(each for each in found if each.finding.subject == state)
+
+
+def widest_part(some: Sequence[Part]) -> Part:
+    """Return the part with the largest value."""
+    return max(some, key=lambda part: -1.0 if math.isnan(part.value) else part.value)
 
 
 # Findings that repeat another are shown, but not tested: counting one comparison several times

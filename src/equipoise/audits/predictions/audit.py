@@ -30,7 +30,7 @@ from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.counts import Counts
+from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
 from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
@@ -46,7 +46,6 @@ from equipoise.stats.power import (
 if TYPE_CHECKING:
     from equipoise.audits.kinds import Progress
     from equipoise.audits.outputs import Models, Outputs
-    from equipoise.audits.predictions.config import ModelConfig
     from equipoise.core.result import AuditResult
     from equipoise.data import Reading
     from equipoise.stats.resampling import Resampling
@@ -97,11 +96,18 @@ class Predictions(Audit[Config, PredictionData, Design]):
         outputs: dict[str, tuple[Outputs, Reading]] = {}
         for name, section in config.models.items():
             if section.model is None:
-                source = section.source(models.base)
+                source = section.source(
+                    models.base, prediction=section.prediction, top=section.top,
+                    probabilities=section.probabilities, rank=section.rank,
+                )  # fmt: skip
                 read = read_predictions(source, model=name, id_column=labels.id)
             else:
                 read = predict_labels(models, name, section, images.need_pictures(name))
-            outputs[name] = read, section.reading(name, open_vocabulary=_is_free(section, read))
+            # Labels may be any text: answers, and labels that aren't known yet.
+            unknown = read.planned and read.choices is None
+            free = section.open_vocabulary or read.content == "answers" or unknown
+            maps = dict(section.every_map)
+            outputs[name] = read, section.reading(name, open_vocabulary=free, maps=maps)
         return join_predictions(read_labels(labels), outputs, max_unmatched=data.max_unmatched)
 
     def groups(self, config: Config, data: PredictionData) -> list[Groups]:
@@ -156,9 +162,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
         if metrics.unanswered_rate is not None:
             states = np.where(design.state == "answered", "answered", "unanswered")
             if "unanswered" in states:
-                gap = state_gap(
-                    design, states, "unanswered", "unanswered_rate", place, resampling, seed
-                )
+                rows = count(np.full(len(states), "any"), states, design.groups, units=design.units)
+                gap = state_gap(rows, "unanswered", "unanswered_rate", place, resampling, seed)
                 findings.append(gap)
         return Measured(tuple(findings), tables.of_design(design, parts, config))
 
@@ -236,12 +241,6 @@ class Predictions(Audit[Config, PredictionData, Design]):
             assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
             pairs[name] = config, read_predictions(folders[name])
         return compare(pairs, progress=progress)
-
-
-def _is_free(section: ModelConfig, outputs: Outputs) -> bool:
-    """Whether labels may be any text: answers, and labels that aren't known yet."""
-    unknown = outputs.planned and outputs.choices is None
-    return section.open_vocabulary or outputs.content == "answers" or unknown
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:

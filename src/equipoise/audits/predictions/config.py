@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import located
-from equipoise.audits.config_fields import (
-    Delimiter,
-    Encoding,
-    Label,
-    Labels,
-    Name,
-    NoOptions,
-    Section,
-    Switch,
-    Table,
-    distinct,
-    one_state_each,
+from equipoise.audits.config_fields import Label, Name, NoOptions, Section, Switch, distinct
+from equipoise.audits.config_labels import (
+    LabelledImagesConfig,
+    LabelModelConfig,
+    Mapped,
+    given_keys,
 )
-from equipoise.audits.config_labels import LabelledImagesConfig, Mapped, given_keys
-from equipoise.audits.config_normalize import NormalizeConfig
 from equipoise.audits.config_sections import AuditConfig, group_name
 from equipoise.audits.config_vocabulary import Vocabulary
-from equipoise.audits.running.config import RunConfig, Templates
-from equipoise.data import PredictionSource, Reading
+from equipoise.audits.running.config import Templates
 
 # Keys that are about a table of predictions, and about a model to run.
 _OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "rank", "id", "encoding")
@@ -51,7 +40,7 @@ class DataConfig(LabelledImagesConfig):
         return self.target
 
 
-class ModelConfig(RunConfig):
+class ModelConfig(LabelModelConfig):
     """One model: a table of its predictions, or how to run it.
 
     Attributes
@@ -86,86 +75,46 @@ class ModelConfig(RunConfig):
         Of a CSV.
     """
 
-    table: Table | None = None
     prediction: Name | None = None
     top: Annotated[tuple[Name, ...], Field(strict=False), AfterValidator(distinct)] = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     rank: Name | None = None
-    id: Name | None = None
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
     k: Annotated[int, Field(ge=1)] = 5
-    question: Name | None = None
     map: Mapped | None = None
     maps: Annotated[Mapping[Name, Mapping[Label, Label]], Field(min_length=1)] | None = None
-    missing: Labels = ("",)
-    unknown: Labels = ()
-    refused: Labels = ()
     open_vocabulary: bool = False
-    normalize: NormalizeConfig | None = None
-    encoding: Encoding = "utf-8"
-    delimiter: Delimiter = ","
 
     @model_validator(mode="after")
-    def _one_source(self) -> ModelConfig:
+    def _fits(self) -> ModelConfig:
         self.excludes(given_keys(self, _OF_PREDICTIONS))
         self.needs_model(_OF_MODEL)
-        if self.model is None and self.table is None:
-            raise ValueError(
-                "'table' is missing. To do: name the table of its predictions, or under 'model' "
-                "what to run"
-            )
-        if self.question is not None and self.vocabulary is not None:
-            raise ValueError(
-                "'question' and 'vocabulary' are both given; expected a question for a model that "
-                "answers, or a vocabulary for one that compares images and texts"
-            )
+        read = self.model is None
+        problems = {
+            "'table' is missing. To do: name the table of its predictions, or under 'model' what "
+            "to run": read and self.table is None,
+            "'question' and 'vocabulary' are both given; expected a question for a model that "
+            "answers, or a vocabulary for one that compares images and texts": self.question
+            and self.vocabulary,
+            "no prediction. To do: name its column under 'prediction', the columns of rank 1, 2, "
+            "... under 'top', or class to column under 'probabilities'": read
+            and not (self.prediction or self.top or self.probabilities),
+            "'prediction' and 'top' are both given; expected one of them": self.prediction
+            and self.top,
+            "'rank' goes with 'prediction' alone: one row per image and rank": self.rank
+            and (not self.prediction or self.probabilities),
+            "'map' and 'maps' are both given; expected one of them": self.map and self.maps,
+        }
+        for problem, there in problems.items():
+            if there:
+                raise ValueError(problem)
         return self
 
-    @model_validator(mode="after")
-    def _one_reading(self) -> ModelConfig:
-        if self.model is None and not (self.prediction or self.top or self.probabilities):
-            raise ValueError(
-                "no prediction. To do: name its column under 'prediction', the columns of rank "
-                "1, 2, ... under 'top', or class to column under 'probabilities'"
-            )
-        if self.prediction and self.top:
-            raise ValueError("'prediction' and 'top' are both given; expected one of them")
-        if self.rank and (not self.prediction or self.probabilities):
-            raise ValueError("'rank' goes with 'prediction' alone: one row per image and rank")
-        if self.map and self.maps:
-            raise ValueError("'map' and 'maps' are both given; expected one of them")
-        return self
-
-    @model_validator(mode="after")
-    def _one_state(self) -> ModelConfig:
-        one_state_each(self.missing, self.unknown, self.refused)
-        return self
-
-    def reading(self, name: str, *, open_vocabulary: bool) -> Reading:
-        """Return how the model's texts become labels."""
-        return Reading(
-            maps=dict(self.maps or {}) if self.map is None else {"default": self.map},
-            missing=self.missing,
-            unknown=self.unknown,
-            refused=self.refused,
-            open_vocabulary=open_vocabulary,
-            normalize=None if self.normalize is None else self.normalize.steps,
-            place=f"models.{name}",
-        )
-
-    def source(self, base: Path) -> PredictionSource:
-        """Return the table to read, with paths relative to `base`."""
-        return PredictionSource(
-            table=located(self.table, base),
-            prediction=self.prediction,
-            top=self.top,
-            probabilities=self.probabilities,
-            id=self.id,
-            rank=self.rank,
-            encoding=self.encoding,
-            delimiter=self.delimiter,
-        )
+    @property
+    def every_map(self) -> Mapping[str, Mapping[str, str]]:
+        """The mappings of predicted labels to classes, by name."""
+        return (self.maps or {}) if self.map is None else {"default": self.map}
 
 
 class EqualizedOddsOptions(Section):
