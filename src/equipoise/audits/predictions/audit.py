@@ -209,12 +209,12 @@ class Predictions(Audit[Config, PredictionData, Design]):
         self, config: Config, data: PredictionData, designs: Sequence[Design]
     ) -> Iterable[str]:
         """Return the notes on the data and on how groups and classes go together."""
-        target = config.data.target
-        yield from _without_label(data)
+        yield from _rows_left_out(data)
         yield from _unused(data)
         for design in designs:
-            yield from _of_groups(design, target)
-        yield from _may_be_outside(designs, target)
+            yield from _of_groups(design, config.data.target)
+        for design in designs:
+            yield from _may_be_outside(design, config.data.target)
 
     def save(self, folder: Path, data: PredictionData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""
@@ -320,18 +320,17 @@ def _detectable_v(design: LabelDesign, alpha: float, tests: int) -> float | None
     return minimum_effect_size(int(n[place]), df, divisor, alpha=alpha, tests=tests)
 
 
-def _may_be_outside(designs: Sequence[LabelDesign], target: str) -> Iterator[str]:
-    """Say which models that are yet to run know classes that the data do not have."""
-    for design in designs:
-        counts = design.data.counts["models"][design.model]["versions"][design.version]
-        outside = counts.get("choices_outside", ())
-        if outside:
-            yield (
-                f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, {target}, "
-                "and these are classes of the model. Where it predicts one, the audit stops after "
-                f"it has run: map them under models.{design.model}.map, or set "
-                f"models.{design.model}.open_vocabulary: true."
-            )
+def _may_be_outside(design: LabelDesign, target: str) -> Iterator[str]:
+    """Say that a model that is yet to run knows classes that the data do not have."""
+    counts = design.data.counts["models"][design.model]["versions"][design.version]
+    outside = counts.get("choices_outside", ())
+    if outside:
+        yield (
+            f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, {target}, "
+            "and these are classes of the model. Where it predicts one, the audit stops after "
+            f"it has run: map them under models.{design.model}.map, or set "
+            f"models.{design.model}.open_vocabulary: true."
+        )
 
 
 def _of_groups(design: LabelDesign, target: str) -> Iterator[str]:
@@ -342,16 +341,34 @@ def _of_groups(design: LabelDesign, target: str) -> Iterator[str]:
             "between these say which classes are found less often. That is bias against people "
             f"only where {target} is an attribute of people, such as gender."
         )
-    yield from _determined(design)
+    if design.counts.determines_target:
+        names = _determining(design)
+        which = f"the attribute {names[0]}" if len(names) == 1 else " with ".join(names)
+        yield (
+            f"{design.groups.name}: {which} determines the target, so accuracy is tested over all "
+            "rows only, not also within each true class."
+        )
 
 
-def _without_label(data: PredictionData) -> Iterator[str]:
+def _determining(design: LabelDesign) -> Sequence[str]:
+    """Return the attributes that determine the target alone, or the whole combination."""
+    counts, groups = design.counts, design.groups
+    by_class = counts.by_truth(counts.table[None])[0] > 0
+    alone = []
+    for place, name in enumerate(groups.attributes):
+        levels = np.array([one[place] for one in groups.levels])
+        if all(by_class[:, levels == level].any(axis=1).sum() <= 1 for level in levels):
+            alone.append(name)
+    return alone or groups.attributes
+
+
+def _rows_left_out(data: PredictionData) -> Iterator[str]:
     for name, model in data.models.items():
         if model.without_label:
             yield f"{name}: {model.without_label} predictions have no label and are not used."
         for state, what in _STATES.items():
-            if count := model.rows(state):
-                yield f"{name}: {count} labelled rows {what}."
+            if n := model.rows(state):
+                yield f"{name}: {n} labelled rows {what}."
 
 
 def _unused(data: PredictionData) -> Iterator[str]:
@@ -378,32 +395,3 @@ _STATES = {
     "unknown": 'were answered with "unknown" and are left out of accuracy',
     "refused": "were refused and are left out of accuracy",
 }
-
-
-def _determined(design: LabelDesign) -> Iterator[str]:
-    if design.counts.determines_target:
-        which = _determining(design)
-        yield (
-            f"{design.groups.name}: {which} determines the target, so accuracy is tested over all "
-            "rows only, not also within each true class."
-        )
-
-
-def _determining(design: LabelDesign) -> str:
-    """Name the attributes that determine the target alone, or the whole combination."""
-    counts = design.counts
-    by_class = counts.by_truth(counts.table[None])[0] > 0
-    alone = []
-    for place, name in enumerate(design.groups.attributes):
-        levels: dict[str, set[int]] = {}
-        for group, labels in enumerate(design.groups.levels):
-            seen = by_class[:, group].nonzero()[0].tolist()
-            levels.setdefault(labels[place], set()).update(seen)
-        if all(len(classes) <= 1 for classes in levels.values()):
-            alone.append(name)
-    return _named(alone or design.groups.attributes)
-
-
-def _named(attributes: Iterable[str]) -> str:
-    names = [*attributes]
-    return f"the attribute {names[0]}" if len(names) == 1 else f"{' with '.join(names)}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import stats
 
+from equipoise.audits.columns import Row, table_of
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core.parts import Part
 from equipoise.metrics.counts.effect_sizes import bands, mev_sweep
@@ -20,89 +21,116 @@ if TYPE_CHECKING:
     from equipoise.audits.predictions.config import Config
     from equipoise.data import PredictionData
 
-Row = dict[str, Any]
-
 # Beyond this many classes only wrong predictions are listed: right ones are n minus their sum.
 _ALL_CELLS = 200
+_AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
+_CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
+_COLUMNS = {
+    "classes": (
+        "model groups version class n accuracy worst_group worst_group_accuracy gap effect_size "
+        "effect_low effect_high effect_chance band columns_dropped rows_dropped reason "
+        "demographic_parity equalized_odds"
+    ),
+    "confusions": "model groups version class group prediction count n",
+    "correlations": "model groups version x y classes "
+    "pearson pearson_low pearson_high spearman spearman_p reason",
+    "bands": "model groups version band classes",
+    "states": "model state groups group count",
+}
+_NUMBERS = (
+    "accuracy worst_group_accuracy gap effect_size effect_low effect_high effect_chance "
+    "demographic_parity equalized_odds pearson pearson_low pearson_high spearman spearman_p"
+)
+_WHOLE = "n columns_dropped rows_dropped count classes"
 
 
 def of_design(
     design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
 ) -> dict[str, pa.Table]:
     """Return the tables of one design by name, see docs/run-directory.md."""
+    place = {"model": design.model, "groups": design.groups.name, "version": design.version}
     classes = [*_classes(design, parts)]
+    counted = [
+        {"band": one, "classes": sum(row["band"] == one for row in classes)} for one in BANDS
+    ]
     rows = {
         "classes": classes,
         "confusions": _confusions(design),
-        "correlations": _correlations(design, classes),
-        "bands": _bands(design, classes),
+        "correlations": _correlations(classes),
+        "bands": counted,
         "states": _states(design),
     }
-    sweep = _sweep(design, config)
-    made = {name: _table(name, some) for name, some in rows.items()}
-    return made if sweep is None else made | {"mev_sweep": sweep}
+    tables = {name: _table(name, [place | row for row in some]) for name, some in rows.items()}
+    options = config.metrics.effect_sizes
+    if options is not None:
+        sweep = mev_sweep(
+            design.counts,
+            statistic=options.statistic,
+            yates=options.yates,
+            formulation=options.formulation,
+        )
+        for position, (name, value) in enumerate(place.items()):
+            sweep = sweep.add_column(position, name, pa.array([value] * len(sweep), pa.string()))
+        tables["mev_sweep"] = sweep
+    return tables
 
 
-def where(design: LabelDesign) -> Row:
-    """Return the columns that name a design."""
-    return {"model": design.model, "groups": design.groups.name, "version": design.version}
+def _table(name: str, rows: Sequence[Row]) -> pa.Table:
+    return table_of(rows, _COLUMNS[name], number=_NUMBERS, whole=_WHOLE)
 
 
 def _classes(design: LabelDesign, parts: Mapping[str, tuple[Part, ...]]) -> Iterator[Row]:
     counts = design.counts
     hits, totals = counts.hits(counts.table[None])[0], counts.by_truth(counts.table[None])[0]
-    effects = {part.subject: part for part in parts.get("effect_sizes", ())}
-    parity = {part.subject: part.value for part in parts.get("demographic_parity", ())}
-    odds = {part.subject: part.value for part in parts.get("equalized_odds", ())}
+    effects, parity, odds = (
+        {part.subject: part for part in parts.get(metric, ())}
+        for metric in ("effect_sizes", "demographic_parity", "equalized_odds")
+    )
+    off = Part("", "", math.nan, reason="effect sizes are switched off")
     for index in counts.targets.tolist():
         name = counts.classes[index]
-        rates = _rates(hits[index], totals[index], counts.groups.names)
-        extra = {
-            "demographic_parity": parity.get(name, math.nan),
-            "equalized_odds": odds.get(name, math.nan),
+        effect = effects.get(name, off)
+        dropped = {each.reason: each.count for each in effect.excluded}
+        yield {
+            "class": name,
+            **_rates(hits[index], totals[index], counts.groups.names),
+            "effect_size": effect.value,
+            "effect_low": effect.low,
+            "effect_high": effect.high,
+            "effect_chance": effect.chance,
+            "band": bands([effect.value])[0] or "",
+            "columns_dropped": sum(n for why, n in dropped.items() if why.startswith("labels")),
+            "rows_dropped": sum(n for why, n in dropped.items() if why.startswith("rows")),
+            "reason": effect.reason,
+            "demographic_parity": parity[name].value if name in parity else math.nan,
+            "equalized_odds": odds[name].value if name in odds else math.nan,
         }
-        yield where(design) | {"class": name} | rates | _effect(effects.get(name)) | extra
 
 
 def _rates(hits: Any, totals: Any, names: Sequence[str]) -> Row:
     n = float(totals.sum())
+    if not n:
+        return {"n": 0, "worst_group": ""} | dict.fromkeys(
+            ("accuracy", "worst_group_accuracy", "gap"), math.nan
+        )
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = hits / totals
-    worst = int(np.nanargmin(shares)) if n else 0
-    accuracy = float(hits.sum()) / n if n else math.nan
+    worst, accuracy = int(np.nanargmin(shares)), float(hits.sum()) / n
+    lowest = float(shares[worst])
     return {
-        "n": round(n),
-        "accuracy": accuracy,
-        "worst_group": names[worst] if n else "",
-        "worst_group_accuracy": float(shares[worst]) if n else math.nan,
-        "gap": accuracy - float(shares[worst]) if n else math.nan,
-    }
-
-
-def _effect(part: Part | None) -> Row:
-    found = part or Part("", "", math.nan, reason="effect sizes are switched off")
-    dropped = {each.reason: each.count for each in found.excluded}
-    return {
-        "effect_size": found.value,
-        "effect_low": found.low,
-        "effect_high": found.high,
-        "effect_chance": found.chance,
-        "band": bands([found.value])[0] or "",
-        "columns_dropped": sum(n for reason, n in dropped.items() if reason.startswith("labels")),
-        "rows_dropped": sum(n for reason, n in dropped.items() if reason.startswith("rows")),
-        "reason": found.reason,
-    }
+        "n": round(n), "accuracy": accuracy, "worst_group": names[worst],
+        "worst_group_accuracy": lowest, "gap": accuracy - lowest,
+    }  # fmt: skip
 
 
 def _confusions(design: LabelDesign) -> Iterator[Row]:
     counts = design.counts
     totals = counts.by_truth(counts.table[None])[0]
     everything = len(counts.classes) <= _ALL_CELLS
-    outcomes, groups = np.nonzero(counts.table)
-    for outcome, group in zip(outcomes.tolist(), groups.tolist(), strict=True):
+    for outcome, group in np.argwhere(counts.table).tolist():
         truth, predicted = counts.truth[outcome], counts.prediction[outcome]
         if everything or truth != predicted:
-            yield where(design) | {
+            yield {
                 "class": counts.classes[truth],
                 "group": counts.groups.names[group],
                 "prediction": counts.classes[predicted],
@@ -111,120 +139,44 @@ def _confusions(design: LabelDesign) -> Iterator[Row]:
             }
 
 
-_AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
-
-
-def _correlations(design: LabelDesign, classes: Sequence[Row]) -> Iterator[Row]:
-    x = np.array([row["effect_size"] for row in classes])
+def _correlations(classes: Sequence[Row]) -> Iterator[Row]:
+    effects = np.array([row["effect_size"] for row in classes])
     for other in _AGAINST:
-        y = np.array([row[other] for row in classes])
-        known = ~(np.isnan(x) | np.isnan(y))
-        names = {"x": "effect_size", "y": other}
-        yield where(design) | names | _correlation(x[known], y[known])
-
-
-def _correlation(x: Any, y: Any) -> Row:
-    n = len(x)
-    nothing = dict.fromkeys(
-        ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p"), math.nan
-    )
-    if n < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        why = "fewer than 4 classes" if n < 4 else "all classes have the same value"
-        return {"classes": n} | nothing | {"reason": why}
-    pearson = float(np.corrcoef(x, y)[0, 1])
-    low, high = fisher_z(pearson, n)
-    spearman = stats.spearmanr(x, y)
-    return {
-        "classes": n,
-        "pearson": pearson,
-        "pearson_low": float(low),
-        "pearson_high": float(high),
-        "spearman": float(spearman.statistic),
-        "spearman_p": float(spearman.pvalue),
-        "reason": "",
-    }
-
-
-def _bands(design: LabelDesign, classes: Sequence[Row]) -> Iterator[Row]:
-    for band in BANDS:
-        n = sum(row["band"] == band for row in classes)
-        yield where(design) | {"band": band, "classes": n}
+        values = np.array([row[other] for row in classes])
+        known = ~(np.isnan(effects) | np.isnan(values))
+        x, y, n = effects[known], values[known], int(known.sum())
+        row: Row = {"x": "effect_size", "y": other, "classes": n, "reason": ""}
+        if n < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+            why = "fewer than 4 classes" if n < 4 else "all classes have the same value"
+            yield row | dict.fromkeys(_CORRELATION, math.nan) | {"reason": why}
+            continue
+        pearson, spearman = float(np.corrcoef(x, y)[0, 1]), stats.spearmanr(x, y)
+        ends = fisher_z(pearson, n)
+        numbers = (pearson, *ends, spearman.statistic, spearman.pvalue)
+        yield row | dict(zip(_CORRELATION, map(float, numbers), strict=True))
 
 
 def states_of_models(data: PredictionData) -> pa.Table:
     """Return the states of all rows of each model, as the table `states`."""
-    return _table("states", _all_states(data))
-
-
-def _all_states(data: PredictionData) -> Iterator[Row]:
+    rows: list[Row] = []
     for name, model in data.models.items():
-        states, counted = np.unique(model.state.astype(str), return_counts=True)
-        for state, n in zip(states.tolist(), counted.tolist(), strict=True):
-            yield {"model": name, "state": state, "groups": "", "group": "", "count": n}
+        states = _counted(model.state)
         if model.without_label:
-            extra = {"state": "without label", "groups": "", "group": ""}
-            yield {"model": name} | extra | {"count": model.without_label}
+            states["without label"] = model.without_label
+        everywhere = {"model": name, "groups": "", "group": ""}
+        rows += [everywhere | {"state": state, "count": n} for state, n in states.items()]
+    return _table("states", rows)
 
 
 def _states(design: LabelDesign) -> Iterator[Row]:
-    state = design.state.astype(str)
-    if (state == "answered").all() or design.version != _first_version(design):
+    state = design.state
+    if (state == "answered").all() or design.version != next(iter(design.labels.versions)):
         return
     for group, name in enumerate(design.groups.names):
-        states, counted = np.unique(state[design.groups.codes == group], return_counts=True)
-        for label, n in zip(states.tolist(), counted.tolist(), strict=True):
-            place = {"model": design.model, "state": label, "groups": design.groups.name}
-            yield place | {"group": name, "count": n}
+        for label, n in _counted(state[design.groups.codes == group]).items():
+            yield {"group": name, "state": label, "count": n}
 
 
-def _first_version(design: LabelDesign) -> str:
-    return next(iter(design.labels.versions))
-
-
-def _sweep(design: LabelDesign, config: Config) -> pa.Table | None:
-    options = config.metrics.effect_sizes
-    if options is None:
-        return None
-    swept = mev_sweep(
-        design.counts,
-        statistic=options.statistic,
-        yates=options.yates,
-        formulation=options.formulation,
-    )
-    for position, (name, value) in enumerate(where(design).items()):
-        swept = swept.add_column(position, name, pa.array([value] * len(swept), pa.string()))
-    return swept
-
-
-_TEXT = (
-    "model", "groups", "version", "class", "worst_group", "band", "reason", "group",
-    "prediction", "x", "y", "state", "note",
-)  # fmt: skip
-_WHOLE = ("n", "columns_dropped", "rows_dropped", "count", "classes")
-_COLUMNS = {
-    "classes": (
-        "model", "groups", "version", "class", "n", "accuracy", "worst_group",
-        "worst_group_accuracy", "gap", "effect_size", "effect_low", "effect_high",
-        "effect_chance", "band", "columns_dropped", "rows_dropped", "reason",
-        "demographic_parity", "equalized_odds",
-    ),
-    "confusions": ("model", "groups", "version", "class", "group", "prediction", "count", "n"),
-    "correlations": (
-        "model", "groups", "version", "x", "y", "classes", "pearson", "pearson_low",
-        "pearson_high", "spearman", "spearman_p", "reason",
-    ),
-    "bands": ("model", "groups", "version", "band", "classes"),
-    "states": ("model", "state", "groups", "group", "count"),
-}  # fmt: skip
-
-
-def _table(name: str, rows: Iterable[Row]) -> pa.Table:
-    return pa.Table.from_pylist([*rows], pa.schema([(one, _type(one)) for one in _COLUMNS[name]]))
-
-
-def _type(column: str) -> pa.DataType:
-    if column in _TEXT:
-        return pa.string()
-    if column in _WHOLE:
-        return pa.int64()
-    return pa.float64()
+def _counted(states: Any) -> dict[str, int]:
+    names, counts = np.unique(states.astype(str), return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
