@@ -98,6 +98,14 @@ def parts(
     return [_part(base, part, metric) for part in estimate.parts]
 
 
+def rate_and_gap(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
+    """Return a rate, which compares nothing, and its gap between groups."""
+    rate, gap = parts(estimate, place)
+    compared = UncorrectedFinding(replace(gap.finding, family=Family.COMPOSITE), "higher")
+    by_group = rate.finding.by_group
+    return [whole(estimate, place, Family.DESCRIPTIVE, by_group=by_group), compared]
+
+
 def with_numbers(finding: Finding, part: Part) -> Finding:
     """Return a finding with the value, interval, chance level, test and size of a part."""
     return replace(

@@ -16,6 +16,7 @@ from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
 from equipoise.audits.config_sections import group_name
+from equipoise.audits.findings import rate_and_gap
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
@@ -221,7 +222,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
                 scores, labels, cut.groups, k=config.hit_rate, units=units,
                 resampling=resampling_of(config, tests), rng=config.resampling.seed,
             )  # fmt: skip
-            findings += results.hit_rate_findings(estimate, results.place_of(design, "default"))
+            findings += rate_and_gap(estimate, results.place_of(design, "default"))
         measured = concept_metrics(
             scores,
             labels,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from equipoise.audits.columns import Row, table_of
 from equipoise.audits.concepts.config import BASELINE
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.audits.findings import parts as part_findings
@@ -25,9 +26,7 @@ from equipoise.stats.chance import benjamini_hochberg
 if TYPE_CHECKING:
     from equipoise.audits.concepts.audit import Design
     from equipoise.audits.concepts.config import Config
-    from equipoise.core.parts import Part
 
-Row = dict[str, Any]
 Comparison = tuple[str, str, str]
 """Model, groups and metric."""
 
@@ -90,15 +89,6 @@ def place_of(design: Design, version: str) -> Place:
     return Place("concepts", design.model, design.groups.name, version, level)
 
 
-def hit_rate_findings(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
-    """Return a hit rate and its gap between groups."""
-    rate, gap = part_findings(estimate, place)
-    return [
-        whole(estimate, place, Family.DESCRIPTIVE, by_group=rate.finding.by_group),
-        UncorrectedFinding(replace(gap.finding, family=Family.COMPOSITE), "higher"),
-    ]
-
-
 def findings(
     config: Config, runs: Sequence[Run], tables: Mapping[str, pa.Table]
 ) -> Iterator[UncorrectedFinding]:
@@ -111,13 +101,18 @@ def findings(
         # The pairs of the mean come first, then every concept with its pairs behind it.
         concept = null = ""
         for one in of_concepts:
+            name = one.finding.subject
+            pair = one.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1
             if one.finding.metric == run.metric:
-                concept = one.finding.subject
+                concept, pair = name, False
                 null = run.results.null_differences(run.results.names.index(concept))[1]
-                yield _settled(run, _tested_against(one, null), own.get(concept, ""))
-            elif one.finding.metric == _DIFFERENCE and len(run.results.pairs) > 1:
-                pair = _pair(run, one, concept, config.primary)
-                yield _settled(run, _tested_against(pair, null) if concept else pair, "", concept)
+            elif not pair:
+                continue
+            draft = _pair(run, one, concept, config.primary) if pair else one
+            if concept:
+                draft = replace(draft, finding=replace(draft.finding, null=null))
+            effect = "" if pair else own.get(concept, "")
+            yield _settled(run, draft, effect, concept if pair else "")
 
 
 def _mean(run: Run, of_concepts: Sequence[UncorrectedFinding]) -> UncorrectedFinding:
@@ -128,10 +123,6 @@ def _mean(run: Run, of_concepts: Sequence[UncorrectedFinding]) -> UncorrectedFin
     place = place_of(run.design, run.design.version.name)
     by_group = widest.by_group if widest else ()
     return whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
-
-
-def _tested_against(one: UncorrectedFinding, null: str) -> UncorrectedFinding:
-    return replace(one, finding=replace(one.finding, null=null))
 
 
 def _pair(run: Run, one: UncorrectedFinding, concept: str, primary: str) -> UncorrectedFinding:
@@ -152,15 +143,14 @@ def _settled(
     known = not math.isnan(finding.value)
     why = finding.reason or (_why_untested(run, finding, pair_of) if known else "")
     tested = run.baseline and not run.results.hall and not (why and known)
+    family = finding.family if tested else Family.DESCRIPTIVE
     settled = replace(
         finding,
         direction=_direction(run, finding.by_group),
-        family=finding.family if tested else Family.DESCRIPTIVE,
-        p_value=finding.p_value if tested else math.nan,
+        family=family,
+        p_value=math.nan if family is Family.DESCRIPTIVE else finding.p_value,
         reason="; ".join(text for text in (why, effect) if text),
     )
-    if settled.family is Family.DESCRIPTIVE:
-        settled = replace(settled, p_value=math.nan)
     return replace(one, finding=settled)
 
 
@@ -172,9 +162,10 @@ def _why_untested(run: Run, finding: Finding, pair_of: str) -> str:
         return f"the same numbers as in version {same}" if same else _OF_VERSIONS
     if math.isnan(finding.p_value):
         return "no null hypothesis was drawn: resampling.method is none"
-    found = run.results
-    if pair_of and (~np.isnan(found.observed[found.names.index(pair_of)])).sum() == 2:
-        return f"the same comparison as that of {pair_of}, which is tested"
+    if pair_of:
+        groups = run.results.observed[run.results.names.index(pair_of)]
+        if (~np.isnan(groups)).sum() == 2:
+            return f"the same comparison as that of {pair_of}, which is tested"
     return ""
 
 
@@ -201,57 +192,86 @@ def _shown(one: GroupValue) -> str:
 
 def _effects(tables: Mapping[str, pa.Table]) -> dict[Comparison, dict[str, str]]:
     """Return what versions do to each concept, in words, for its widest pair of groups."""
-    rows = tables["choices"].to_pylist() if "choices" in tables else []
-    widest: dict[tuple[Comparison, str], tuple[float, list[Row]]] = {}
     by_pair: dict[Any, list[Row]] = {}
-    for row in rows:
-        place = (row["model"], row["groups"], row["metric"])
-        pair = by_pair.setdefault((place, row["concept"], row["group_a"], row["group_b"]), [])
-        pair.append(row)
+    for row in tables["choices"].to_pylist() if "choices" in tables else []:
+        place = row["model"], row["groups"], row["metric"]
+        key = place, row["concept"], row["group_a"], row["group_b"]
+        by_pair.setdefault(key, []).append(row)
+    widest: dict[Comparison, dict[str, list[Row]]] = {}
+    for (place, concept, *_), pair in by_pair.items():
+        widest_so_far = widest.get(place, {}).get(concept)
+        least = abs(widest_so_far[0]["baseline_value"]) if widest_so_far else -1.0
         # NaN is never larger.
-        size = abs(row["baseline_value"])
-        if size > widest.get((place, row["concept"]), (-1.0, []))[0]:
-            widest[place, row["concept"]] = (size, pair)
-    effects: dict[Comparison, dict[str, str]] = {}
-    for (place, concept), (_, pair) in widest.items():
-        effects.setdefault(place, {})[concept] = f"other choices: the difference {_effect(pair)}"
-    return effects
+        if abs(pair[0]["baseline_value"]) > least:
+            widest.setdefault(place, {})[concept] = pair
+    return {
+        place: {
+            concept: f"other choices: the difference {_effect(pair)}"
+            for concept, pair in concepts.items()
+        }
+        for place, concepts in widest.items()
+    }
 
 
 def _effect(pair: Sequence[Row]) -> str:
-    by_effect: dict[str, list[Row]] = {}
-    for row in pair:
-        by_effect.setdefault(row["effect"], []).append(row)
-    texts = [
-        f"{words} {', '.join(row['version'] for row in by_effect[effect])}"
-        for effect, words in _EFFECTS.items()
-        if effect in by_effect
-    ]
-    unknown = by_effect.get("not estimable", [])
-    if unknown:
+    named = {
+        effect: [row["version"] for row in pair if row["effect"] == effect] for effect in _EFFECTS
+    }
+    texts = [f"{_EFFECTS[effect]} {', '.join(names)}" for effect, names in named.items() if names]
+    if named["not estimable"]:
         # What is unknown comes last.
-        reasons = [*dict.fromkeys(row["reason"] for row in unknown)]
+        unknown = (row["reason"] for row in pair if row["effect"] == "not estimable")
+        reasons = [*dict.fromkeys(unknown)]
         more = len(reasons) - _MOST_REASONS
         rest = f" and {more} more reasons" if more > 0 else ""
         texts[-1] += f" ({' / '.join(reasons[:_MOST_REASONS])}{rest})"
     means = [
         f"in {row['version']} the mean is {row['reason']}"
         for row in pair
-        if row["reason"] and row not in unknown
+        if row["reason"] and row["effect"] != "not estimable"
     ]
     return "; ".join([*texts, *means[:_MOST_REASONS]])
 
 
 def tables(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
     """Return every table of a run by name, see docs/audits/concepts.md."""
+    versions = [
+        {
+            "version": version.name,
+            "changes": version.description,
+            "metric": version.choices.metric or config.primary,
+            "prevalence": version.choices.prevalence,
+            "ratio": version.choices.ratio,
+        }
+        for version in config.every_version
+    ]
+    keys = [[*version.changed] for version in config.every_version]
     return {
-        "concepts": pa.Table.from_pylist([row for run in runs for row in _pairs(run)], _CONCEPTS),
-        "concept_groups": pa.Table.from_pylist(
-            [row for run in runs for row in _groups(run)], _GROUPS
+        "concepts": table_of(
+            (row for run in runs for row in _pairs(run)),
+            f"{_PLACE} group_a group_b {_VALUES} positives_a positives_b negatives_a negatives_b "
+            "threshold reason",
+            number=f"{_VALUES} threshold",
+            whole="positives_a positives_b negatives_a negatives_b",
         ),
-        "versions": pa.Table.from_pylist([*_versions(config)], _VERSIONS),
+        "concept_groups": table_of(
+            (row for run in runs for row in _groups(run)),
+            f"{_PLACE} group value low high prevalence positives n reason",
+            number="value low high prevalence",
+            whole="positives n",
+        ),
+        "versions": table_of(
+            versions, "version changes metric prevalence ratio", number="ratio"
+        ).add_column(2, "keys", pa.array(keys, pa.list_(pa.string()))),
         **_comparisons(config, runs),
     }
+
+
+_PLACE = "model groups version metric concept"
+_VALUES = (
+    "value_a value_b difference low high chance_low chance_high p_value q_value prevalence_a "
+    "prevalence_b"
+)
 
 
 def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
@@ -264,11 +284,12 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
         model, groups, metric = run.place
         models = by_groups.setdefault((groups, metric), {})
         models.setdefault(model, {})[run.design.version.name] = run.results
+    kinds = {"choices": design_choices, "robust": robust_conclusions}
     parts: dict[str, list[pa.Table]] = {}
     for (groups, metric), models in by_groups.items():
         place = {"groups": groups, "metric": metric}
         for model, versions in models.items():
-            for name, compare in (("choices", design_choices), ("robust", robust_conclusions)):
+            for name, compare in kinds.items():
                 table = compare(versions, BASELINE, alpha=alpha)
                 parts.setdefault(name, []).append(_placed({"model": model, **place}, table))
         if len(models) > 1:
@@ -291,107 +312,47 @@ def _where(run: Run) -> Row:
 
 def _pairs(run: Run) -> Iterator[Row]:
     """Yield a row for each concept ("" for their mean) and pair of groups."""
+    found, several = run.results, len(run.results.pairs)
     parts = [part for part in run.estimate.parts if part.metric == _DIFFERENCE]
-    pairs = run.results.pairs
-    concepts = [None, *range(len(run.results.names))]
-    q_values = [*_corrected(parts[: len(pairs)]), *_corrected(parts[len(pairs) :])]
-    places = ((concept, pair) for concept in concepts for pair in pairs)
-    for (concept, pair), part, q in zip(places, parts, q_values, strict=True):
-        first, second = part.by_group
-        yield _where(run) | {
-            "concept": "" if concept is None else run.results.names[concept],
-            "group_a": first.group,
-            "group_b": second.group,
-            "value_a": first.value,
-            "value_b": second.value,
-            "difference": part.value,
-            "low": part.low,
-            "high": part.high,
-            "chance_low": part.chance_low,
-            "chance_high": part.chance_high,
-            "p_value": part.p_value,
-            "q_value": q,
-            "reason": part.reason,
-            **_held(run.results, concept, pair),
-        }
-
-
-def _corrected(parts: Sequence[Part]) -> list[float]:
-    p_values = np.array([part.p_value for part in parts], dtype=np.float64)
-    return list(benjamini_hochberg(p_values).tolist())
-
-
-def _held(found: ConceptResults, concept: int | None, pair: tuple[int, int]) -> Row:
-    """Return prevalence, positives and negatives of two groups, and the threshold."""
-    row: Row = {"threshold": math.nan if concept is None else float(found.thresholds[concept])}
-    for side, group in zip("ab", pair, strict=True):
-        if concept is None:
+    # Means are corrected by themselves.
+    q_values = np.concatenate([
+        benjamini_hochberg(np.array([part.p_value for part in some], dtype=np.float64))
+        for some in (parts[:several], parts[several:])
+    ])  # fmt: skip
+    concepts = [None, *range(len(found.names))]
+    places = ((concept, pair) for concept in concepts for pair in found.pairs)
+    for (concept, pair), part, q in zip(places, parts, q_values.tolist(), strict=True):
+        row = _where(run) | {
+            "concept": "" if concept is None else found.names[concept],
+            "difference": part.value, "low": part.low, "high": part.high,
+            "chance_low": part.chance_low, "chance_high": part.chance_high,
+            "p_value": part.p_value, "q_value": q, "reason": part.reason,
+            "threshold": math.nan if concept is None else float(found.thresholds[concept]),
+        }  # fmt: skip
+        for side, group, own in zip("ab", pair, part.by_group, strict=True):
+            row |= {f"group_{side}": own.group, f"value_{side}": own.value}
             row[f"prevalence_{side}"] = math.nan
-            continue
-        positives, n = (int(one[concept, group]) for one in (found.positives, found.sizes))
-        row[f"prevalence_{side}"] = positives / n if n else math.nan
-        row[f"positives_{side}"] = positives
-        row[f"negatives_{side}"] = n - positives
-    return row
+            if concept is not None:
+                shown = _shown_by(found, concept, group)
+                row[f"prevalence_{side}"] = shown["prevalence"]
+                row[f"positives_{side}"] = shown["positives"]
+                row[f"negatives_{side}"] = shown["n"] - shown["positives"]
+        yield row
+
+
+def _shown_by(found: ConceptResults, concept: int, group: int) -> Row:
+    """Return positives, rows and prevalence of a concept in a group."""
+    positives, n = int(found.positives[concept, group]), int(found.sizes[concept, group])
+    return {"positives": positives, "n": n, "prevalence": positives / n if n else math.nan}
 
 
 def _groups(run: Run) -> Iterator[Row]:
     """Yield a row for each concept and group: its value beside its prevalence."""
     wanted = (part for part in run.estimate.parts if part.metric == run.metric)
     for concept, part in enumerate(wanted):
-        for group, one in enumerate(part.by_group):
-            found = run.results
-            positives, n = (int(each[concept, group]) for each in (found.positives, found.sizes))
-            yield _where(run) | {
-                "concept": part.subject,
-                "group": one.group,
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "prevalence": positives / n if n else math.nan,
-                "positives": positives,
-                "n": n,
-                "reason": found.reasons[concept][group],
-            }
-
-
-def _versions(config: Config) -> Iterator[Row]:
-    for version in config.every_version:
-        yield {
-            "version": version.name,
-            "changes": version.description,
-            "keys": [*version.changed],
-            "metric": version.choices.metric or config.primary,
-            "prevalence": version.choices.prevalence,
-            "ratio": version.choices.ratio,
-        }
-
-
-_TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
-
-
-def _schema(*columns: tuple[pa.DataType, Iterable[str]]) -> pa.Schema:
-    return pa.schema([(name, kind) for kind, names in columns for name in names])
-
-
-_PLACE = ("model", "groups", "version", "metric", "concept")
-_CONCEPTS = _schema(
-    (_TEXT, (*_PLACE, "group_a", "group_b")),
-    (_NUMBER, ("value_a", "value_b", "difference", "low", "high", "chance_low", "chance_high",
-               "p_value", "q_value", "prevalence_a", "prevalence_b")),
-    (_COUNT, ("positives_a", "positives_b", "negatives_a", "negatives_b")),
-    (_NUMBER, ("threshold",)),
-    (_TEXT, ("reason",)),
-)  # fmt: skip
-_GROUPS = _schema(
-    (_TEXT, (*_PLACE, "group")),
-    (_NUMBER, ("value", "low", "high", "prevalence")),
-    (_COUNT, ("positives", "n")),
-    (_TEXT, ("reason",)),
-)
-_VERSIONS = _schema(
-    (_TEXT, ("version", "changes")),
-    (pa.list_(_TEXT), ("keys",)),
-    (_TEXT, ("metric", "prevalence")),
-    (_NUMBER, ("ratio",)),
-)
+        for group, own in enumerate(part.by_group):
+            yield _where(run) | _shown_by(run.results, concept, group) | {
+                "concept": part.subject, "group": own.group, "value": own.value,
+                "low": own.low, "high": own.high,
+                "reason": run.results.reasons[concept][group],
+            }  # fmt: skip

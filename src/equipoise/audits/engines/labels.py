@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    parts,
+    rate_and_gap,
+    whole,
+    without_verdict,
+)
 from equipoise.audits.group_sizes import check_two, lacking
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, Finding
@@ -203,12 +210,7 @@ def hit_rate_findings(
         k=k,
         units=None if design.units is None else design.units.values,
     )
-    estimate = measure(counts, [HitRate(k)], resampling, seed)[0]
-    rate, gap = parts(estimate, place)
-    # The rate itself compares nothing; of its gap, higher is worse.
-    compared = UncorrectedFinding(replace(gap.finding, family=Family.COMPOSITE), "higher")
-    by_group = rate.finding.by_group
-    return [whole(estimate, place, Family.DESCRIPTIVE, by_group=by_group), compared]
+    return rate_and_gap(measure(counts, [HitRate(k)], resampling, seed)[0], place)
 
 
 def state_gap(
