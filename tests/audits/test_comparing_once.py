@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audits.comparisons import ALL_LABELS, compare, images, pick, run, usual
+from audits.comparisons import ALL_LABELS, compare, images, pick, run
 from equipoise.core import AuditResult, Family, Verdict
 
 TARGET_TOO = {"groups": ["place", ["place", "kind"]]}
@@ -76,12 +76,3 @@ def test_skewness_is_described_with_its_spread() -> None:
         assert one.family is Family.DESCRIPTIVE
         assert math.isnan(one.p_value)
         assert math.isnan(one.value) == math.isnan(one.ci_low) == (one is few)
-
-
-def test_without_resampling_there_are_values_alone() -> None:
-    result = compare(run(images(), "poor", "good", resampling={"method": "none"}))
-    found = pick(result, "accuracy")
-    assert found.value == pick(usual(), "accuracy").value
-    assert math.isnan(found.ci_low)
-    assert found.verdict is Verdict.NONE
-    assert found.method == "none: resampling is off"

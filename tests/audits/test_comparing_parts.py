@@ -83,15 +83,6 @@ def test_the_parts_of_a_subject_are_averaged_before_subjects_are_paired(
     check_paired(found, before, after)
 
 
-def test_a_subject_counts_once_however_many_parts_it_has(planted: AuditResult) -> None:
-    numbers = {f"s{index} | red": 0.5 for index in range(8)} | {"s0 | blue": 0.1, "s0 | green": 0.3}
-    found = compared(made(planted, dict.fromkeys(numbers, 0.0)), made(planted, numbers))
-    assert found.n == 8
-    assert found.value == pytest.approx((7 * 0.5 + (0.5 + 0.1 + 0.3) / 3) / 8, abs=1e-12)
-    known = json.loads(found.parameters)
-    assert (known["value_a"], known["value_b"]) == pytest.approx((0.0, found.value), abs=1e-12)
-
-
 def test_parts_and_subjects_that_one_model_lacks_are_counted_apart(planted: AuditResult) -> None:
     numbers = {f"s{index} | {hue}": 0.5 for index in range(8) for hue in HUES}
     fewer = {name: value for name, value in numbers.items() if not name.startswith("s0")}

@@ -89,11 +89,3 @@ def test_splitting_by_the_target_itself_changes_nothing_within_a_class() -> None
     assert shown.value == pick(result, "true_positive_rate", "cat").value
     assert shown.reason == "the same numbers as for place"
     assert shown.family is Family.DESCRIPTIVE
-
-
-def test_base_rates_get_no_verdict_where_groups_determine_the_target() -> None:
-    shown = pick(run("kind", 2), "precision", "cat", "place × kind")
-    assert shown.reason == (
-        "the groups determine the target: a model without mistakes has this gap too"
-    )
-    assert math.isnan(shown.q_value)

@@ -68,16 +68,6 @@ def test_what_repeats_another_gap_is_not_tested() -> None:
     assert second.family is Family.DESCRIPTIVE
 
 
-def test_raw_texts_are_shown_and_not_tested(jobs: AuditResult) -> None:
-    raw = [one for one in jobs.findings if one.version == "raw"]
-    assert {one.metric for one in raw} == {"cramers_v", "answer_gap", "label_concentration"}
-    assert {one.family for one in raw} == {Family.DESCRIPTIVE}
-    texts = [row for row in jobs.tables["texts"].to_pylist() if row["answer"] == "nurse"]
-    assert [(row["text"], row["count"], row["texts"]) for row in texts] == [
-        ("nurse", 40, 2), ("A nurse.", 20, 2),
-    ]  # fmt: skip
-
-
 def test_answers_stay_as_they_are_or_are_put_together() -> None:
     result = run(JOBS, model={"normalize": None})
     assert {one.version for one in result.findings} == {"default"}
@@ -157,15 +147,6 @@ def test_answers_are_right_or_wrong_where_the_truth_is_known() -> None:
     rows = result.tables["answers"].to_pylist()
     rights = {row["group"]: row["right"] for row in rows if row["answer"] == "nurse"}
     assert rights == {"a": 40, "b": 0}
-
-
-def test_units_are_resampled_as_a_whole(jobs: AuditResult) -> None:
-    scenes = [f"s{index % N}" for index in range(2 * N)]
-    result = run(JOBS, frame=images(scene=scenes), model=STATES, data={"unit": "scene"})
-    paired, apart = (pick(one, "answer_gap", "nurse") for one in (result, jobs))
-    assert paired.unit == "unit"
-    assert paired.value == apart.value
-    assert (paired.ci_low, paired.ci_high) != (apart.ci_low, apart.ci_high)
 
 
 def test_order_of_rows_does_not_matter() -> None:
@@ -253,13 +234,10 @@ FIGURE = {"table": "t.csv", "subject": "s", "value": "v", "first": "a", "groups"
     [
         ({"data": {"target": "t"}, "model": {"by_question": "q"}}, "data.target"),
         ({"data": {"map": {"a": "b"}}}, "'map'"),
-        ({"model": {"question": "?"}}, "'question'"),
         ({"model": {"model": "hf:x"}}, "'model' and 'table'"),
-        ({"model": {"answer": None}}, "'answer'"),
         ({"model": {"table": None, "answer": None, "model": "hf:x"}}, "'question' or 'questions'"),
         ({"model": {"unknown": ["x"], "refused": ["x"]}}, "'x'"),
         ({"figures": {"w": FIGURE}}, "figures.w.groups"),
-        ({"gate": [{"metric": "answer_gap", "max": 0.1, "model": "n"}]}, "gate[0].model"),
         ({"figures": {"women": figures(("nurse", 0.9))["women"] | {"first": "A"}}},
          "figures.women.first: given 'A'. Allowed: a, b"),
     ],
@@ -268,13 +246,6 @@ def test_what_contradicts_itself_is_named(changes: dict[str, Any], named: str) -
     with pytest.raises(ConfigError) as raised:
         audits.plan(config(JOBS if "first" in named else "answers.csv", **changes))
     assert named in str(raised.value)
-
-
-def test_metrics_can_be_switched_off() -> None:
-    off = dict.fromkeys(
-        ("unanswered_rate", "answer_gap", "cramers_v", "label_concentration"), False
-    )
-    assert run(JOBS, model=STATES, metrics=off).findings == ()
 
 
 def test_the_example_shows_what_was_planted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.concepts.worlds import frame, run, small, tables, values
+from audits.concepts.worlds import frame, run, tables, values
 from concept_worlds import world
 from equipoise.core import AuditResult, Family, Verdict
 
@@ -96,32 +96,12 @@ def test_versions_are_described_and_the_baseline_alone_is_tested() -> None:
             assert finding.q_value <= 1
 
 
-def test_what_a_version_cannot_estimate_is_no_test_either() -> None:
-    result = run(small(versions={"rare": {"min_positives": 90}}))
-    rare = [one for one in result.findings if one.version == "rare"]
-    assert {one.verdict for one in rare} == {Verdict.NOT_ESTIMABLE}
-    assert {one.family for one in rare} == {Family.DESCRIPTIVE}
-
-
 def test_numbers_that_prevalence_leaves_alone_are_measured_once() -> None:
     weighted = [
         one for one in planted().findings if one.version == "weighted" and one.metric == "auroc"
     ]
     assert weighted
     assert {one.reason for one in weighted} == {"the same numbers as in version baseline"}
-
-
-def test_concept_groups_have_prevalence_beside_every_value() -> None:
-    found = frame(planted(), "concept_groups").filter(version="baseline", concept="0")
-    shown = found.filter(metric="average_precision")
-    assert (shown["positives"] / shown["n"] == shown["prevalence"]).all()
-    assert shown["prevalence"].max() - shown["prevalence"].min() > 0.15
-    pair = frame(planted(), "concepts").filter(
-        version="baseline", concept="0", metric="average_precision"
-    )
-    assert pair["prevalence_a"].to_list() == [shown["prevalence"][0]]
-    assert pair["positives_a"].to_list() == [shown["positives"][0]]
-    assert (pair["value_a"] - pair["value_b"]).to_list() == pytest.approx(pair["difference"])
 
 
 def test_two_models_whose_order_switches() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
+from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values
 from audits.examples import written_again
 from concept_worlds import world
 from equipoise import audits
@@ -74,13 +74,6 @@ def test_names_may_hold_what_joins_them() -> None:
     assert found[-1].subject == "face: − b: x: a − x: b − c"
 
 
-def test_pairs_of_several_metrics_are_told_apart() -> None:
-    result = run(values(three(), metrics=["average_precision", "auroc"]))
-    names = [(f.metric, f.subject, f.version, f.groups) for f in result.findings]
-    assert len(set(names)) == len(names)
-    assert ("concept_difference", "nurse: a − b (AUROC)", "baseline", "gender") in names
-
-
 def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
     data = three()
     rare = data["images"].join(data["labels"], on="image").filter(gender="a")
@@ -98,21 +91,6 @@ def test_a_pair_that_is_left_alone_is_not_tested_again() -> None:
     assert guitar["guitar"].by_group[0].note == "5 positives, fewer than 20"
     row = frame(result, "concept_groups").filter(concept="guitar", group="a")
     assert row["reason"].to_list() == ["5 positives, fewer than 20"]
-
-
-def test_incomplete_concepts_can_be_left_out_whole() -> None:
-    data = three()
-    shown = data["images"].join(data["labels"], on="image")
-    positives = [shown.filter(gender=one)["guitar"].sum() for one in "abc"]
-    bar = min(positives) + 1
-    kept = run(values(data, choices={"min_positives": bar}))
-    out = run(values(data, choices={"min_positives": bar, "incomplete": "concept"}))
-    reasons = {
-        name: frame(result, "concept_groups").filter(concept="guitar")["reason"].to_list()
-        for name, result in (("group", kept), ("concept", out))
-    }
-    assert sum(one == "" for one in reasons["group"]) >= 2
-    assert all(reasons["concept"])
 
 
 def test_the_source_s_protocol_has_no_verdict_and_says_why() -> None:
@@ -144,25 +122,6 @@ def test_metrics_at_a_threshold_say_which() -> None:
     )
     highest = max(worse.by_group, key=lambda one: one.value)
     assert worse.direction.startswith(f"worse for {highest.group}: false positive rate")
-
-
-def test_a_version_may_be_another_metric() -> None:
-    versions = {"by auroc": {"metric": "auroc"}}
-    result = run(small(versions=versions))
-    found = frame(result, "choices")
-    assert set(found["version"]) == {"by auroc"}
-    assert set(found["metric"]) == {"average_precision"}
-    shown = {(one.metric, one.version) for one in result.findings}
-    assert shown == {("average_precision", "baseline"), ("auroc", "by auroc")}
-
-
-def test_intersections_are_compared_beside_single_attributes() -> None:
-    data = three(1600)
-    skin = np.random.default_rng(1).choice(["dark", "light"], 1600)
-    data["images"] = data["images"].with_columns(skin=pl.Series(skin))
-    result = run(with_data(data, groups=["skin", ["skin", "gender"]]))
-    assert {one.groups for one in result.findings} == {"skin", "skin × gender"}
-    assert frame(result, "group_sizes").height == 2 + 6
 
 
 def test_the_plan_says_what_there_is_and_what_is_too_rare() -> None:

@@ -34,12 +34,6 @@ def put(frame: pl.DataFrame, column: str, row: int, value: object) -> pl.DataFra
     return frame.with_columns(pl.Series(column, cells, strict=False))
 
 
-def test_ids_in_another_order_give_the_same_bytes() -> None:
-    turned = data()
-    straight = turned | {name: turned[name].reverse() for name in ("labels", "scores")}
-    assert run(values(turned)).findings == run(values(straight)).findings
-
-
 def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path: Path) -> None:
     given = data()
     plain = differences(run(values(given)))
@@ -54,32 +48,6 @@ def test_every_shape_of_labels_and_scores_gives_the_same_numbers(tmp_path: Path)
     assert differences(run(with_data(given, labels={"file": listed, "concept": "what"}))) == plain
 
 
-def test_a_list_of_labels_counts_what_it_repeats_and_leaves_empty() -> None:
-    given = data()
-    listed = given["labels"].unpivot(index="image", variable_name="what").filter(value=1)
-    more = pl.DataFrame(
-        {"image": ["i0", "i1", "nowhere"], "value": [1, 1, 1], "what": [None, "chef", "chef"]}
-    ).select(listed.columns)
-    twice = pl.concat([listed, listed.head(2), more.with_columns(pl.col("value").cast(int))])
-    found = loaded(with_data(given, labels={"file": twice, "concept": "what"}))
-    counts = found.counts["labels"]
-    assert counts["empty"] == 1
-    assert counts["rows_without_item"] == 1
-    already = listed.filter(image="i1", what="chef").height
-    assert counts["repeated"] == 2 + already
-    assert counts["pairs"] == listed.height + (1 - already)
-    assert counts["images_without_any"] == 400 - len({*listed["image"], "i1"})
-
-
-def test_columns_that_are_no_labels_may_stand_beside_them() -> None:
-    given = data()
-    labels = given["labels"].with_columns(year=pl.lit(1999), note=pl.lit("x"))
-    found = loaded(values(given | {"labels": labels}))
-    assert sorted(found.models["m"].concepts) == sorted(CONCEPTS)
-    assert found.counts["labels"]["concepts_left_out_examples"] == ["year"]
-    assert found.counts["labels"]["columns_left_out"] == ["note"]
-
-
 def test_images_without_scores_or_labels_are_counted() -> None:
     given = data()
     given["scores"] = given["scores"].tail(398)
@@ -90,26 +58,6 @@ def test_images_without_scores_or_labels_are_counted() -> None:
     assert left["no row of scores"] == 2
     assert "m, gender, baseline: 2 rows left out (no row of scores)." in result.manifest.notes
     assert result.findings[0].n == 395
-
-
-def test_concepts_without_scores_are_left_out_and_said() -> None:
-    given = data()
-    models = {
-        "m": {"file": given["scores"]},
-        "other": {"file": given["scores"].drop("chef", "nurse")},
-    }
-    result = run(values(given, models=models))
-    assert (
-        "other: 2 labelled concepts have no scores and are not measured: chef, nurse."
-        in result.manifest.notes
-    )
-    assert result.manifest.counts["concepts_without_scores"] == {
-        "chef": ["other"],
-        "nurse": ["other"],
-    }
-    assert {*frame(result, "concepts").filter(model="other")["concept"]} == {
-        "", "guitar", "bicycle"
-    }  # fmt: skip
 
 
 def test_several_columns_count_by_their_largest_and_labels_by_any() -> None:
@@ -226,9 +174,3 @@ def test_wrong_data_are_refused_by_the_plan_and_the_run(
         error = raised.value
         assert (error.file, error.column, error.row) == (file, column, row)
         assert error.expected
-
-
-def test_terms_that_no_row_has_are_named() -> None:
-    terms = {"gender": {"A": ["a", "aa"], "B": ["b"]}}
-    result = run(small(versions={"typo": {"terms": terms}}))
-    assert any("aa that the terms of gender" in note for note in result.manifest.notes)

@@ -333,7 +333,7 @@ def _no_label(
 
 def _listed_labels(config: Config, table: Any, key: str, concept: str, images: Items) -> Labels:
     """Read a table with a row for each concept that an image shows."""
-    section = config.data.labels
+    section, limit = config.data.labels, config.data.max_unmatched
     read = read_table(
         table,
         texts=(key, concept),
@@ -345,48 +345,40 @@ def _listed_labels(config: Config, table: Any, key: str, concept: str, images: I
     place = {one: index for index, one in enumerate(images.ids.tolist())}
     lookup = np.array([*(place.get(one, -1) for one in owner.vocabulary), -1], dtype=np.int64)
     image = lookup[owner.codes]
-    _check_matched(read.name, key, image, config.data.max_unmatched)
+    unknown = image < 0
+    if unknown.mean() > limit:
+        raise DataError(
+            f"{int(unknown.sum())} of {len(image)} rows name an image that the table of images "
+            "does not have",
+            file=read.name,
+            column=key,
+            row=int(np.argmax(unknown)) + 1,
+            expected=f"at most a share of {limit:g} (data.max_unmatched)",
+            fix="check that both tables name images alike, or raise data.max_unmatched",
+        )
     missing = [code for code, text in enumerate(shown.vocabulary) if text in section.missing]
     empty = (shown.codes < 0) | np.isin(shown.codes, missing)
-    used = (image >= 0) & ~empty
+    used = ~unknown & ~empty
     names = tuple(text for text in shown.vocabulary if text not in section.missing)
-    columns: dict[str, Flags] = {}
-    for code, text in enumerate(shown.vocabulary):
-        columns[text] = np.zeros(len(images), dtype=np.bool_)
-        columns[text][image[used & (shown.codes == code)]] = True
+
+    def column(name: str) -> Flags:
+        check_columns(names, [name], read.name)
+        flags: Flags = np.zeros(len(images), dtype=np.bool_)
+        flags[image[used & (shown.codes == shown.vocabulary.index(name))]] = True
+        return flags
+
     pairs = len(np.unique(np.stack([image[used], shown.codes[used]]), axis=1).T)
     counts = {
         "rows": read.rows,
         "pairs": pairs,
         "repeated": int(used.sum()) - pairs,
         "empty": int(empty.sum()),
-        "rows_without_item": int((image < 0).sum()),
-        "images_without_any": int(len(images) - len(np.unique(image[used]))),
+        "rows_without_item": int(unknown.sum()),
+        "images_without_any": len(images) - len(np.unique(image[used])),
     }
-
-    def column(name: str) -> Flags:
-        check_columns(names, [name], read.name)
-        return columns[name]
-
-    none = np.zeros(len(images), dtype=np.bool_)
-    known = _known(section, names)
-    return Labels(section, read.name, known, column, none, {read.name: read.digest}, counts)
-
-
-def _check_matched(
-    file: str, column: str, image: npt.NDArray[np.int64], max_unmatched: float
-) -> None:
-    unknown = image < 0
-    if unknown.mean() > max_unmatched:
-        raise DataError(
-            f"{int(unknown.sum())} of {len(image)} rows name an image that the table of images "
-            "does not have",
-            file=file,
-            column=column,
-            row=int(np.argmax(unknown)) + 1,
-            expected=f"at most a share of {max_unmatched:g} (data.max_unmatched)",
-            fix="check that both tables name images alike, or raise data.max_unmatched",
-        )
+    none: Flags = np.zeros(len(images), dtype=np.bool_)
+    inputs = {read.name: read.digest}
+    return Labels(section, read.name, _known(section, names), cache(column), none, inputs, counts)
 
 
 def _without_labels(place: str, names: Sequence[str], labels: Labels, fix: str) -> DataError:
