@@ -20,7 +20,7 @@ from equipoise.audits.columns import Row, table_of
 from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.audits.kinds import Progress, with_progress
-from equipoise.audits.predictions.audit import effect_sizes
+from equipoise.audits.predictions.audit import measures_of
 from equipoise.audits.provenance import manifest_of
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
@@ -32,9 +32,11 @@ from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.chi_square import Layout
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectTables, SkewSize, no_skewness
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
-from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
+from equipoise.metrics.counts.parity import EqualizedOdds
+from equipoise.metrics.counts.rates import Rates
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_of
+from equipoise.metrics.table_metric import TableMetric
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
@@ -236,23 +238,16 @@ def _joints(common: Common) -> Iterator[tuple[str, Joint, Sequence[Measure]]]:
         yield "", common.joint(everything), (Accuracy("accuracy", None),)
     for attributes in config.data.groups:
         groups = groups_by(attributes, common.data, config.data.min_group_size).take(rows)
-        yield groups.name, common.joint(groups), [*_measures(config)]
+        joint = common.joint(groups)
+        yield groups.name, joint, [*_measures(config, joint.counts)]
 
 
-def _measures(config: Config) -> Iterator[Measure]:
-    chosen = config.metrics
-    if chosen.worst_group_accuracy is not None:
-        yield Accuracy("worst_group_accuracy", "rows")
-    if chosen.accuracy_gap is not None:
-        yield Accuracy("accuracy_gap", "rows")
-    if chosen.demographic_parity is not None:
-        yield DemographicParity()
-    if chosen.equalized_odds is not None:
-        yield EqualizedOdds(chosen.equalized_odds.aggregate)
-    if chosen.effect_sizes is not None:
-        yield effect_sizes(chosen.effect_sizes)
-    if chosen.skewsize is not None:
-        yield SkewSize(**effect_sizes(chosen.skewsize).params)
+def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield the metrics of an audit, without rates of classes and metrics of users."""
+    for one in measures_of(config, counts):
+        within_class = isinstance(one, Accuracy) and one.null == "class"
+        if not within_class and not isinstance(one, Rates | TableMetric):
+            yield one
 
 
 def _metric(one: Measure, subject: str) -> str:
