@@ -44,11 +44,6 @@ def test_yaml_1_1_surprises_are_text(load: Any) -> None:
     assert config.models["deepface"].map == {"yes": "on", "70": "1:30", "2024-01-01": "010"}
 
 
-def test_whole_numbers_may_be_labels(load: Any) -> None:
-    config = load(EXAMPLE.replace("id: image_id", "id: image_id\n  missing: [-1, NA]"))
-    assert config.data.missing == ("-1", "NA")
-
-
 def test_a_byte_order_mark_and_windows_line_ends_are_read(load: Any) -> None:
     assert load(b"\xef\xbb\xbf" + EXAMPLE.replace("\n", "\r\n").encode()) == load(EXAMPLE)
 
@@ -76,12 +71,6 @@ def test_a_threshold_replaces_its_default_only() -> None:
     assert testing.threshold("accuracy_gap") == 0.1
     assert testing.threshold("cramers_v") == SPECS["cramers_v"].threshold
     assert testing.threshold("skewsize") is None
-
-
-def test_a_configuration_is_frozen() -> None:
-    config = parse_config(values())
-    with pytest.raises(ValueError, match="frozen"):
-        config.data.id = "other"  # type: ignore[misc]
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -124,12 +113,6 @@ def test_no_yaml_like_text_raises_anything_else(text: str) -> None:
     assert outcome(lambda raw: parse_yaml(raw, "c"), text.encode()).startswith(
         ("c:", "c, line", "accepted")
     )
-
-
-def test_a_metric_without_a_default_may_be_given_a_threshold() -> None:
-    testing = parse_config(values(testing={"thresholds": {"skewsize": 0.5}})).testing
-    assert SPECS["skewsize"].threshold is None
-    assert testing.threshold("skewsize") == 0.5
 
 
 @pytest.mark.parametrize(

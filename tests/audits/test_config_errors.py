@@ -41,11 +41,6 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
             "c.yaml, line 12: gate[0].on: given 'lowr'; expected 'value', 'lower' or 'upper'; "
             "did you mean 'lower'?",
         ),
-        (
-            "seed: 7",
-            "seed: 7\n  seed: 8",
-            "c.yaml, line 10: while parsing: did not find expected ',' or '}'",
-        ),
         ("seed: 7", "seed: 7, seed: 8", "c.yaml, line 10: the key 'seed' appears twice"),
         (
             "audit: predictions",
@@ -69,24 +64,7 @@ def test_every_problem_is_in_one_message_with_its_line(load: Any) -> None:
             "true",
             "c.yaml, line 10: resampling.replicates: given True; expected a whole number",
         ),
-        (
-            "1000",
-            "1.5",
-            "c.yaml, line 10: resampling.replicates: given 1.5; expected a whole number",
-        ),
         ("0.6", ".nan", "c.yaml, line 12: gate[0].min: given nan; expected a finite number"),
-        (
-            "id: image_id",
-            "id: 3",
-            "c.yaml, line 4: data.id: given 3; expected text (in quotes where it looks like a "
-            "number, true, false or null)",
-        ),
-        (
-            "../shared/data/fairface3k/labels.csv",
-            "[]",
-            "c.yaml, line 3: data.table: given []; expected the path of a CSV, Parquet or JSON "
-            "lines file, or a data frame",
-        ),
         (
             "id: image_id",
             "id: !!python/name:os.system x",
@@ -109,17 +87,13 @@ def test_a_problem_names_key_line_and_what_is_allowed(
     ("content", "expected"),
     [
         ("", "c.yaml: empty; expected the keys audit, data, models, "),
-        ("[1, 2]", "c.yaml: not a mapping; expected the keys audit, data, models, "),
         ("a: [", "c.yaml, line 1: expected the node content"),
         (b"audit: \xff", "c.yaml: byte 8 is not UTF-8. To do: save the file as UTF-8"),
         ("a\x00b", "c.yaml: not YAML: special characters are not allowed"),
         ("[" * 5000, "c.yaml: nested too deeply; expected at most a few levels"),
         ("a: 1\n---\nb: 2", "c.yaml, line 2: but found another document"),
         ("? [a]\n: b", "c.yaml, line 1: a list or mapping cannot be a key"),
-        ("a: " + "9" * 5000, "c.yaml, line 1: '9999"),
-        ("a: !!int x", "c.yaml, line 1: 'x' is no integer"),
         ('a: 1\nmodels: {"m\\uD800": 1}', "c.yaml, line 2: 'm\\ud800' has a surrogate"),
-        ('a: 1\nb: "m\\uDC80"', "c.yaml, line 2: 'm\\udc80' has a surrogate"),
         (b" " * 4_000_001, "c.yaml: 4000001 bytes; expected a configuration of at most 4000000"),
     ],
 )
@@ -184,10 +158,6 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             "c: models.m: 'prediction' and 'top' are both given; expected one of them",
         ),
         (
-            with_model(prediction=None, top=["a"], rank="r"),
-            "c: models.m: 'rank' goes with 'prediction' alone: one row per image and rank",
-        ),
-        (
             with_model(map={"a": "b"}, maps={"x": {"a": "b"}}),
             "c: models.m: 'map' and 'maps' are both given; expected one of them",
         ),
@@ -201,39 +171,23 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             "'latin-1' or 'cp1252'",
         ),
         (
-            with_data(delimiter=";;"),
-            "c: data.delimiter: given ';;'; expected one character such as ',', ';' or \"\\t\"",
-        ),
-        (
             with_data(max_unmatched=2),
             "c: data.max_unmatched: given 2; expected less than or equal to 1",
         ),
-        (with_data(groups=[]), "c: data.groups: given []; expected at least one entry"),
         (
             values(gate={"metric": "accuracy", "min": 0.5}),
             "c: gate: given {'metric': 'accuracy', 'min': 0.5}; expected a list of mappings, each "
             "with keys of metric, min, max, on, model, groups, subject, version",
         ),
         (with_data(groups=[["a", "a"]]), "c: data.groups[0]: 'a' appears more than once"),
-        (with_data(id=""), "c: data.id: given ''; expected a text that is not empty"),
-        (with_data(map={}), "c: data.map: given {}; expected at least one entry"),
         (
             with_data(table=3),
             "c: data.table: given 3; expected the path of a CSV, Parquet or JSON "
             "lines file, or a data frame",
         ),
         (
-            values(models={"m": 3}),
-            "c: models.m: given 3; expected a mapping",
-        ),
-        (values(models={}), "c: models: given {}; expected at least one entry"),
-        (
             values(models={n: {"table": "t", "prediction": "p"} for n in ("A", "a")}),
             "c: models: 'A' and 'a' differ in case only; expected distinct names",
-        ),
-        (
-            values(models={"é" * 50: {"table": "t", "prediction": "p"}}),
-            f"c: models: the name '{'é' * 40}'… is too long; expected a shorter one",
         ),
         (
             values(metrics={"skewsize": {"min_expectd": 0}}),
@@ -241,21 +195,8 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             "yates, formulation; did you mean 'min_expected'?",
         ),
         (
-            values(metrics={"accuracy": {"k": 1}}),
-            "c: metrics.accuracy.k: unknown key. This takes no options",
-        ),
-        (values(metrics={"hit_rate": 3}), "c: metrics.hit_rate: given 3; expected a mapping"),
-        (
-            values(gate=[{"metric": "accuracy"}]),
-            "c: gate[0]: neither 'min' nor 'max' is given; expected at least one of them",
-        ),
-        (
             values(gate=[{"metric": "accuracy", "min": 0.9, "max": 0.1}]),
             "c: gate[0]: 'min' 0.9 is above 'max' 0.1",
-        ),
-        (
-            values(gate=[{"metric": "accuracy", "min": 0.9, "model": "n"}]),
-            "c: gate[0].model: given 'n'. Allowed: m",
         ),
         (
             values(gate=[{"metric": "accuracy", "min": 0.9, "groups": ["g", "h"]}]),
@@ -265,11 +206,6 @@ def test_a_list_that_holds_itself(load: Any) -> None:
             values(resampling={"permutations": 18}),
             "c: resampling.permutations: with 18 no p-value is below 0.0526, and testing.alpha is "
             "0.05; expected at least 19",
-        ),
-        (
-            {1: 2} | values(),
-            "c: 1: unknown key. Allowed here: audit, data, models, metrics, extraction, "
-            "resampling, testing, gate, report",
         ),
         (
             None,

@@ -93,24 +93,6 @@ def test_report_says_who_is_worse_off(result: AuditResult) -> None:
     assert "Black, Male (97.7\xa0%)" in page
 
 
-def test_gate_names_the_rule(result: AuditResult) -> None:
-    outcome = report.gate(result, [report.GateRule(metric="worst_group_accuracy", min=0.6)])
-    breached = " ".join(check.sentence for check in outcome.breaches)
-    assert outcome.exit_code == 1
-    assert "worst_group_accuracy ≥ 0.6" in breached
-    assert "0.1296" in breached
-
-
-def test_two_runs_write_the_same_bytes(
-    config: audits.AuditConfig, result: AuditResult, tmp_path: Path
-) -> None:
-    for name, one in (("first", result), ("second", audits.run(config))):
-        (tmp_path / name).mkdir()
-        report.write(one, tmp_path / name)
-    for file in ("findings.parquet", "findings.json"):
-        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-
-
 def test_ages_with_a_class_mapping(shared_dir: Path) -> None:
     folder = shared_dir / "data" / "fairface3k"
     config = audits.parse_config(

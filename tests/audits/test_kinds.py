@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from equipoise import audits, report
 from equipoise.audits.config_sections import AuditConfig
-from equipoise.audits.kinds import KINDS, estimated_seconds, schema
+from equipoise.audits.kinds import KINDS, schema
 from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import app
@@ -47,16 +47,6 @@ def example(request: pytest.FixtureRequest) -> Path:
 def result(example: Path) -> AuditResult:
     """The example's audit, made once for the tests that read it."""
     return audits.run(audits.load_config(example), base=example.parent)
-
-
-@pytest.fixture(scope="module")
-def commanded(example: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that the command writes of the example, measured a second time."""
-    folder = tmp_path_factory.mktemp("commanded") / "run"
-    done = CliRunner().invoke(app, ["audit", str(example), "--out", str(folder)])
-    assert done.exit_code == 0, done.output
-    assert "report.html" in done.output
-    return folder
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,17 +86,6 @@ def test_the_example_makes_a_report_in_the_words_of_its_kind(
     again.mkdir()
     report.write(report.read(tmp_path), again)
     assert (again / "findings.json").read_bytes() == (tmp_path / "findings.json").read_bytes()
-
-
-def test_the_command_audits_and_plans_the_example(example: Path, commanded: Path) -> None:
-    planned = CliRunner().invoke(app, ["plan", str(example)])
-    assert planned.exit_code == 0, planned.output
-    assert [*commanded.rglob("report.html")]
-
-
-@pytest.mark.parametrize(("measuring", "told"), [(0.0, 0.5), (0.01, 0.6), (3.14, 3.7)])
-def test_an_estimate_of_seconds_is_rounded_up(measuring: float, told: float) -> None:
-    assert estimated_seconds(measuring) == told
 
 
 # Measured once on one core: the estimates are good for a factor of three, and stay so.

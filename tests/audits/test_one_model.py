@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from equipoise import audits
-from equipoise.audits import config_sections, drawing
+from equipoise.audits import config_sections
 from equipoise.audits.config import load_config
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core import AuditResult, Family, Verdict
 from equipoise.metrics.spec import corrected_with
-from equipoise.report import appendix
-from equipoise.report.blocks import Facts
-from report.synthetic import NAN, finding, manifest
+from report.synthetic import NAN, finding
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TWO_MODELS = (
@@ -107,30 +105,3 @@ def test_pairs_and_recipes_are_one_family(audit: str) -> None:
     drafts = [drafted(name, p, audit=audit) for name, p in (("b − a", 0.01), ("c − a", 0.2))]
     found = [one.q_value for one in conclude(drafts, config_sections.TestingConfig())]
     assert found == pytest.approx([0.02, 0.2])
-
-
-def test_tests_are_counted_by_model() -> None:
-    counted = drawing.tests_by_model([("a", 3), ("b", 2), ("a", 4)])
-    assert counted == {"a": 7, "b": 2}
-    assert drawing.most_tests(counted) == 7
-    assert drawing.most_tests({}) == 0
-
-
-def told_of_tests(*drafts: UncorrectedFinding) -> str:
-    result = AuditResult(tuple(one.finding for one in drafts), manifest(), {})
-    facts = appendix.data(result, (), "classes").blocks[0]
-    assert isinstance(facts, Facts)
-    return dict(facts.pairs)["Tests"]
-
-
-def test_the_report_says_how_many_tests_of_each_model_there_were() -> None:
-    leaf = {"family": Family.LEAF, "subject": "dog"}
-    first = (drafted("a", 0.1), drafted("a", 0.1, **leaf), drafted("a", NAN, **leaf))
-    alone = told_of_tests(*first)
-    assert alone.startswith("1 test of single classes, 1 test over all classes.")
-    second = (drafted("b", 0.1), drafted("b", 0.1, **leaf), drafted("b", 0.2, **leaf))
-    between = drafted("b", 0.1, metric="encoder_difference")
-    both = told_of_tests(*first, *second, between)
-    assert "a: 1 test of single classes, 1 test over all classes" in both
-    assert "b: 2 tests of single classes, 1 test over all classes" in both
-    assert "differences between models: 0 tests of single classes, 1 test over" in both

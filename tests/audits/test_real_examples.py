@@ -248,13 +248,6 @@ def test_names_of_classes_are_those_of_imagenet() -> None:
             assert (columns if name == "dollar_street" else {*model.map}) <= known
 
 
-@pytest.mark.parametrize("name", WRITERS)
-def test_an_example_says_what_it_asks_and_where_its_data_go(name: str) -> None:
-    told = (EXAMPLES / name / "audit.yaml").read_text(encoding="utf-8").split("audit:")[0]
-    assert "?" in told
-    assert "beside this file" in " ".join(told.replace("#", " ").split())
-
-
 def test_the_page_lists_every_example_and_none_that_is_gone() -> None:
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     linked = {*re.findall(r"\]\((\S+\.yaml)\)", page)}

@@ -77,12 +77,6 @@ def test_with_two_labels_the_second_class_repeats_the_first() -> None:
         assert not math.isnan(tested.p_value)
 
 
-def test_three_labels_repeat_nothing() -> None:
-    result = run("kind", 3)
-    for subject in ("cat", "dog", "owl"):
-        assert pick(result, "false_positive_rate", subject).family is Family.LEAF
-
-
 def test_splitting_by_the_target_itself_changes_nothing_within_a_class() -> None:
     result = run("kind", 2)
     shown = pick(result, "true_positive_rate", "cat", "place × kind")

@@ -14,7 +14,7 @@ from PIL import Image
 from equipoise import audits, report
 from equipoise.audits.activations import mapping
 from equipoise.audits.config import parse_config
-from equipoise.core import AuditResult, ConfigError, DataError, ModelError, Verdict
+from equipoise.core import AuditResult, ConfigError, ModelError, Verdict
 from equipoise.explain.overlays import SIDE
 from equipoise.planted.scenes.embed import load_cnn
 from equipoise.planted.scenes.readers import LABELS, draw_agreeing, glyph_boxes, train_reader
@@ -179,69 +179,6 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
     assert other.findings[0].value != first.findings[0].value
 
 
-def test_maps_lie_in_one_folder_whether_the_default_size_of_a_part_is_given_or_not(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stays(*_: Any) -> Any:
-        raise AssertionError("maps that lie there were made again")
-
-    models = {"glyph": {"model": reader("glyph")}}
-    asked = tmp_path / "store"
-    first = run(pictures, models, asked)
-    (folder,) = asked.glob("activations/*/")
-    with monkeypatch.context() as patch:
-        patch.setattr(mapping, "_run", stays)
-        again = run(pictures, models, asked, part=64)
-    assert [*asked.glob("activations/*/")] == [folder]
-    assert again.findings == first.findings
-    run(pictures, models, asked, part=65)
-    assert len([*asked.glob("activations/*/")]) == 2
-
-
-def test_damaged_maps_are_made_again(
-    pictures: Path,
-    reader: Callable[[str], Any],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    models = {"glyph": {"model": reader("glyph")}}
-    first = run(pictures, models, tmp_path, part=24)
-    path = sorted(tmp_path.glob("activations/*/part-*"))[1]
-    whole = path.read_bytes()
-    path.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
-    again = run(pictures, models, tmp_path, part=24)
-    assert [record.args for record in caplog.records if record.name == "equipoise"] == [(path,)]
-    assert again.findings == first.findings
-    assert path.read_bytes() == whole
-
-
-def test_images_that_cannot_be_read_are_counted(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
-) -> None:
-    frame = pl.read_csv(pictures / "images.csv", schema_overrides={"file": pl.String})
-    (tmp_path / "bad.png").write_bytes(b"no picture")
-    files = frame["file"].to_list()
-    files[3], files[4] = str(tmp_path / "bad.png"), "missing.png"
-    folder = tmp_path / "data"
-    folder.mkdir()
-    frame.with_columns(file=pl.Series([str(pictures / f) if "/" not in f else f for f in files]))\
-        .write_csv(folder / "images.csv")  # fmt: skip
-    images = {"table": str(folder / "images.csv"), "id": "id", "path": "file", "root": "/"}
-    result = run(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s", images=images)
-    failed = {(row["stage"], row["group"]): row["n"] for row in
-              result.tables["failures"].to_pylist()}  # fmt: skip
-    assert failed["decode", ""] == 1
-    assert failed["read", ""] == 1
-    assert result.findings[0].n == N - 2
-
-
-def test_a_plan_runs_nothing(pictures: Path, reader: Callable[[str], Any], tmp_path: Path) -> None:
-    planned = audits.plan(config(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s"))
-    assert planned.runs[0]["items"] == N
-    assert planned.tests == 1
-    assert not (tmp_path / "s").exists()
-
-
 def test_what_cannot_be_asked_is_told_before_anything_runs(
     pictures: Path, reader: Callable[[str], Any], tmp_path: Path
 ) -> None:
@@ -257,16 +194,3 @@ def test_what_cannot_be_asked_is_told_before_anything_runs(
     ):
         run(pictures, {"m": {"model": reader("glyph"), "layer": "nowhere"}}, store)
     assert not [*store.glob("activations/*/part-*.parquet")]  # it is tried again
-
-
-def test_an_image_without_a_target_is_an_error(
-    pictures: Path, reader: Callable[[str], Any], tmp_path: Path
-) -> None:
-    frame = pl.read_csv(pictures / "images.csv").with_columns(
-        side=pl.when(pl.col("id") == "i002").then(pl.lit("")).otherwise(pl.col("side")),
-        file=pl.format("{}/{}", pl.lit(str(pictures)), pl.col("file")),
-    )
-    frame.write_csv(tmp_path / "images.csv")
-    images = {"table": str(tmp_path / "images.csv"), "id": "id", "path": "file", "root": "/"}
-    with pytest.raises(DataError, match=r"column 'side', row 3: there is nothing to ask for\. Exp"):
-        run(pictures, {"m": {"model": reader("glyph")}}, tmp_path / "s", images=images)

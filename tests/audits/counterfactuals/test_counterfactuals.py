@@ -12,9 +12,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.counterfactuals.page import PAGE
-from equipoise.core import AuditResult, ConfigError, DataError, Finding, InputError, Verdict
-from equipoise.core.finding import Family
+from equipoise.core import AuditResult, ConfigError, Finding, InputError
 from equipoise.counterfactuals.neutral import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
 from goldens import Golden
@@ -204,15 +202,6 @@ def test_chance_is_what_the_protocol_gives_without_any_preference(
         assert printed == pytest.approx(prefixes, abs=0.02)
 
 
-def test_the_order_within_sets_is_tested_and_that_of_the_pool_described() -> None:
-    result = run()
-    primary = by_metric(result)["ndkl", ""]
-    assert primary.null.startswith("the order within each counterfactual set is random")
-    assert primary.family is Family.COMPOSITE
-    beside = by_metric(result, "null: pool order")["ndkl", ""]
-    assert (beside.value, beside.verdict) == (primary.value, Verdict.NONE)
-
-
 def test_proportions_are_the_shares_among_the_first_k() -> None:
     frame = table()
     scores, owner = scored(frame)
@@ -229,30 +218,6 @@ def test_proportions_are_the_shares_among_the_first_k() -> None:
     for attribute in ("race", "gender", "race × gender"):
         shares = [r["share"] for r in own if r["attribute"] == attribute]
         assert sum(shares) == pytest.approx(1.0)
-
-
-def test_the_distribution_over_subjects_names_its_extremes() -> None:
-    result = run()
-    rows = result.tables["query_distributions"].to_pylist()
-    row = next(r for r in rows if (r["metric"], r["version"]) == ("ndkl", "default"))
-    found = by_metric(result)
-    each = {subject: found["ndkl", subject].value for subject in SUBJECTS}
-    assert row["highest_queries"] == [max(each, key=lambda one: each[one])]
-    assert row["sd"] == pytest.approx(np.std([*each.values()], ddof=1))
-
-
-def test_models_stand_side_by_side() -> None:
-    frame = table()
-    fair = {"images": {"file": images(frame) * [0, 1, 1, 1, 1, 1]}, "queries": {"file": prompts()}}
-    biased = {"images": {"file": images(frame)}, "queries": {"file": prompts()}}
-    result = run(frame, models={"fair": fair, "biased": biased})
-    chef = {
-        f.model: f for f in result.findings
-        if (f.metric, f.subject, f.version) == ("ndkl", "chef", "default")
-    }  # fmt: skip
-    assert chef["biased"].excess > chef["fair"].excess + 0.2
-    assert chef["biased"].p_value < 0.01 < chef["fair"].p_value
-    assert {row["model"] for row in result.tables["chance"].to_pylist()} == {"fair", "biased"}
 
 
 def test_incomplete_and_repeated_sets_are_counted() -> None:
@@ -274,41 +239,6 @@ def test_incomplete_and_repeated_sets_are_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize("step", [audits.plan, audits.run])
-def test_sets_of_one_image_each_are_refused(step: Any) -> None:
-    given = {**data(table()), "sets": "image"}
-    message = r"column 'image': no set holds images of two groups of race × gender\. Expected: sets"
-    with pytest.raises(DataError, match=message):
-        step(audits.parse_config(values(data=given)))
-
-
-@pytest.mark.parametrize("step", [audits.run, audits.plan])
-def test_desired_shares_of_no_group_are_refused(step: Any) -> None:
-    message = (
-        "ranking.desired: 'Man' is no group; expected some of man, woman. Groups of "
-        "race × gender: 'a, man', 'a, woman', 'b, man', 'b, woman', 'c, man', 'c, woman'; of "
-        "race: 'a', 'b', 'c'; of gender: 'man', 'woman'"
-    )
-    changed = values(ranking={"desired": {"Man": 0.5, "woman": 0.5}})
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        step(audits.parse_config(changed))
-
-
-def test_images_without_one_of_the_attributes_are_in_no_pool() -> None:
-    frame = table()
-    mixed = frame.with_columns(
-        gender=pl.when(pl.col("set") == "chef0").then(None).otherwise(pl.col("gender"))
-    )
-    vectors = {"images": {"file": images(frame)}, "queries": {"file": prompts()}}
-    found = by_metric(run(mixed, models={"m": vectors}))
-    assert found["max_skew", "chef"].n == 66
-
-
-def test_the_page_shows_both_chance_levels_and_shares_by_subject() -> None:
-    sections = {each.id for make in PAGE.sections if (each := make(run()))}
-    assert sections == {"subjects", "marginals", "proportions", "curves"}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -317,11 +247,6 @@ def test_the_page_shows_both_chance_levels_and_shares_by_subject() -> None:
             "prefixes: no list of prefixes is called 'howard'. Allowed: howard_2024, or a list",
         ),
         (
-            {"prefixes": []},
-            "prefixes: given []; expected the name of a list of prefixes, or texts such as",
-        ),
-        ({"prefixes": ["A {} {}"]}, "with '{}' at most once, where the subject goes"),
-        (
             {"prefixes": ["A"]},
             "'queries' and 'prefixes' are given; expected 'queries' for prompts of your own",
         ),
@@ -329,10 +254,6 @@ def test_the_page_shows_both_chance_levels_and_shares_by_subject() -> None:
         (
             {"ranking": {"measures": ["max_skew"]}},
             "measures: ndkl is missing; max_skew and ndkl stand beside their chance levels",
-        ),
-        (
-            {"gate": [{"metric": "ndkl", "max": 1.0, "groups": "age"}]},
-            "gate[0].groups: given 'age'. Allowed: race × gender, race, gender",
         ),
     ],
 )
@@ -353,9 +274,7 @@ def test_neutral_prompts_agree_with_their_subject() -> None:
 @pytest.mark.parametrize(
     ("subjects", "prefixes", "message"),
     [
-        ([], ["A"], "subjects: []; expected a list of different texts"),
         (["a"], ["A", "A"], "prefixes: ['A', 'A']; expected a list of different texts"),
-        (["a", " "], ["A"], "subjects: ['a', ' ']; expected a list of different texts"),
         (["nurse"], ["A", "A {}"], "the prompt 'A nurse' is made twice; expected prefixes that"),
     ],
 )
@@ -393,15 +312,3 @@ def test_the_example_tells_the_planted_model_from_the_other() -> None:
     }
     for metric in ("max_skew", "ndkl"):
         assert excess["biased", metric] > excess["null", metric] + 0.2
-
-
-def test_what_is_said_where_no_two_groups_are_opposed() -> None:
-    def told(groups: list[str]) -> list[str]:
-        data = {"images": {"table": table(), "id": "image"}, "groups": groups}
-        return [note for note in run(data=data).manifest.notes if "Bias@K" in note]
-
-    assert told(["race"]) == [
-        "Bias@K compares two groups, and there are more of race: it is not measured where "
-        "ranking.first and ranking.second name none."
-    ]
-    assert not told(["gender"])

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.counterfactuals.page import PAGE
-from equipoise.core import AuditResult, ConfigError, DataError, Finding, Verdict
+from equipoise.core import AuditResult, ConfigError, Finding, Verdict
 from equipoise.core.finding import Family
 from equipoise.metrics import (
     confusable_subjects,
@@ -106,14 +105,6 @@ def result() -> AuditResult:
     return run(quality, reference={"file": rng.standard_normal((80, 6))})
 
 
-def test_nothing_is_added_without_the_section() -> None:
-    found = run(None)
-    assert {f.metric for f in found.findings} <= {
-        "max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k"
-    }  # fmt: skip
-    assert not {"people", "subjects_told_apart"} & {*found.tables}
-
-
 def test_an_empty_section_asks_about_sets_and_subjects() -> None:
     metrics = {f.metric for f in run({}).findings}
     assert metrics >= {"image_similarity", "confusable_subjects", "subject_accuracy"}
@@ -202,13 +193,6 @@ def test_the_inception_score_is_of_a_classifiers_probabilities() -> None:
     assert found.ci_low < found.value < found.ci_high
 
 
-def test_the_page_has_both_sections(result: AuditResult) -> None:
-    sections = {each.id: each for make in PAGE.sections if (each := make(result))}
-    assert {"quality", "people"} < {*sections}
-    captions = [getattr(block, "caption", "") for block in sections["quality"].blocks]
-    assert any("doesn't tell apart" in caption for caption in captions)
-
-
 def test_labelled_images_that_are_no_images_are_counted() -> None:
     extra = pl.concat([people(), pl.DataFrame({"image": ["x"], "said": ["good"], "found": ["no"]})])
     found = run(asked(table=extra))
@@ -217,30 +201,6 @@ def test_labelled_images_that_are_no_images_are_counted() -> None:
         people().with_columns(said=pl.when(pl.col("image") == "0").then(None).otherwise("said"))
     )))  # fmt: skip
     assert one(missing, "label_error_gap").n == LABELLED - 1
-
-
-def test_a_model_that_scores_pairs_has_no_features() -> None:
-    scores = pl.DataFrame(
-        {"image": table()["image"], **dict(zip(SUBJECTS, prompts() @ images().T, strict=True))}
-    )
-    given = values({}) | {"models": {"m": {"scores": {"file": scores, "id": "image"}}}}
-    found = audits.run(audits.parse_config({**given, "queries": None}))
-    assert "image_similarity" not in {f.metric for f in found.findings}
-
-
-def test_the_same_findings_twice(result: AuditResult) -> None:
-    again = run(asked())
-    first = [f for f in result.findings if f.metric.startswith(("label_", "detector_"))]
-    second = [f for f in again.findings if f.metric.startswith(("label_", "detector_"))]
-    assert [(f.subject, f.value, f.p_value == f.p_value) for f in first] == [
-        (f.subject, f.value, f.p_value == f.p_value) for f in second
-    ]
-
-
-def test_an_audit_without_labels_of_its_images_is_refused() -> None:
-    strangers = people(image=pl.lit("x") + pl.col("image"))
-    with pytest.raises(DataError, match=re.escape("none of the 144 labelled images is among the")):
-        run(asked(table=strangers))
 
 
 @pytest.mark.parametrize(
@@ -261,8 +221,6 @@ def test_an_audit_without_labels_of_its_images_is_refused() -> None:
             {"reference": {"file": "x.npy"}},
             "models.m.reference: the images it embeds are not named; expected 'quality.reference'",
         ),
-        ({"confusable": 1.5}, {}, "quality.confusable: given 1.5"),
-        ({"label": "x"}, {}, "quality.label: unknown key"),
     ],
 )
 def test_errors_of_the_section(
@@ -270,8 +228,3 @@ def test_errors_of_the_section(
 ) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         audits.parse_config(values(quality, **model))
-
-
-def test_layout_needs_to_know_where_the_pictures_are() -> None:
-    with pytest.raises(ConfigError, match=re.escape("data.images: quality.layout runs on the")):
-        run({"layout": True})

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from equipoise import audits, report
-from equipoise.cli.pages import page_of
+from equipoise import audits
 from equipoise.core import AuditResult
 from equipoise.planted.scenes.embed import WEIGHTS, embed_images, load_clip
 from equipoise.planted.scenes.sets import Scenes, render_sets
@@ -112,29 +111,6 @@ def test_members_of_a_set_share_their_background(result: AuditResult) -> None:
     # The reference images are the images themselves.
     assert found["frechet_distance"].value == pytest.approx(0.0, abs=1e-6)
     assert result.manifest.counts["prepared"]["models"]["clip"]["reference"]["asked"] == 72
-
-
-def test_the_page_says_what_the_prompts_were(result: AuditResult) -> None:
-    page = report.render(result, page_of(result))
-    assert "each subject after “A”, “A picture of a” and “this is a”, averaged" in page
-    assert "order of the pool" in page
-
-
-def test_a_plan_loads_no_model_and_decodes_no_picture(
-    world: tuple[Path, np.ndarray, pl.DataFrame], tmp_path: Path
-) -> None:
-    folder, _, frame = world
-    table = frame.with_columns(file=pl.lit("gone.png")).write_parquet
-    table(tmp_path / "images.parquet")
-    quality = {"layout": True, "reference": {"folder": str(folder / "pictures")}}
-    planned: Any = audits.plan(
-        audits.parse_config(values(tmp_path, tmp_path / "store", quality=quality))
-    )
-    assert [run["on"] for run in planned.runs] == ["images", "queries", "reference"]
-    assert planned.runs[1]["items"] == 9
-    assert planned.details["sets"] == [
-        {"groups": "hue × frame", "subjects": 3, "sets": 6, "incomplete": 0, "repeated": 0}
-    ]
 
 
 def test_sets_that_an_audit_of_generation_kept_are_read_as_they_are(tmp_path: Path) -> None:

@@ -145,14 +145,6 @@ def test_a_reference_stands_beside_the_sets() -> None:
     assert "stock (reference)" in result.tables["distances"].column("set_a").to_pylist()
 
 
-def test_a_reference_by_another_model_is_refused() -> None:
-    names = pl.DataFrame({"image": ["r0", "r1"]})
-    other = {"images": {"table": names, "id": "image"}, "models": {"m": {"file": np.ones((2, 4))}}}
-    with pytest.raises(DataError) as caught:
-        run(references={"stock": other})
-    assert caught.value.expected == "embeddings of reference stock by the same model as m"
-
-
 @pytest.mark.parametrize("step", [audits.plan, audits.run])
 @pytest.mark.parametrize(
     ("changes", "fix"),
@@ -168,17 +160,6 @@ def test_a_plan_refuses_what_its_audit_refuses(
         step(config(**changes))
     assert fix in str(caught.value.fix)
     assert caught.value.file == "images (data frame)"
-
-
-def test_components_may_be_as_many_as_images_of_sets_and_references() -> None:
-    wide = np.random.default_rng(2).standard_normal((84, 200))
-    given = {"models": {"m": {"file": wide}}, "metrics": {"components": 100}}
-    with pytest.raises(DataError) as caught:
-        run(**given)
-    assert caught.value.expected == "at most 80"
-    stock = {"table": pl.DataFrame({"image": [f"r{k}" for k in range(30)]}), "id": "image"}
-    references = {"stock": {"images": stock, "models": {"m": {"file": wide[:30]}}}}
-    assert by_metric(run(**given, references=references))["iss_cross", ""].value > 0
 
 
 def test_a_subset_lists_images_of_the_set() -> None:
@@ -205,21 +186,12 @@ def test_components_are_projected_on_before() -> None:
         assert alone == pytest.approx(matrix[group.group, group.group]["distance"], rel=1e-12)
 
 
-def test_without_resampling_values_alone() -> None:
-    result = run(resampling={"method": "none", "permutations": None})
-    assert all(np.isnan(f.p_value) for f in result.findings)
-    assert by_metric(result)["iss_intra", "north"].value > 0
-
-
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
         ({"data": {"within": "region"}}, "data: within"),
         ({"references": {"s": REFERENCE}}, "references.s.models"),
-        ({"references": {"images": REFERENCE}}, "references.images"),
         ({"gate": [{"metric": "iss_cross", "max": 0.5, "groups": "county"}]}, "gate[0].groups"),
-        ({"gate": [{"metric": "accuracy", "max": 0.5}]}, "gate[0]"),
-        ({"testing": {"thresholds": {"accuracy": 0.5}}}, "testing.thresholds"),
         ({"models": {"m": {"file": "f.npy", "id": "i", "ids": "j.txt"}}}, "models.m"),
     ],
 )
@@ -227,16 +199,6 @@ def test_a_wrong_config_is_refused(changes: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config(**changes)
     assert str(caught.value).startswith(f"configuration: {key}:")
-
-
-def test_the_plan_counts_sets_and_tests() -> None:
-    planned = audits.plan(config())
-    assert planned.details["images"] == 84
-    assert planned.details["sets"] == [
-        {"model": "m", "groups": "region", "within": "", "sets": 2, "smallest": 40, "too_small": 1}
-    ]
-    assert [row["images"] for row in planned.groups] == [40, 40, 4]
-    assert planned.tests == 2
 
 
 def test_the_example_finds_what_its_script_plants() -> None:

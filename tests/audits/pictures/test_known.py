@@ -19,7 +19,6 @@ from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
     DOLLAR_STREET,
-    FAIRFACE,
     PATA,
     SOCIAL,
     VG_IMAGES,
@@ -69,26 +68,6 @@ def coco(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("missing", [[""], ["NA"], []])
-def test_the_section_of_a_table_has_the_key_missing_whatever_the_key_says(
-    missing: list[str], tmp_path: Path
-) -> None:
-    write_csv(tmp_path / "t.csv", [["id", "who"], ["a", "x"], ["b", "y"]])
-    given = section(table="t.csv", id="id", missing=missing)
-    rule = {"rule": "leave_out_images", "why": "no picture", "ids": ["a"]}
-    ruled = section(table="t.csv", id="id", missing=missing, rules=[rule])
-    for one in (given, ruled):
-        assert one.has_missing
-        assert known(one, tmp_path, columns=("who",)).items.has_missing
-
-
-def test_a_folder_does_not_have_the_key_missing_also_once_it_is_a_table(tmp_path: Path) -> None:
-    place_files(tmp_path / "photos", ["a.png", "b.png"])
-    given = section(folder="photos")
-    assert not given.has_missing
-    assert not known(given, tmp_path).items.has_missing
-
-
 def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", [["id", "file"], ["b", "b.png"], ["a", "in/a.png"]])
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
@@ -123,13 +102,6 @@ def test_rows_of_one_image_have_one_file(tmp_path: Path) -> None:
     write_csv(tmp_path / "t.csv", [*rows, ["a", "other.png"]])
     with pytest.raises(DataError, match=r"rows 1 and 4 are of one image and differ in its file"):
         known(given, tmp_path)
-
-
-def test_an_image_without_a_path_is_an_error(tmp_path: Path) -> None:
-    write_csv(tmp_path / "t.csv", [["id", "file"], ["a", "a.png"], ["b", "NA"]])
-    found = known(section(table="t.csv", id="id", path="file", missing=["NA"]), tmp_path)
-    with pytest.raises(DataError, match=r"the image 'b' has no path"):
-        _ = found.pictures
 
 
 def test_crops_of_a_table_are_columns_of_whole_pixels(tmp_path: Path) -> None:
@@ -200,17 +172,6 @@ def test_captions_and_instances_of_coco_with_rules_in_order(coco: Path) -> None:
     assert len(found.steps) == 5
 
 
-def test_coco_names_its_files(coco: Path) -> None:
-    names = [f"{one:012}.jpg" for one in (7, 9, 25, 139)]
-    place_files(coco / "val2017", names)
-    pictures = known(section(**COCO), coco).pictures
-    assert pictures is not None
-    assert pictures.ids.tolist() == ["139", "25", "7", "9"]
-    assert [pictures.read(place) for place in range(4)] == [png(3), png(2), png(0), png(1)]
-    without = {key: value for key, value in COCO.items() if key != "root"}
-    assert known(section(**without), coco).pictures is None
-
-
 def test_images_named_by_a_column_keep_their_files(coco: Path) -> None:
     rules = [{"rule": "ids_from", "column": "file_name"}]
     pictures = known(section(**COCO, rules=rules), coco).pictures
@@ -230,12 +191,6 @@ def test_crops_of_boxes_are_pictures_of_their_own(coco: Path) -> None:
     assert found.pictures.crops is not None
     assert found.pictures.crops.tolist() == [[1, 2, 31, 42], [5, 5, 10, 10]]
     assert found.pictures.read(1) == png(1)
-
-
-def test_a_folder_that_is_not_there_is_told_when_a_model_needs_it(coco: Path) -> None:
-    found = known(section(**{**COCO, "root": "val2018"}), coco)
-    with pytest.raises(DataError, match=r"val2018: there is no such folder. Expected: the folder"):
-        _ = found.pictures
 
 
 def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
@@ -265,12 +220,6 @@ def test_rules_that_read_a_file_say_so_among_the_inputs(coco: Path) -> None:
             "expected one of 'file_name', 'width', 'height'. To do: correct this rule, or leave it "
             "out",
         ),
-        (
-            {"rule": "leave_out_images", "ids": ["139", "25", "7", "9"], "why": "they are blurred"},
-            "data.images.rules[0] (leave_out_images): {captions}, {instances}: no image is left "
-            "where images are left out where they are blurred. To do: correct this rule, or leave "
-            "it out",
-        ),
     ],
 )
 def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(
@@ -280,17 +229,6 @@ def test_a_rule_that_does_not_fit_the_data_is_named_by_its_place(
         known(section(**COCO, rules=[rule]), coco)
     files = {name: coco / f"{name}.json" for name in ("captions", "instances")}
     assert str(raised.value) == said.format(**files)
-
-
-def test_a_column_that_there_is_not_has_a_nearest(coco: Path) -> None:
-    with pytest.raises(ConfigError) as raised:
-        known(section(**COCO, rules=[{"rule": "hall_captions"}]), coco, columns=("gendr",))
-    assert str(raised.value) == (
-        f"data.images: {coco / 'captions.json'}, {coco / 'instances.json'} has no column 'gendr', "
-        "and no rule makes one. There are: file_name, width, height, gender; did you mean 'gender'?"
-        " To do: name one of these, or add to data.images what makes it: a rule, or of a folder a "
-        "level"
-    )
 
 
 def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path: Path) -> None:
@@ -308,17 +246,6 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path: Path) ->
     place_files(tmp_path / "vg", ["again/1.png"])
     with pytest.raises(DataError, match=r"'VG_100K/1.jpg' and 'again/1.png' could both be the im"):
         _ = known(given, tmp_path).pictures
-
-
-def test_fairface_is_named_by_its_files(tmp_path: Path) -> None:
-    write_csv(tmp_path / "f.csv", FAIRFACE)
-    place_files(tmp_path / "faces", ["val/1.jpg", "val/10.jpg", "val/2.jpg"])
-    found = known(section(format="fairface", files="f.csv", root="faces"), tmp_path)
-    assert found.pictures is not None
-    assert found.pictures.ids.tolist() == ["val/1.jpg", "val/10.jpg", "val/2.jpg"]
-    assert found.pictures.read(2) == png(2)
-    with pytest.raises(ConfigError, match=r"data.labels: required, and missing: FairFace has no l"):
-        labels_of(found)
 
 
 def test_dollar_street_collapses_rows_as_it_is_told(tmp_path: Path) -> None:
@@ -433,31 +360,3 @@ def test_data_sets_of_hugging_face_in_parquet_and_as_saved(tmp_path: Path) -> No
         assert named.pictures is not None
         assert named.pictures.ids[0] == "n00"
         assert named.pictures.read(0) == png(11)
-
-
-def test_splits_of_hugging_face_are_named(tmp_path: Path) -> None:
-    for split in ("train", "test"):
-        (tmp_path / "set" / split).mkdir(parents=True)
-        write_json(tmp_path / "set" / split / "state.json", {})
-    write_json(tmp_path / "set" / "dataset_dict.json", {"splits": ["train", "test"]})
-    with pytest.raises(DataError, match=r"the folder holds the splits train, test"):
-        known(section(format="huggingface", files="set"), tmp_path)
-    with pytest.raises(DataError, match=r"the file has no list '_data_files'"):
-        known(section(format="huggingface", files="set/test"), tmp_path)
-
-
-def test_the_same_section_gives_the_same_bytes(coco: Path) -> None:
-    given = section(**COCO, rules=[{"rule": "hall_captions"}])
-    first, second = (known(given, coco) for _ in range(2))
-    assert frame(first).equals(frame(second))
-    assert (first.counts, first.steps) == (second.counts, second.steps)
-
-
-def test_a_section_made_of_its_resolved_form_is_the_same(coco: Path) -> None:
-    rules = [{"rule": "hall_boxes", "size": "large boxes"}, {"rule": "hall_captions"}]
-    for given in (
-        section(**COCO, rules=rules),
-        section(table="t.csv", id="i"),
-        section(folder="x"),
-    ):
-        assert PicturesConfig.model_validate(given.model_dump(mode="json")) == given

@@ -35,10 +35,6 @@ def scores(values: dict[str, Any], world: Path) -> tuple[tuple[str, ...], np.nda
     return matrix.names, matrix.take(matrix.names)[np.argsort(matrix.ids.astype(str))]
 
 
-def numbers(section: Any) -> np.ndarray:
-    return np.stack(section.file[section.column].to_pylist())
-
-
 TAKES = {
     "retrieval": "a dual encoder (images and texts in one space) or a model that scores pairs",
     "diversity": "a dual encoder (images and texts in one space) or a classifier",
@@ -59,24 +55,6 @@ def test_a_model_that_answers_is_refused_with_what_the_audit_takes(
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "is_"),
-    [
-        (retrieval(model=fakes.Classifier()), "a classifier"),
-        (diversity(model=fakes.Scorer()), "a model that scores pairs of an image and a text"),
-    ],
-)
-def test_other_kinds_are_refused_before_a_picture_is_read(
-    values: dict[str, Any],
-    is_: str,
-    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
-    world: Path,
-) -> None:
-    with pytest.raises(ConfigError, match=f"is {is_}; an audit"):
-        prepare(values)
-    assert not (world / "evidence").exists()
-
-
 def test_an_object_that_is_no_model_is_refused(
     prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
 ) -> None:
@@ -85,15 +63,6 @@ def test_an_object_that_is_no_model_is_refused(
 
     with pytest.raises(ConfigError, match=r"^models\.m\.model: python:nothing is no model; an aud"):
         prepare(retrieval(model=Nothing()))
-
-
-def test_pictures_without_a_place_are_refused(
-    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
-) -> None:
-    values = retrieval()
-    values["data"] = values["data"] | {"images": {"table": "images.csv", "id": "image_id"}}
-    with pytest.raises(ConfigError, match=r"data\.images: models\.m\.model runs on the pictures"):
-        prepare(values)
 
 
 def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(world: Path) -> None:
@@ -110,25 +79,6 @@ def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(world: Path) 
     expected = red[:, None] * (1 / lengths + 1 / 4) / 2
     order = np.argsort(data.ids)
     np.testing.assert_allclose(scored.scores.T[order], expected, rtol=1e-5)
-
-
-def test_an_image_that_failed_is_no_image_without_a_score_a_second_time(world: Path) -> None:
-    next(iter(sorted((world / "pictures").iterdir()))).write_bytes(b"no picture")
-    config = audits.parse_config(retrieval(model=fakes.Scorer()))
-    scored = audits.load(config, base=world).models["m"]
-    assert scored.counts == {
-        "images without a score": 1,
-        "images with an infinite score": 0,
-        "images whose subject no usable query asks for": 0,
-    }
-    assert [*scored.notes("m")] == []
-
-
-def test_retrieval_without_subjects_names_scores_by_query(world: Path) -> None:
-    values = retrieval(model=fakes.Scorer())
-    del values["data"]["subject"], values["queries"]["subject"]
-    scored = audits.load(audits.parse_config(values), base=world).models["m"]
-    assert scored.queries == ("q0", "q1", "q2", "q3")
 
 
 def test_diversity_takes_what_the_last_layer_of_a_classifier_sees(
@@ -165,34 +115,6 @@ def test_associations_score_images_with_texts_where_the_model_takes_pairs(world:
     assert {one.subject for one in result.findings} == {*CHOSEN}
 
 
-def test_associations_of_images_alone_take_a_classifier(world: Path) -> None:
-    values = associations(model=fakes.Classifier())
-    del values["data"]["prompts"]
-    values["sets"] = {
-        one: {"images": {"subject": one}} for one in CHOSEN
-    } | {one: {"images": {"frame": one}} for one in ("level", "upright")}  # fmt: skip
-    values["measure"][0] |= {"modalities": ["II"]}
-    result = audits.run(audits.parse_config(values), base=world)
-    assert {one.subject for one in result.findings} == {*CHOSEN}
-
-
-def test_associations_of_texts_alone_take_no_classifier(
-    prepare: Callable[[dict[str, Any]], Any],
-) -> None:
-    values = associations(model=fakes.Classifier())
-    del values["data"]["images"]
-    values["sets"] = {one: {"prompts": [f"q{place}"]} for place, one in enumerate("abcd")}
-    values["measure"] = [
-        {"metric": "association_score", "targets": ["a", "b"], "attributes": ["c", "d"]}
-    ]
-    with pytest.raises(
-        ConfigError, match="takes a dual encoder \\(images and texts in one space\\)$"
-    ):
-        prepare(values)
-    values["models"] = {"m": {"model": fakes.Encoder()}}
-    assert prepare(values).data.vectors["m"].keys() == {"prompts"}
-
-
 def test_concepts_take_the_classes_of_a_classifier_through_its_map(world: Path) -> None:
     values = concepts(model=fakes.Classifier(), map={CHOSEN[0]: "red", CHOSEN[1]: "red (2)"})
     values["concepts"] = [*CHOSEN[:2]]
@@ -202,15 +124,6 @@ def test_concepts_take_the_classes_of_a_classifier_through_its_map(world: Path) 
     np.testing.assert_array_equal(found, expected)
     result = audits.run(audits.parse_config(values), base=world)
     assert {one.subject for one in result.findings} - {""} == {*CHOSEN[:2]}
-
-
-@pytest.mark.parametrize("key", ["templates", "words", "score"])
-def test_prompts_for_a_classifier_are_refused(
-    key: str, prepare: Callable[[dict[str, Any]], Inputs[Any, Any]]
-) -> None:
-    given = {"templates": ["{}"], "words": {"red": ["rot"]}, "score": "sigmoid"}[key]
-    with pytest.raises(ConfigError, match=rf"^models\.m\.{key}: python:classifier is a classifier"):
-        prepare(concepts(model=fakes.Classifier(), **{key: given}))
 
 
 def test_concepts_score_pairs_with_the_prompts_of_their_words(world: Path) -> None:
@@ -243,37 +156,3 @@ def test_concepts_compare_images_with_prompts(
     images, texts = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (images, texts))
     own = found[:, [names.index(one) for one in CHOSEN]]
     np.testing.assert_allclose(own, expected(images @ texts.T), atol=1e-5)
-
-
-def test_a_logit_needs_a_scale_of_the_model(
-    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
-) -> None:
-    with pytest.raises(ConfigError) as raised:
-        prepare(concepts(model=fakes.Encoder(), score="logit"))
-    assert str(raised.value) == (
-        "models.m.score: python:encoder has no scale of its own for a logit; expected 'cosine'"
-    )
-
-
-def test_concepts_that_are_synsets_are_asked_for_by_their_words(world: Path) -> None:
-    labels = pl.read_csv(world / "labels.csv").rename({CHOSEN[0]: "hot_dog.n.01"})
-    labels.write_csv(world / "labels.csv")
-    names, found = scores(concepts(model=fakes.Scorer(), templates=["{}"]), world)
-    red = fakes.means(pixels(world))[:, 0]
-    np.testing.assert_allclose(
-        found[:, names.index("hot_dog.n.01")], red / len("hot dog"), rtol=1e-5
-    )
-
-
-def test_an_empty_text_is_told_with_its_row(
-    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]], world: Path
-) -> None:
-    (world / "queries.csv").write_text("id,text,subject\nq0,a star,s\nq1,,t\n")
-    from equipoise.core.errors import DataError
-
-    with pytest.raises(DataError) as raised:
-        prepare(retrieval())
-    assert str(raised.value).endswith(
-        "queries.csv, column 'text', row 2: the text is empty. Expected: a text for a model to "
-        "embed. To do: fill it in, or remove the row."
-    )

@@ -14,30 +14,10 @@ import pytest
 
 from audits.running.worlds import diversity, retrieval, written
 from equipoise import audits
-from equipoise.audits.outputs import located_model, options_of
-from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import run
-from equipoise.cli.terminal import rate
 from equipoise.core import RunError
 from equipoise.evidence import Extraction, RunOptions, extraction
 from equipoise.models import runtimes
-
-
-def test_a_folder_beside_the_configuration_is_found(tmp_path: Path) -> None:
-    (tmp_path / "clip").mkdir()
-    assert located_model("hf:clip", tmp_path) == f"hf:{tmp_path / 'clip'}"
-    assert located_model("hf:openai/clip", tmp_path) == "hf:openai/clip"
-    assert located_model("python:clip", tmp_path) == "python:clip"
-    assert located_model(f"onnx:{tmp_path / 'clip'}", Path("x")) == f"onnx:{tmp_path / 'clip'}"
-
-
-def test_a_model_says_how_it_is_loaded_or_the_section_does() -> None:
-    extraction = {"device": "cpu", "dtype": "float16", "backend": "torch"}
-    config = audits.parse_config(diversity() | {"extraction": extraction})
-    plain = RunConfig(model="hf:a")
-    assert options_of(plain, config) == RunOptions("cpu", "float16", "torch")
-    own = RunConfig(model="hf:a", dtype="float32", revision="v1", allow_pickle=True)
-    assert options_of(own, config) == RunOptions("cpu", "float32", "torch", "v1", True)
 
 
 def test_progress_names_the_model_what_it_runs_on_and_how_many_are_done(world: Path) -> None:
@@ -96,30 +76,6 @@ def test_a_stopped_run_says_that_it_goes_on_and_does(
     after = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}
     assert kept.items() <= after.items()
     assert len(after) == 12
-
-
-def test_an_absolute_store_is_shared(world: Path, tmp_path: Path) -> None:
-    store = tmp_path / "shared"
-    values = diversity() | {"extraction": {"store": str(store)}}
-    audits.prepare(audits.parse_config(values), base=world)
-    assert not (world / "evidence").exists()
-    assert [*(store / "embeddings").iterdir()]
-
-
-@pytest.mark.parametrize(
-    ("total", "speed", "said"),
-    [
-        (99, 5.0, ""),
-        (None, 5.0, ""),
-        (100, None, ""),
-        (100, 0.0, ""),
-        (5000, 0.4567, "0.457 a second"),
-        (5000, 12.34, "12.3 a second"),
-        (5000, 1234.5, "1,234 a second"),
-    ],
-)
-def test_a_rate_is_told_of_many_items(total: float | None, speed: float | None, said: str) -> None:
-    assert rate(total, speed) == said
 
 
 @pytest.mark.parametrize(("engine", "gpus"), [("ray", 0), ("native", 2)])

@@ -17,7 +17,6 @@ from equipoise.audits.audit import Plan
 from equipoise.audits.running import remembered
 from equipoise.audits.running.expected import Expected, expected
 from equipoise.cli.app import run
-from equipoise.core.errors import ConfigError, DataError
 from equipoise.planted.scenes.embed import WEIGHTS
 
 
@@ -62,18 +61,6 @@ def test_a_plan_before_anything_is_there(kind: str, world: Path) -> None:
     assert not (world / "evidence").exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("loads")
-def test_what_a_plan_says_of_the_audit_holds_after_it(kind: str, world: Path) -> None:
-    before = plan(KINDS[kind](), world)
-    audits.run(audits.parse_config(KINDS[kind]()), base=world)
-    after = plan(KINDS[kind](), world)
-    ready = audits.prepare(audits.parse_config(KINDS[kind]()), base=world)
-    real: Any = audits.plan(ready.config, base=world)
-    assert without_runs(before) == without_runs(after) == without_runs(real)
-    assert after.runs[0] | {"in_store": 96, "to_do": 0, "bytes": 0} == after.runs[0]
-
-
 @pytest.mark.usefixtures("loads")
 def test_a_plan_tells_rows_failures_and_missing_files_apart(
     world: Path, capsys: pytest.CaptureFixture[str]
@@ -113,41 +100,6 @@ def test_a_plan_knows_a_model_by_its_files(world: Path) -> None:
     assert plan(diversity(), world).runs[0]["to_do"] == 96
 
 
-def test_groups_that_are_too_small_are_told_without_a_model(world: Path) -> None:
-    values = diversity()
-    values["data"] = values["data"] | {"sets": ["hue"], "min_set_size": 17}
-    with pytest.raises(DataError, match="no choice of sets leaves two with 17 images and an emb"):
-        plan(values, world)
-    values["data"] = values["data"] | {"sets": ["hue", "frame"]}
-    sets = plan(values, world).details["sets"]
-    assert [(row["sets"], row["too_small"]) for row in sets] == [(0, 6), (2, 0)]
-
-
-def test_sizes_of_groups_are_in_the_plan_of_retrieval(world: Path) -> None:
-    values = retrieval()
-    values["data"] = values["data"] | {"groups": ["frame", "hue"]}
-    found = plan(values, world).groups
-    assert [row["images"] for row in found] == [48, 48, *[16] * 6]
-    values["data"] = values["data"] | {"min_group_size": 20}
-    with pytest.raises(DataError, match="groups hue: fewer than two have 20 or more images that"):
-        plan(values, world)
-
-
-def test_the_command_prints_what_is_run_beside_what_is_audited(
-    world: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(world, retrieval())
-    assert run(["plan", str(path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["on"] for row in told["runs"]] == ["images", "queries"]
-    assert told["runs"][1] | {"in_store": None, "to_do": None, "bytes": None} == told["runs"][1]
-    assert told["images"] == 96
-    assert run(["plan", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("\nruns:\nmodel")
-    assert "rankings:" in out
-
-
 def test_a_plan_without_the_extra_says_what_was_not_looked_up(
     world: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,12 +113,6 @@ def test_a_plan_without_the_extra_says_what_was_not_looked_up(
     monkeypatch.undo()
     assert run(["plan", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == []
-
-
-def test_a_model_that_cannot_be_asked_is_told_by_the_plan(world: Path) -> None:
-    values = retrieval(model=f"onnx:{WEIGHTS / 'cnn-biased.onnx'}")
-    with pytest.raises(ConfigError, match=r"^models\.m\.model: onnx:.* is a classifier; an audit "):
-        plan(values, world)
 
 
 def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world: Path) -> None:

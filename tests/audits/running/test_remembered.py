@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,10 +59,6 @@ def test_a_deferred_model_is_what_it_stands_for(model: Any, offer: Any) -> None:
         )
 
 
-def test_nothing_is_offered_by_what_is_no_model() -> None:
-    assert offer_of(object()) is None
-
-
 def test_a_model_that_is_another_now_is_forgotten_and_refused() -> None:
     forgotten: list[bool] = []
     other = replace(fakes.ENCODER, backend="openvino")
@@ -114,12 +109,6 @@ def test_a_copy_is_the_same_model_under_its_own_name(world: Path) -> None:
     assert moved.info.name == f"hf:{world / 'moved'}"
 
 
-def test_other_options_make_it_another_model(world: Path) -> None:
-    name, store = f"hf:{world / 'clip'}", world / "evidence"
-    open_model(name, CPU, store)
-    assert not isinstance(open_model(name, replace(CPU, dtype="bfloat16"), store), Deferred)
-
-
 def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
     from equipoise.planted.scenes.embed import load_cnn
 
@@ -147,13 +136,6 @@ def test_a_damaged_memory_is_no_memory(world: Path) -> None:
     assert (known.offer, known.info.dimension) == ("encoder", 64)
 
 
-def test_what_is_wrong_with_a_model_is_said_by_its_loader(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="holds no config.json"):
-        open_model(f"hf:{tmp_path}", CPU, tmp_path)
-    with pytest.raises(ModelError, match="There is no model file"):
-        open_model(f"onnx:{tmp_path / 'none.onnx'}", RunOptions(), tmp_path)
-
-
 def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path) -> None:
     (tmp_path / "afile").write_text("")
     assert not isinstance(open_model(f"hf:{world / 'clip'}", CPU, tmp_path / "afile"), Deferred)
@@ -167,20 +149,6 @@ def test_a_store_that_cannot_be_written_is_said_once(tmp_path: Path, world: Path
         translated(tmp_path),
     ):
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-
-
-def test_what_was_loaded_last_is_recalled(world: Path) -> None:
-    name, store = f"hf:{world / 'clip'}", world / "evidence"
-    open_model(name, CPU, store)
-    (first,) = (store / "models").iterdir()
-    for place, (stem, dimension) in enumerate({"0": 7, "f": 8, "1": 9}.items()):
-        path = first.with_name(f"{stem}.json")
-        told = json.loads(first.read_text())
-        path.write_text(json.dumps(told | {"info": told["info"] | {"dimension": dimension}}))
-        os.utime(path, (4e9 + place, 4e9 + place))
-    known = recalled(name, store)
-    assert known is not None
-    assert known.info.dimension == 9
 
 
 def timm_folder(folder: Path) -> str:
