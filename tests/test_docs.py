@@ -12,10 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from equipoise.audits.config import parse_config
-from equipoise.audits.config_problems import allowed_keys
-from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.config_yaml import allowed_keys, parse_yaml
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.pictures.config import PicturesConfig
 from equipoise.audits.predictions.config import Config
 from equipoise.cli.app import app
 from equipoise.metrics.spec import SPECS

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from equipoise.audits import compare, parse_config, run
-from equipoise.audits.auditing import load
+from equipoise.audits.audit import load
 from equipoise.audits.comparison.subjects import changes_table
-from equipoise.audits.demonstrating import _PLANTED
-from equipoise.audits.demonstrating_scenes import PLANTED
-from equipoise.audits.running.failed import FAILURES
+from equipoise.audits.demonstrating import _PLANTED, PLANTED
+from equipoise.audits.failures import FAILURES
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from equipoise import audits
-from equipoise.audits import demonstrating_scenes
+from equipoise.audits import demonstrating
 from equipoise.cli.pages import page_of
 from equipoise.core import AuditResult, Verdict
 from equipoise.core.errors import MissingExtraError
@@ -22,7 +22,7 @@ def results() -> dict[str, AuditResult]:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         # The fewest sets whose pools hold all prefixes of NDKL.
-        patch.setattr(demonstrating_scenes, "SETS_PER_SUBJECT", PREFIXES // 12 + 1)
+        patch.setattr(demonstrating, "SETS_PER_SUBJECT", PREFIXES // 12 + 1)
         return audits.demo_scenes()
 
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from pydantic import BaseModel
 
 from equipoise import audits, report
-from equipoise.audits.config_sections import AuditConfig
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.config_fields import RunConfig
+from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.kinds import KINDS, schema
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import RunConfig
 from equipoise.cli.app import app
 from equipoise.cli.pages import page_of
 from equipoise.core import AuditResult

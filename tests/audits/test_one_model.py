@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from equipoise import audits
-from equipoise.audits import config_sections
+from equipoise.audits import config as audit_config
 from equipoise.audits.config import load_config
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core import AuditResult, Family, Verdict
@@ -79,11 +79,11 @@ def drafted(model: str, p: float, **changes: Any) -> UncorrectedFinding:
 def test_many_findings_of_one_model_lend_another_none() -> None:
     strong = [drafted("strong", 1e-6, subject=str(k)) for k in range(6)]
     weak = [drafted("weak", p, subject=str(k)) for k, p in enumerate((0.03, 0.5, 0.6, 0.9))]
-    found = conclude([*strong, *weak], config_sections.TestingConfig())
+    found = conclude([*strong, *weak], audit_config.TestingConfig())
     judged = [one for one in found if one.model == "weak"]
     assert [one.q_value for one in judged] == pytest.approx([0.12, 0.8, 0.8, 0.9])
     assert {one.verdict for one in judged} == {Verdict.INCONCLUSIVE}
-    assert tuple(judged) == conclude(weak, config_sections.TestingConfig())
+    assert tuple(judged) == conclude(weak, audit_config.TestingConfig())
     assert {one.verdict for one in found if one.model == "strong"} == {Verdict.DISPARITY}
 
 
@@ -96,12 +96,12 @@ def test_what_compares_models_is_corrected_by_itself() -> None:
         drafted("b", 0.04, **between),
         drafted("a", 0.05, family=Family.LEAF),
     ]
-    found = [one.q_value for one in conclude(drafts, config_sections.TestingConfig())]
+    found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
     assert found == pytest.approx([0.01, 0.02, 0.04, 0.04, 0.05])
 
 
 @pytest.mark.parametrize("audit", ["comparison", "mitigation"])
 def test_pairs_and_recipes_are_one_family(audit: str) -> None:
     drafts = [drafted(name, p, audit=audit) for name, p in (("b − a", 0.01), ("c − a", 0.2))]
-    found = [one.q_value for one in conclude(drafts, config_sections.TestingConfig())]
+    found = [one.q_value for one in conclude(drafts, audit_config.TestingConfig())]
     assert found == pytest.approx([0.02, 0.2])

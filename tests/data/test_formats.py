@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.pictures.known import known
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.images import known
 from equipoise.core import DataError, InputError
 from equipoise.data import (
     FORMATS,

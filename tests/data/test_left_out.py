@@ -15,7 +15,7 @@ VECTORS = np.array([[3.0, 4.0], [0.0, 2.0]])
 def test_items_that_a_file_lacks_are_told() -> None:
     vectors = load_vectors(ArraySource(VECTORS, ids=["a", "c"]), ITEMS, max_unmatched=0.5)
     assert vectors.without_vector == LeftOut(rows=1, failed=0)
-    assert vectors.without_vector.untold == 1
+    assert vectors.unmatched == 1
     assert vectors.counts["items_without_row"] == 1
     assert (vectors.normalised, vectors.rescaled) == (False, True)
 
@@ -32,7 +32,7 @@ def test_items_that_a_live_model_failed_on_are_failures() -> None:
     )
     vectors = load_vectors(outputs, ITEMS, max_unmatched=0.0)
     assert vectors.without_vector == LeftOut(rows=1, failed=1)
-    assert vectors.without_vector.untold == 0
+    assert vectors.unmatched == 0
     assert (vectors.normalised, vectors.rescaled) == (False, False)
 
 

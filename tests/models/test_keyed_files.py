@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.audits.running.remembered import open_model
+from equipoise.audits.model_cache import open_model
 from equipoise.core.errors import ModelError
 from equipoise.evidence.asking import RunOptions
 from equipoise.models import Sampling, load_generator, load_model

@@ -184,7 +184,7 @@ def _clip(files: Path, store: Path, *, ids: int = PICTURES, crop: int = 0, **mor
 
 def _known_clip(files: Path, store: Path) -> int:
     """Run a model as an audit does: known by its files, without loading its weights."""
-    from equipoise.audits.running.remembered import open_model
+    from equipoise.audits.model_cache import open_model
 
     model = open_model(f"hf:{files / 'model'}", CPU, store)
     return extract_embeddings(pictures_in_folder(files / "photos"), model, store).computed

@@ -3,28 +3,26 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from equipoise.audits.auditing import compare_runs, load, plan, prepare, run, save
+    from equipoise.audits.audit import compare_runs, load, plan, prepare, run, save
     from equipoise.audits.comparison.images import compare
     from equipoise.audits.comparison.subjects import compare_results, together
-    from equipoise.audits.config import load_config, parse_config
-    from equipoise.audits.config_sections import AuditConfig
-    from equipoise.audits.demonstrating import demo
-    from equipoise.audits.demonstrating_scenes import demo_scenes
+    from equipoise.audits.config import AuditConfig, load_config, parse_config
+    from equipoise.audits.demonstrating import demo, demo_scenes
 
 _HOMES = {
-    "AuditConfig": "config_sections",
+    "AuditConfig": "config",
     "compare": "comparison.images",
     "compare_results": "comparison.subjects",
-    "compare_runs": "auditing",
+    "compare_runs": "audit",
     "demo": "demonstrating",
-    "demo_scenes": "demonstrating_scenes",
-    "load": "auditing",
+    "demo_scenes": "demonstrating",
+    "load": "audit",
     "load_config": "config",
     "parse_config": "config",
-    "plan": "auditing",
-    "prepare": "auditing",
-    "run": "auditing",
-    "save": "auditing",
+    "plan": "audit",
+    "prepare": "audit",
+    "run": "audit",
+    "save": "audit",
     "together": "comparison.subjects",
 }
 

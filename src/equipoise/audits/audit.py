@@ -1,4 +1,4 @@
-"""The base of every kind of audit: load, plan, measure, conclude.
+"""The base of every kind of audit: load, plan, measure, conclude; and running one by its name.
 
 A kind is a subclass in `audits/<kind>/audit.py`. It says how to load its data, which designs to
 measure, and how to measure one. The base does what kinds share: running models or counting what
@@ -8,6 +8,7 @@ they would do, sizes and notes of groups, resampling, correction and verdicts, t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,39 +20,43 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
-from equipoise.audits.drawing import most_tests, resampling_of, tests_by_model
+from equipoise.audits.config import resampling_of
+from equipoise.audits.failures import (
+    FAILURES,
+    Members,
+    count_failures,
+    count_identical,
+    failure_notes,
+    identical_notes,
+)
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.audits.group_sizes import Row
-from equipoise.audits.kinds import PERCEIVED, Progress, estimated_seconds, register, with_progress
+from equipoise.audits.kinds import (
+    PERCEIVED,
+    Progress,
+    audit_of,
+    estimated_seconds,
+    register,
+    with_progress,
+)
 from equipoise.audits.outputs import DryRun, LiveModels, Models
-from equipoise.audits.provenance import manifest_of
-from equipoise.audits.running import identical
-from equipoise.audits.running.failed import FAILURES, Members, by_group
-from equipoise.audits.running.failed import told as failures_in_words
+from equipoise.audits.provenance import Loaded, manifest_of
 from equipoise.core.groups import Groups
 from equipoise.core.result import AuditResult, Manifest
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
-    from equipoise.audits.pictures.known import Known
+    from equipoise.audits.config import AuditConfig
+    from equipoise.audits.images import Known
     from equipoise.data.outputs import Outputs
     from equipoise.stats.resampling import Resampling
 
 
-class Data(Protocol):
+class Data(Loaded, Protocol):
     """The data of an audit: a kind's own type, with what the manifest keeps of it."""
 
     @property
     def ids(self) -> Objects:
         """Ids of the items that groups are of, shape (n,)."""
-
-    @property
-    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
-        """Per file "sha256", "bytes", "rows"."""
-
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Rows read, matched and left out."""
 
 
 class Design(Protocol):
@@ -301,7 +306,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
     def plan(self, config: ConfigT, base: Path) -> Plan:
         """Return what an audit would do and could find; no model runs, nothing is measured."""
-        from equipoise.audits.running.expected import not_looked_up
+        from equipoise.audits.model_cache import not_looked_up
 
         dry = DryRun(config, base)
         data = self.load(config, dry)
@@ -324,7 +329,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
                     design.groups, self.items, design.lacking, config.attributes_section
                 )
             ],
-            tests=most_tests(tests),
+            tests=max(tests.values(), default=0),
             seconds=estimated_seconds(sum(design.seconds(draws) for design in designs)),
             notes=(*not_looked_up(runs), *dict.fromkeys(self.notes(config, data, designs))),
         )
@@ -380,7 +385,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             row
             for each in inputs.models.outputs
             if each.failed
-            for row in by_group(
+            for row in count_failures(
                 each.model, each.on, each.failed, _requested(each),
                 self.members(inputs.config, inputs.data, each.on),
             )
@@ -391,9 +396,9 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     ) -> Iterator[str]:
         for images in inputs.models.sets.values():
             yield from images.steps
-        yield from failures_in_words(failures)
+        yield from failure_notes(failures)
         for on, (each, counts) in self._identical(inputs).items():
-            yield from identical.told(on, each.identical, len(_requested(each)), counts)
+            yield from identical_notes(on, each.identical, len(_requested(each)), counts)
 
     def _identical(
         self, inputs: Inputs[ConfigT, DataT]
@@ -401,9 +406,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         return {
             each.on: (
                 each,
-                identical.counted(
-                    each.identical, self.members(inputs.config, inputs.data, each.on)
-                ),
+                count_identical(each.identical, self.members(inputs.config, inputs.data, each.on)),
             )
             for each in inputs.models.outputs
             if each.identical
@@ -413,7 +416,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Add what was read and run on the way: files, counts, and what the models are."""
         models = inputs.models
         files: dict[str, Mapping[str, Any]] = {}
-        sources: list[Known[Any] | Outputs] = [*models.sets.values(), *models.outputs]
+        sources: list[Known | Outputs] = [*models.sets.values(), *models.outputs]
         for source in sources:
             files |= source.inputs
         counts: dict[str, Any] = {
@@ -451,7 +454,11 @@ def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
 
 
 def _tests(designs: Iterable[Design]) -> Mapping[str, int]:
-    return tests_by_model((design.model, design.tests) for design in designs)
+    """Sum tests by model: those of one model are corrected together."""
+    tests: Counter[str] = Counter()
+    for design in designs:
+        tests[design.model] += design.tests
+    return tests
 
 
 def runs_models(config: AuditConfig) -> bool:
@@ -462,3 +469,133 @@ def runs_models(config: AuditConfig) -> bool:
 
 def _requested(outputs: Outputs) -> list[str]:
     return [] if outputs.requested is None else outputs.requested.tolist()
+
+
+def prepare(
+    config: AuditConfig, *, base: Path = Path(), progress: Progress | None = None
+) -> Inputs[Any, Any]:
+    """Run the models that a config names, and load its data.
+
+    Model outputs are kept in the store (`extraction.store`) and read from there. If images are
+    left to do, every model is opened and the audit planned first, so that an audit that can't work
+    is refused before a model runs.
+
+    Parameters
+    ----------
+    config : AuditConfig
+    base : Path
+        Relative paths are relative to this folder.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Returns
+    -------
+    Inputs
+        For `load` and `run`, in place of the config.
+
+    Raises
+    ------
+    ConfigError
+        If a model can't do what the audit needs.
+    DataError
+        If a file or images can't be used, or more than `extraction.max_failures` fail.
+    ModelError
+        If a model can't be loaded or run.
+    """
+    return audit_of(config.audit).prepare(config, base, progress)
+
+
+def load(
+    config: AuditConfig | Inputs[Any, Any],
+    *,
+    base: Path = Path(),
+    progress: Progress | None = None,
+) -> Any:
+    """Return the data of an audit, such as `PredictionData`; `run` takes it as `data`.
+
+    Parameters and errors are those of `prepare`.
+    """
+    inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
+    return inputs.data
+
+
+def run(
+    config: AuditConfig | Inputs[Any, Any],
+    *,
+    base: Path = Path(),
+    data: Any = None,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Run an audit.
+
+    Parameters
+    ----------
+    config : AuditConfig or Inputs
+        A config, or what `prepare` returned.
+    base : Path
+        Relative paths are relative to this folder.
+    data : optional
+        What `load` returned before.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Returns
+    -------
+    AuditResult
+        The same findings, byte for byte, for the same data and config.
+
+    Raises
+    ------
+    DataError
+        If a file can't be used, or nothing is left to compare.
+    """
+    started = perf_counter()
+    if isinstance(config, Inputs):
+        inputs = config
+    elif data is None or runs_models(config):
+        inputs = prepare(config, base=base, progress=progress)
+    else:
+        inputs = Inputs(config, data, LiveModels(config, base))
+    return audit_of(inputs.config.audit).run(inputs, base, progress, started)
+
+
+def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
+    """Return what an audit would do and could find; no model is loaded, nothing is measured.
+
+    Raises
+    ------
+    DataError
+        If a file can't be used.
+    """
+    return audit_of(config.audit).plan(config, base)
+
+
+def compare_runs(
+    runs: Mapping[str, AuditResult],
+    folders: Mapping[str, Path],
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Compare the models of finished runs of one kind.
+
+    Parameters
+    ----------
+    runs : mapping of str to AuditResult
+        By name.
+    folders : mapping of str to Path
+        Where each run lies.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two models, or two have no measure in common.
+    """
+    first = next(iter(runs.values()))
+    audit = audit_of(str(first.manifest.resolved.get("audit")))
+    return audit.compare(runs, folders, progress)
+
+
+def save(config: AuditConfig, folder: Path, data: Any) -> None:
+    """Write into a run what `compare_runs` reads beside its findings."""
+    audit_of(config.audit).save(folder, data)

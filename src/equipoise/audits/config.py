@@ -1,19 +1,648 @@
-"""Read the configuration of an audit: one strict schema a kind, the same in YAML and Python."""
+"""The configuration of an audit: shared sections, and reading one strict schema a kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from urllib.parse import quote
 
-from pydantic import ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from equipoise.audits.config_problems import explain, keys, nearest
-from equipoise.audits.config_sections import AuditConfig
-from equipoise.audits.config_yaml import line_of, parse_yaml
+from equipoise.audits.config_fields import (
+    Delimiter,
+    Encoding,
+    ExtractionConfig,
+    Group,
+    Label,
+    Labels,
+    Name,
+    RunConfig,
+    Section,
+    Share,
+    Table,
+    distinct,
+    located,
+    one_state_each,
+)
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import names, schema
-from equipoise.core.errors import ConfigError
+from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.files import IrregularFileError, read_regular
+from equipoise.data import (
+    LEXICONS,
+    ItemSource,
+    LabelSource,
+    Normalization,
+    PredictionSource,
+    Reading,
+    lexicon,
+    read_table,
+)
+from equipoise.metrics.spec import SPECS
+from equipoise.stats.resampling import Bootstrap, Resampling
+
+_MAX_NAME = 200
+
+
+def known_metrics(info: ValidationInfo) -> list[str]:
+    """Return the metrics of the audit that is being configured; of every audit where none is."""
+    audit = (info.context or {}).get("audit")
+    return [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
+
+
+def check_metric(name: object, info: ValidationInfo) -> None:
+    """Refuse a name that is no metric of the audit that is being configured.
+
+    Raises
+    ------
+    ValueError
+        Whether there is no such metric, or none in audits of this kind; and what is allowed.
+    """
+    known = known_metrics(info)
+    if name in known:
+        return
+    allowed = f"Allowed: {', '.join(known)}"
+    if isinstance(name, str) and name in SPECS:
+        audit = str((info.context or {}).get("audit")).replace("_", " ")
+        raise ValueError(f"{name!r} is not measured by audits of {audit}. {allowed}")
+    raise ValueError(f"no metric is called {name!r}. {allowed}{nearest(name, known)}")
+
+
+class ResamplingConfig(Section):
+    """How intervals and chance levels are made.
+
+    Attributes
+    ----------
+    method : str
+        `bootstrap`, or `none` for values alone.
+    replicates : int
+        Bootstrap replicates.
+    permutations : int, optional
+        Per test; chosen from the number of tests and alpha unless given.
+    seed : int
+    level : float
+        Confidence level of the intervals.
+    """
+
+    method: Literal["bootstrap", "none"] = "bootstrap"
+    replicates: Annotated[int, Field(ge=10, le=1_000_000)] = 1000
+    permutations: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
+class GateConfig(Section):
+    """One requirement that `equipoise check` enforces.
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric, as in the findings.
+    min, max : float, optional
+        Bounds, both allowed values themselves.
+    on : str
+        What is compared: the value, or the lower or upper end of its interval.
+    model, groups, subject, version : optional
+        Restrict the rule to one model, one entry of `data.groups`, one class, one version of the
+        design choices; every finding of the metric otherwise.
+    """
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    on: Literal["value", "lower", "upper"] = "value"
+    model: Label | None = None
+    groups: Group | None = None
+    subject: Label | None = None
+    version: Label | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self, info: ValidationInfo) -> GateConfig:
+        check_metric(self.metric, info)
+        if self.min is None and self.max is None:
+            raise ValueError("neither 'min' nor 'max' is given; expected at least one of them")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        return self
+
+
+class ReportConfig(Section):
+    """What the report is called."""
+
+    title: str = ""
+
+
+class TestingConfig(Section):
+    """When a difference counts.
+
+    Attributes
+    ----------
+    alpha : float
+        Level of significance of the corrected p-values.
+    correction : str
+        Benjamini-Hochberg (false discovery rate) or Holm (family-wise error).
+    thresholds : mapping of str to float
+        Practical threshold on the excess over chance, per metric, in place of the default, or
+        where the metric has none.
+    """
+
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Literal["benjamini-hochberg", "holm"] = "benjamini-hochberg"
+    thresholds: Mapping[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+
+    @field_validator("thresholds", mode="before")
+    @classmethod
+    def _known(cls, value: object, info: ValidationInfo) -> object:
+        for name in value if isinstance(value, Mapping) else ():
+            check_metric(name, info)
+        return value
+
+    def threshold(self, metric: str) -> float | None:
+        """Return the practical threshold of a metric, or of what it is the gap of; None: none."""
+        name = metric if metric in SPECS else metric.removesuffix("_gap")
+        return self.thresholds.get(name, SPECS[name].threshold if name in SPECS else None)
+
+
+class Attributes(Protocol):
+    """A section about a table, or about images that a table is made of."""
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the key `missing` goes with it: with tables, not folders or other formats."""
+
+
+class AuditConfig(Section):
+    """What every audit is configured by, beside its own data, models and metrics."""
+
+    models_key: ClassVar[str] = "models"
+    """Section whose keys name the models."""
+
+    audit: str
+    extraction: ExtractionConfig = ExtractionConfig()
+    resampling: ResamplingConfig = ResamplingConfig()
+    testing: TestingConfig = TestingConfig()
+    gate: Annotated[tuple[GateConfig, ...], Field(strict=False)] = ()
+    report: ReportConfig = ReportConfig()
+
+    @model_validator(mode="after")
+    def _tests_can_reject(self) -> AuditConfig:
+        count, alpha = self.resampling.permutations, self.testing.alpha
+        if count is not None and 1 / (1 + count) > alpha:
+            raise ValueError(
+                f"resampling.permutations: with {count} no p-value is below {1 / (1 + count):.3g}, "
+                f"and testing.alpha is {alpha}; expected at least {ceil(1 / alpha - 1e-9) - 1}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _models_can_be_files(self) -> AuditConfig:
+        file_names(getattr(self, "models", {}))
+        return self
+
+    @model_validator(mode="after")
+    def _gate_can_match(self) -> AuditConfig:
+        for index, rule in enumerate(self.gate if self.group_names is not None else ()):
+            among(f"gate[{index}].model", rule.model, [*self.model_names])
+            groups = group_name(rule.groups or ()) or None
+            among(f"gate[{index}].groups", groups, [*(self.group_names or ())])
+        return self
+
+    @property
+    def model_names(self) -> Sequence[str]:
+        """Names of the models that findings are about."""
+        return (*getattr(self, "models", {}),)
+
+    @property
+    def group_names(self) -> Sequence[str] | None:
+        """Names of the choices of groups, for the gate; None of a kind that checks them itself."""
+        return None
+
+    @property
+    def attributes_section(self) -> Attributes | None:
+        """The section that the groups' attributes come from; None where the config lists them."""
+        section: Attributes = getattr(self, "data")  # noqa: B009 - each kind has its own type
+        return section
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """The configuration with every default filled in, as plain JSON values."""
+        return self.model_dump(mode="json")
+
+
+def group_name(attributes: tuple[str, ...]) -> str:
+    """Return how findings call one attribute or an intersection: names joined by " × "."""
+    return " × ".join(attributes)
+
+
+def among(key: str, value: str | None, allowed: list[str]) -> None:
+    """Refuse a value that names none of the allowed ones; None names nothing.
+
+    Raises
+    ------
+    ValueError
+        With the key, the value, what is allowed, and the nearest of it.
+    """
+    if value is not None and value not in allowed:
+        raise ValueError(
+            f"{key}: given {value!r}. Allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+        )
+
+
+def file_names(models: Mapping[str, Any]) -> None:
+    """Refuse names of models that cannot be told apart as names of files.
+
+    Raises
+    ------
+    ValueError
+        Naming the models.
+    """
+    seen: dict[str, str] = {}
+    for name in models:
+        if len(quote(name, safe="")) > _MAX_NAME:
+            raise ValueError(f"models: the name {name[:40]!r}… is too long; expected a shorter one")
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise ValueError(
+                f"models: {other!r} and {name!r} differ in case only; expected distinct names"
+            )
+
+
+# Keys of the table of labels that `images` has itself.
+_OF_TABLE = ("table", "id", "missing", "encoding", "delimiter")
+
+Mapped = Annotated[Mapping[Label, Label], Field(min_length=1)]
+
+
+def given_keys(section: Section, keys: Iterable[str]) -> dict[str, bool]:
+    """Say of each key whether it has another value than its default."""
+    every = type(section).model_fields
+    values = {key: getattr(section, key) for key in keys}
+    # A data frame compares cell by cell.
+    return {
+        key: value is not None and (key == "table" or value != every[key].get_default())
+        for key, value in values.items()
+    }
+
+
+class LabelledImagesConfig(Section):
+    """The images, and the groups that they are in.
+
+    Attributes
+    ----------
+    table : path or data frame
+        One row per image: CSV, Parquet or JSON lines.
+    id : str
+        Column that names the image.
+    images : mapping, in place of `table` and `id`
+        The images themselves: a table with their files, a folder, or a data set in its own
+        format; see docs/images.md.
+    groups : list of str or list of str
+        Attributes to compare by; a list within the list compares the intersections.
+    unit : str, optional
+        Column of the unit that repeats (person, scene); resampled as a whole.
+    map : mapping, optional
+        True class in the table to class.
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    min_group_size : int
+        Smaller groups are reported with their count and left out of comparisons.
+    max_unmatched : float
+        Largest share of rows without a partner in the other table.
+    """
+
+    table: Table | None = None
+    id: Name | None = None
+    images: PicturesConfig | None = None
+    groups: Annotated[
+        tuple[Group, ...], Field(strict=False, min_length=1), AfterValidator(distinct)
+    ]
+    unit: Name | None = None
+    map: Mapped | None = None
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+    min_group_size: Annotated[int, Field(ge=1)] = 30
+    max_unmatched: Share = 0.01
+
+    @property
+    def truth(self) -> str | None:
+        """The column of the true class, where there is one."""
+        return None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Every column that a group is made of, each once."""
+        return tuple(dict.fromkeys(name for group in self.groups for name in group))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column of the images, each once."""
+        named = (self.truth, *self.attributes, self.unit)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether the key `missing` goes with the images."""
+        return self.images is None or self.images.has_missing
+
+    @property
+    def pictures(self) -> PicturesConfig:
+        """The section `images`, or the same of a table alone."""
+        return self.images or PicturesConfig.model_construct(
+            table=self.table,
+            id=self.id,
+            missing=self.missing,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+
+    def labels(self, images: ItemSource) -> LabelSource:
+        """Return how to read the labels of images."""
+        return LabelSource(
+            table=images.table,
+            id=images.id,
+            target=self.truth,
+            attributes=self.attributes,
+            unit=self.unit,
+            map=self.map,
+            missing=images.missing,
+            encoding=images.encoding,
+            delimiter=images.delimiter,
+        )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.images is None:
+            if self.table is None or self.id is None:
+                lacks = "table" if self.table is None else "id"
+                raise ValueError(f"{lacks!r} is missing. To do: give 'table' and 'id', or 'images'")
+            return self
+        own = [key for key, given in given_keys(self, _OF_TABLE).items() if given]
+        if own:
+            raise ValueError(
+                f"'images' and {own[0]!r} are given; expected {own[0]!r} within 'images'"
+            )
+        return self
+
+
+_STEPS = Normalization()
+
+
+class NormalizeConfig(Section):
+    """How free-text predictions become classes; the raw result is kept beside it.
+
+    Attributes
+    ----------
+    case_fold, whitespace : bool
+        Compare without case; take any run of white space as one space.
+    punctuation : str
+        Characters taken off both ends.
+    articles, leading_phrases : list of str
+        Words and phrases taken off the start.
+    synonyms : mapping
+        Normalised text to class, applied last.
+    """
+
+    case_fold: bool = _STEPS.case_fold
+    whitespace: bool = _STEPS.whitespace
+    punctuation: str = _STEPS.punctuation
+    articles: Labels = _STEPS.articles
+    leading_phrases: Labels = _STEPS.leading_phrases
+    synonyms: Mapping[Label, Label] = Field(default_factory=dict)
+
+    @property
+    def steps(self) -> Normalization:
+        """The steps."""
+        return Normalization(**self.model_dump())
+
+
+class LabelModelConfig(RunConfig):
+    """One model that labels images or answers: a table of its texts, or how to run it.
+
+    Attributes
+    ----------
+    table : path or data frame
+    id : str, optional
+        Column that names the image; `data.id` unless given.
+    question : str, optional
+        What a model to run is asked about each image.
+    missing, unknown, refused : list of str
+        Cell texts that mean none, "do not know", and a refusal.
+    normalize : mapping, optional
+        How texts are brought to one form.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    table: Table | None = None
+    id: Name | None = None
+    question: Name | None = None
+    missing: Labels = ("",)
+    unknown: Labels = ()
+    refused: Labels = ()
+    normalize: NormalizeConfig | None = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    def source(self, base: Path, **columns: Any) -> PredictionSource:
+        """Return the table to read, with paths relative to `base`."""
+        return PredictionSource(
+            table=located(self.table, base),
+            id=self.id,
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            **columns,
+        )
+
+    def reading(self, name: str, **options: Any) -> Reading:
+        """Return how the texts become labels."""
+        return Reading(
+            missing=self.missing,
+            unknown=self.unknown,
+            refused=self.refused,
+            normalize=None if self.normalize is None else self.normalize.steps,
+            place=f"models.{name}",
+            **options,
+        )
+
+    @model_validator(mode="after")
+    def _one_state(self) -> Self:
+        one_state_each(self.missing, self.unknown, self.refused)
+        return self
+
+
+Classes = Mapping[str, tuple[str, ...]]
+
+_FEWEST = 2
+_SOURCES = ("classes", "lexicon", "file")
+_FORMS = (
+    "expected classes (a list, or class to words), a 'lexicon' with its 'list', or a 'file' with "
+    "its 'column'"
+)
+_GOES_WITH = {"list": "lexicon", "column": "file", "words": "file", "encoding": "file"}
+_GOES_WITH["delimiter"] = "file"
+
+
+class VocabularyConfig(Section):
+    """Classes, and the words that stand for each.
+
+    A list of classes, or a mapping of classes to lists of words, may stand in its place.
+
+    Attributes
+    ----------
+    classes : mapping of str to list of str
+        Class to its words.
+    lexicon : str
+        A lexicon of the package, with `list`.
+    list : str
+        A list of words in the lexicon; points lead into its sections.
+    file : path or data frame
+        A table with a row per class, or per word of a class.
+    column : str
+        Its column of classes.
+    words : str, optional
+        Its column of words; the class itself unless given.
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    classes: Annotated[Mapping[Label, Labels], Field(min_length=_FEWEST)] | None = None
+    lexicon: Name | None = None
+    list: Name | None = None
+    file: Table | None = None
+    column: Name | None = None
+    words: Name | None = None
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @model_validator(mode="after")
+    def _one_source(self) -> VocabularyConfig:
+        given = [name for name in _SOURCES if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = f"{given[0]!r} and {given[1]!r} are given" if given else "nothing is given"
+            raise ValueError(f"{found}; {_FORMS}")
+        for key, source in _GOES_WITH.items():
+            default = VocabularyConfig.model_fields[key].get_default()
+            if getattr(self, key) != default and given != [source]:
+                raise ValueError(f"{key!r} goes with {source!r}, and {given[0]!r} is given")
+        for name, words in (self.classes or {}).items():
+            if not name or not words or "" in words:
+                raise ValueError(
+                    f"classes: {name!r} has the words {[*words]}; expected a class and one word or "
+                    "more that stand for it, none of them empty"
+                )
+        if self.lexicon is not None:
+            listed_words(self.lexicon, self.list)
+        if self.file is not None and self.column is None:
+            raise ValueError("'column' is missing: the column of the file that names the class")
+        return self
+
+    def read(self, base: Path) -> Classes:
+        """Return the words of each class.
+
+        Raises
+        ------
+        DataError
+            When the file cannot be read, or holds fewer than two classes.
+        """
+        if self.classes is not None:
+            return self.classes
+        if self.lexicon is not None:
+            return {word: (word,) for word in listed_words(self.lexicon, self.list)}
+        column = str(self.column)
+        table = read_table(
+            located(self.file, base),
+            texts=tuple(dict.fromkeys((column, self.words or column))),
+            role="vocabulary",
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+        )
+        names, words = (table.texts[one].to_list() for one in (column, self.words or column))
+        found: dict[str, dict[str, None]] = {}
+        for name, word in zip(names, words, strict=True):
+            if name and word:
+                found.setdefault(name, {})[word] = None
+        if len(found) < _FEWEST:
+            raise DataError(
+                f"a vocabulary of {'1 class' if found else '0 classes'}",
+                file=table.name,
+                column=column,
+                expected=f"{_FEWEST} or more classes to choose between",
+                fix="name the column of classes, or list them under 'vocabulary'",
+            )
+        return {name: tuple(some) for name, some in found.items()}
+
+
+def listed_words(name: str, path: str | None) -> tuple[str, ...]:
+    """Return a list of words of a lexicon.
+
+    Parameters
+    ----------
+    name : str
+        Of the lexicon.
+    path : str or None
+        Of the list: "occupations", or "targets.occupations.men" within sections.
+
+    Raises
+    ------
+    ValueError
+        When there is no such lexicon or list; it names those that there are.
+    """
+    try:
+        found: Any = lexicon(name).content
+    except InputError as error:
+        raise ValueError(f"{error}{nearest(name, LEXICONS)}") from None
+    lists = sorted(_lists(found))
+    if path not in lists:
+        raise ValueError(
+            f"the lexicon {name!r} has no list {path!r}. Allowed: {', '.join(lists)}"
+            f"{nearest(path, lists)}"
+        )
+    for step in str(path).split("."):
+        found = found[step]
+    return tuple(dict.fromkeys(found))
+
+
+def _lists(content: Mapping[str, Any], before: str = "") -> list[str]:
+    found: list[str] = []
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            found += _lists(value, f"{before}{name}.")
+        elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+            found.append(f"{before}{name}")
+    return found
+
+
+def _short_forms(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(_FORMS)
+    if isinstance(value, list | tuple):
+        texts = [str(one) for one in value if isinstance(one, str | int)]
+        if len({*texts}) < max(_FEWEST, len(value)):
+            raise ValueError(
+                f"expected a list of {_FEWEST} or more classes, each a text, each once"
+            )
+        return {"classes": {one: (one,) for one in value}}
+    if isinstance(value, Mapping) and {*map(type, value.values())} in ({list}, {tuple}):
+        return {"classes": value}
+    return value
+
+
+Vocabulary = Annotated[VocabularyConfig, BeforeValidator(_short_forms)]
+"""Classes to choose between: a list, class to words, a lexicon or a file."""
 
 
 def parse_config(values: Any, *, source: str = "configuration") -> AuditConfig:
@@ -109,3 +738,22 @@ def _audit(values: Mapping[Any, Any], source: str, node: Any) -> str:
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
         f"{', '.join(names())}{nearest(audit, names())}"
     )
+
+
+def resampling_of(config: AuditConfig, tests: int) -> Resampling | None:
+    """Return the resampling object that a configuration describes.
+
+    Parameters
+    ----------
+    config : AuditConfig
+    tests : int
+        How many tests are corrected together, so that p-values are drawn finely enough.
+    """
+    options = config.resampling
+    if options.method == "none":
+        return None
+    finest = config.testing.alpha / (10 * max(tests, 1))
+    if options.permutations is not None:
+        finest = max(finest, 1.0 / options.permutations)
+    least = options.permutations or options.replicates
+    return Bootstrap(options.replicates, least, options.level, finest)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WrapValidator
 
-from equipoise.audits.config_fields import Name, Section
-from equipoise.audits.config_problems import nearest
-from equipoise.audits.running.config import Device, Dtype, ExtractionConfig
+from equipoise.audits.config_fields import Device, Dtype, ExtractionConfig, Name, Section
+from equipoise.audits.config_yaml import nearest
 
 if TYPE_CHECKING:
     from equipoise.evidence.asking import RunOptions

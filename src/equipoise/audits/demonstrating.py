@@ -1,24 +1,45 @@
-"""The demonstration: audit models whose bias was planted, and show it beside what was found."""
+"""Demonstrations: audits of models whose bias was planted, beside the ground truth."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.auditing import load, run
+from equipoise.audits.associations.config import Config as AssociationsConfig
+from equipoise.audits.audit import load, run
 from equipoise.audits.kinds import Progress, with_progress
 from equipoise.audits.predictions.config import Config
+from equipoise.audits.retrieval.config import Config as RetrievalConfig
+from equipoise.audits.similarity.config import Config as SimilarityConfig
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.models import SOURCE, VARIANTS, Variant, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
+from equipoise.planted.scenes.captions import neutral_prompts
+from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutral_queries
+from equipoise.planted.scenes.measure import (
+    ATTRIBUTES,
+    PREFIXES,
+    THRESHOLD,
+    AttributeFound,
+    K,
+    preferences_of,
+)
+from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.planted.scenes.sets import Scenes, render_sets
+from equipoise.planted.scenes.variants import BIASED
 
 if TYPE_CHECKING:
+    from equipoise.audits.config import AuditConfig
+    from equipoise.core.finding import Finding
     from equipoise.core.result import AuditResult
     from equipoise.data import PredictionData
+
 
 PER_CELL = 1000
 SEED = 0
@@ -145,3 +166,269 @@ def _notes() -> Iterator[str]:
     yield f"Figures marked as the paper's are from {SOURCE}; its images and network are larger."
     for variant in VARIANTS:
         yield f"{variant.name}: {variant.truth}"
+
+
+SETS_PER_SUBJECT = 20
+SCENES_SEED = 2
+
+ALIGNED = 0.3
+"""From this rank correlation on, preferences follow what was planted to an extent that matters."""
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Images and neutral prompts in the space of one model, and what was found there.
+
+    Attributes
+    ----------
+    images : ndarray of float32, shape (images, dimension)
+    queries : ndarray of float32, shape (subjects, dimension)
+    scale : float
+        What makes a logit of a cosine.
+    found : tuple of AttributeFound
+    """
+
+    images: npt.NDArray[np.float32]
+    queries: npt.NDArray[np.float32]
+    scale: float
+    found: tuple[AttributeFound, ...]
+
+
+def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
+    """Render counterfactual sets, embed them with the shipped CLIP models, and audit what they say.
+
+    Returns
+    -------
+    dict of str to AuditResult
+        By kind of audit: retrieval, associations and similarity. Each has the tables
+        `planted_scenes` (what was planted for each subject and attribute, and the similarity gap
+        and NDKL found) and `planted_over_subjects` (whether the two go together).
+
+    Raises
+    ------
+    MissingExtraError
+        If torch or transformers is not installed.
+    """
+    scenes = render_sets(SETS_PER_SUBJECT, seed=SCENES_SEED)
+    embedded: dict[str, Embedded] = {}
+    for name in with_progress(CLIPS, progress, "running the models"):
+        embedded[name] = _embed(name, scenes)
+    audited = [
+        run(config, progress=progress)
+        for config in (
+            _retrieval(scenes, embedded),
+            _associations(scenes, embedded),
+            _similarity(scenes, embedded),
+        )
+    ]
+    over_subjects = [*_over_subjects(embedded, audited[-1].findings)]
+    tables = {
+        "planted_scenes": pa.Table.from_pylist([*_planted_scenes(embedded)], PLANTED),
+        "planted_over_subjects": pa.Table.from_pylist(over_subjects, OVER_SUBJECTS),
+    }
+    notes = tuple(_scene_notes(over_subjects))
+    return {one.findings[0].audit: _with(one, tables, notes) for one in audited}
+
+
+def _embed(name: str, scenes: Scenes) -> Embedded:
+    clip = load_clip(name)
+    images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
+    scale = clip.info.scale or 1.0
+    return Embedded(images, queries, scale, preferences_of(images, queries, scale, BIASED, scenes))
+
+
+def _with(
+    result: AuditResult, tables: Mapping[str, pa.Table], notes: tuple[str, ...]
+) -> AuditResult:
+    manifest = replace(result.manifest, notes=(*notes, *result.manifest.notes))
+    return replace(result, manifest=manifest, tables={**result.tables, **tables})
+
+
+def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
+    table = scenes.table()
+    images = pa.table(
+        {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
+    )
+    return RetrievalConfig.model_validate(
+        {
+            "audit": "retrieval",
+            "data": {
+                "images": {"table": images, "id": "image_id"},
+                "groups": ["hue", "frame"],
+                "subject": "subject",
+                "sets": "set",
+            },
+            "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
+            "models": {
+                name: {"images": {"file": one.images}, "queries": {"file": one.queries}}
+                for name, one in embedded.items()
+            },
+            "ranking": {"k": K, "prefixes": PREFIXES},
+            "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
+        }
+    )
+
+
+def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
+    table = scenes.table()
+    images = pa.table({name: table[name] for name in ("image_id", "set", "frame")})
+    strength = BIASED.frame_strength * np.where(BIASED.frame == 0, 1.0, -1.0)
+    hypothesis = pa.table({"subject": [*SUBJECTS], "lean": strength})
+    level, upright = ({"images": {"frame": one}} for one in ("level", "upright"))
+    asked = {"targets": [*SUBJECTS], "attributes": ["level", "upright"], "modalities": ["ITP"]}
+    declared = {"table": hypothesis, "subject": "subject", "value": "lean"}
+    return AssociationsConfig.model_validate(
+        {
+            "audit": "associations",
+            "data": {
+                "images": {"table": images, "id": "image_id", "kind": "image", "unit": "set"},
+                "prompts": {"table": _queries(), "id": "prompt", "kind": "text"},
+            },
+            "models": {
+                name: {
+                    "embeddings": {"images": {"file": one.images}, "prompts": {"file": one.queries}}
+                }
+                for name, one in embedded.items()
+            },
+            "sets": {"level": level, "upright": upright}
+            | {subject: {"prompts": {"subject": subject}} for subject in SUBJECTS},
+            "measure": [
+                {"metric": "association_score", **asked},
+                {"metric": "alignment", "hypothesis": declared, "statistic": "rank", **asked},
+            ],
+            "testing": {"thresholds": {"alignment": ALIGNED}},
+            "report": {"title": "The planted scenes: which frame prompts lie close to"},
+        }
+    )
+
+
+def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
+    table = scenes.table()
+    images = pa.table(
+        {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
+    )
+    planted = pa.Table.from_pylist([asdict(one) for one in BIASED.favourites])
+    expected = [
+        {
+            "table": planted,
+            "concept": "subject",
+            "favours": attribute,
+            "value": f"{attribute}_strength",
+            "groups": attribute,
+        }
+        for attribute in ATTRIBUTES
+    ]
+    return SimilarityConfig.model_validate(
+        {
+            "audit": "similarity",
+            "data": {
+                "images": {"table": images, "id": "image_id"},
+                "groups": [*ATTRIBUTES],
+                "subject": "subject",
+                "sets": "set",
+            },
+            "queries": {"table": _queries(), "id": "prompt", "subject": "subject"},
+            "models": {
+                name: {
+                    "images": {"file": one.images},
+                    "queries": {"file": one.queries},
+                    "scale": one.scale,
+                }
+                for name, one in embedded.items()
+            },
+            # Free of scale, the spread of normalised similarities sees any preference.
+            "measures": ["similarity_gap"],
+            "hypotheses": expected,
+            "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
+            "report": {"title": "The planted scenes: what neutral prompts are similar to"},
+        }
+    )
+
+
+def _queries() -> pa.Table:
+    prompts = [neutral_prompts(subject)[0] for subject in SUBJECTS]
+    return pa.table({"prompt": prompts, "subject": [*SUBJECTS]})
+
+
+PLANTED = pa.schema(
+    [(name, pa.string()) for name in ("model", "attribute", "subject", "favourite")]
+    + [(name, pa.float64()) for name in ("strength", "gap", "ndkl")]
+)
+
+
+def _planted_scenes(embedded: Mapping[str, Embedded]) -> Iterator[dict[str, Any]]:
+    for name, one in embedded.items():
+        for found in one.found:
+            for place, favourite in enumerate(BIASED.favourites):
+                yield {
+                    "model": name,
+                    "attribute": found.attribute,
+                    "subject": favourite.subject,
+                    "favourite": getattr(favourite, found.attribute),
+                    "strength": float(found.strength[place]) if name == BIASED.name else 0.0,
+                    "gap": float(found.gap[place]),
+                    "ndkl": float(found.ndkl[place]),
+                }
+
+
+OVER_SUBJECTS = pa.schema(
+    [(name, pa.string()) for name in ("model", "attribute")]
+    + [
+        (name, pa.float64())
+        for name in (
+            *("favourite_gap", "p_value", "rank_gap", "rank_ndkl"),
+            *("mean_gap", "largest_gap", "largest_excess"),
+        )
+    ]
+)
+
+
+def _over_subjects(
+    embedded: Mapping[str, Embedded], findings: Sequence[Finding]
+) -> Iterator[dict[str, Any]]:
+    """Yield what the audit of similarity found over subjects: the gaps of any two values, too."""
+    for name, one in embedded.items():
+        for found in one.found:
+            own = [f for f in findings if (f.model, f.groups) == (name, found.attribute)]
+            by_metric = {f.metric: f for f in own if f.metric in ("favourite_gap", "alignment")}
+            average, *gaps = (f for f in own if (f.metric, f.version) == ("logit_gap", "default"))
+            yield {
+                "model": name,
+                "attribute": found.attribute,
+                "favourite_gap": by_metric["favourite_gap"].value,
+                "p_value": by_metric["favourite_gap"].p_value,
+                "rank_gap": by_metric["alignment"].value,
+                "rank_ndkl": found.rank_correlation_ndkl,
+                "mean_gap": average.value,
+                "largest_gap": max(gap.value for gap in gaps),
+                "largest_excess": max(gap.excess for gap in gaps),
+            }
+
+
+def _scene_notes(over_subjects: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield (
+        "The images are drawn, the models are small, and their bias was planted: "
+        f"{SETS_PER_SUBJECT} sets of 12 images for each of {len(SUBJECTS)} subjects, embedded "
+        f"live. Of one model, {BIASED.name}, each subject has a favourite hue and frame, "
+        "with strengths from 0 to 0.9."
+    )
+    yield (
+        "A trained model has small preferences of its own: tests within a subject can find them "
+        f"in the model {CLIPS[1]}, too. What tells the two apart is their size, and whether they "
+        "follow the planted favourites."
+    )
+    for row in over_subjects:
+        where = f"{row['model']}, {row['attribute']}: over subjects, "
+        if row["model"] == BIASED.name:
+            yield (
+                f"{where}planted strength and similarity gap correlate by rank at "
+                f"{row['rank_gap']:.2f}, strength and NDKL at {row['rank_ndkl']:.2f}."
+            )
+        else:
+            yield (
+                f"{where}the favourites of {BIASED.name} lie {row['favourite_gap']:z.2f} logits "
+                f"above other values (of practical size: {THRESHOLD}); with favourites permuted "
+                f"over subjects, p = {row['p_value']:.2f}. Gaps of any two values average "
+                f"{row['mean_gap']:.2f} over subjects, and the largest is {row['largest_gap']:.2f};"
+                f" beyond what chance gives, the largest is {row['largest_excess']:.2f}."
+            )

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from equipoise.audits.config_sections import TestingConfig
+from equipoise.audits.config import TestingConfig
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.finding import Excluded, Family, Finding, GroupValue, Verdict
 from equipoise.core.parts import Part

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import Audit
-    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.config import AuditConfig
 
 KINDS = (
     "predictions", "associations", "retrieval", "similarity", "concepts", "diversity", "answers",
@@ -43,18 +43,6 @@ def with_progress(items: Sequence[Item], progress: Progress | None, step: str) -
         if progress is not None:
             progress(step, done, len(items))
         yield item
-
-
-class Loaded(Protocol):
-    """What a kind reads: its own type, with what the manifest keeps of every input."""
-
-    @property
-    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
-        """Per file as given: `sha256`, `bytes`, `rows`."""
-
-    @property
-    def counts(self) -> Mapping[str, Any]:
-        """Everything read, matched and left out."""
 
 
 _REGISTERED: dict[str, Audit[Any, Any, Any]] = {}

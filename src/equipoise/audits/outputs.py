@@ -8,28 +8,30 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from equipoise.audits.running.capability import WORDS, Offer
-from equipoise.core.errors import ConfigError, ModelError
+from equipoise.audits.capability import WORDS, Offer
+from equipoise.core.errors import ConfigError, DataError, InputError, ModelError
+from equipoise.data import ItemSource, load_items
 from equipoise.data.coded import Coded
 from equipoise.data.outputs import Choices, Content, Outputs
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.config import AuditConfig
+    from equipoise.audits.config_fields import RunConfig
+    from equipoise.audits.config_images import PicturesConfig
+    from equipoise.audits.images import Known
     from equipoise.audits.kinds import Progress
-    from equipoise.audits.pictures.config import PicturesConfig
-    from equipoise.audits.pictures.known import Known
-    from equipoise.audits.running.config import RunConfig
-    from equipoise.audits.running.expected import Expected
+    from equipoise.audits.model_cache import ModelSignature
     from equipoise.evidence.asking import RunOptions
     from equipoise.evidence.extraction import Extraction
     from equipoise.evidence.pictures import Pictures
     from equipoise.evidence.prompts import Prompts
+
 
 __all__ = [
     "NOT_YET_KNOWN",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 Objects = npt.NDArray[np.object_]
+T = TypeVar("T")
 
 # Prefixes whose rest can be a folder or file.
 _ON_DISK = ("hf", "open_clip", "timm", "onnx", "equipoise", "edited")
@@ -54,7 +57,7 @@ NOT_YET_KNOWN = "(not yet known)"
 
 
 class Models(ABC):
-    """Reads images and runs models for an audit, and records both.
+    """Reads tables and runs models for an audit, and records both.
 
     A kind calls the same methods in an audit and in a plan: `LiveModels` runs the models,
     `DryRun` returns stand-ins of the right shape and counts what is to do.
@@ -78,7 +81,8 @@ class Models(ABC):
     def __init__(self, config: AuditConfig, base: Path, progress: Progress | None = None) -> None:
         self.config, self.base, self.progress = config, base, progress
         self.outputs: list[Outputs] = []
-        self.sets: dict[str, Known[Any]] = {}
+        self.sets: dict[str, Known] = {}
+        self.tables: dict[str, Any] = {}
 
     @property
     def store(self) -> Path:
@@ -92,7 +96,7 @@ class Models(ABC):
         *,
         name: str = "images",
         place: str = "data.images",
-    ) -> Known[Any]:
+    ) -> Known:
         """Read a set of images under its rules, once.
 
         Parameters
@@ -105,11 +109,18 @@ class Models(ABC):
         place : str
             The section's place in the config, for errors.
         """
-        from equipoise.audits.pictures.known import known
+        from equipoise.audits.images import known
 
         if name not in self.sets:
             self.sets[name] = known(section, self.base, columns=columns, place=place)
         return self.sets[name]
+
+    def once(self, name: str, read: Callable[[], T]) -> T:
+        """Return a table of a name: what a dry run has read, an audit doesn't read again."""
+        if name not in self.tables:
+            self.tables[name] = read()
+        table: T = self.tables[name]
+        return table
 
     @abstractmethod
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
@@ -122,18 +133,29 @@ class Models(ABC):
         """
 
     @abstractmethod
-    def embed_images(
-        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
-    ) -> Outputs:
-        """Embed images with a dual encoder, or with the features of a classifier."""
-
-    @abstractmethod
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
 
     @abstractmethod
+    def _of_images(
+        self,
+        name: str,
+        section: RunConfig,
+        content: Content,
+        pictures: Pictures,
+        on: str,
+        **request: Any,
+    ) -> Outputs: ...
+
+    def embed_images(
+        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
+    ) -> Outputs:
+        """Embed images with a dual encoder, or with the features of a classifier."""
+        features = self.capability(name, section, "encoder", "classifier") == "classifier"
+        return self._of_images(name, section, "embeddings", pictures, on, features=features)
+
     def score_pairs(
         self,
         name: str,
@@ -144,8 +166,10 @@ class Models(ABC):
         on: str = "images",
     ) -> Outputs:
         """Score each image with each text."""
+        self.capability(name, section, "scorer")
+        unique = tuple(dict.fromkeys(texts))
+        return self._of_images(name, section, "scores", pictures, on, texts=unique)
 
-    @abstractmethod
     def predict(
         self,
         name: str,
@@ -156,8 +180,10 @@ class Models(ABC):
         expected: Sequence[str] = (),
     ) -> Outputs:
         """Return a probability per class; a dry run without known classes takes `expected`."""
+        self.capability(name, section, "classifier")
+        known = tuple(expected)
+        return self._of_images(name, section, "probabilities", pictures, on, expected=known)
 
-    @abstractmethod
     def answer(
         self,
         name: str,
@@ -168,6 +194,19 @@ class Models(ABC):
         on: str = "images",
     ) -> Outputs:
         """Ask a question about each image."""
+        self.capability(name, section, "answerer")
+        return self._of_images(name, section, "answers", pictures, on, question=question)
+
+    def _refuse_others(
+        self, name: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer]
+    ) -> None:
+        """Refuse a model that lacks every capability that the audit can use."""
+        if capability not in allowed:
+            raise ConfigError(
+                f"{self.key(name)}: {section.called} is "
+                f"{WORDS[capability] if capability else 'no model'}; an audit of "
+                f"{self.config.audit} takes {' or '.join(WORDS[each] for each in allowed)}"
+            )
 
     def key(self, name: str) -> str:
         """Return the key of the config that names a model."""
@@ -188,24 +227,12 @@ class LiveModels(Models):
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; refuse one that can do none of what is allowed."""
-        from equipoise.audits.running.opened import offer_of
+        from equipoise.audits.model_cache import offer_of
 
         with model_errors(self.key(name)):
-            model = self.opened(section)
-        capability = offer_of(model)
-        if capability is None or capability not in allowed:
-            raise refused(self.key(name), section, capability, allowed, self.config.audit)
-        return capability
-
-    def embed_images(
-        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
-    ) -> Outputs:
-        """Embed images."""
-        from equipoise.evidence.extraction import extract_embeddings
-
-        features = self.capability(name, section, "encoder", "classifier") == "classifier"
-        run = self._extract(name, on, section, extract_embeddings, pictures, features=features)
-        return self._kept(name, on, "embeddings", pictures, run)
+            capability = offer_of(self.opened(section))
+        self._refuse_others(name, section, capability, allowed)
+        return capability or allowed[0]
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
@@ -226,63 +253,13 @@ class LiveModels(Models):
             )
         )  # fmt: skip
 
-    def score_pairs(
-        self,
-        name: str,
-        section: RunConfig,
-        pictures: Pictures,
-        texts: Sequence[str],
-        *,
-        on: str = "images",
-    ) -> Outputs:
-        """Score each image with each text."""
-        from equipoise.evidence.extraction import extract_scores
-
-        self.capability(name, section, "scorer")
-        unique = tuple(dict.fromkeys(texts))
-        run = self._extract(name, on, section, extract_scores, pictures, unique)
-        return self._kept(name, on, "scores", pictures, run)
-
-    def predict(
-        self,
-        name: str,
-        section: RunConfig,
-        pictures: Pictures,
-        *,
-        on: str = "images",
-        expected: Sequence[str] = (),  # noqa: ARG002 - for those that don't know the classes
-    ) -> Outputs:
-        """Return a probability per class."""
-        from equipoise.evidence.extraction import extract_probabilities
-
-        self.capability(name, section, "classifier")
-        run = self._extract(name, on, section, extract_probabilities, pictures)
-        return self._kept(name, on, "probabilities", pictures, run)
-
-    def answer(
-        self,
-        name: str,
-        section: RunConfig,
-        pictures: Pictures,
-        question: str,
-        *,
-        on: str = "images",
-    ) -> Outputs:
-        """Ask a question about each image."""
-        from equipoise.evidence.extraction import extract_answers
-
-        self.capability(name, section, "answerer")
-        run = self._extract(name, on, section, extract_answers, pictures, question)
-        return self._kept(name, on, "answers", pictures, run)
-
     def opened(self, section: RunConfig) -> Any:
         """Return the model of a section.
 
         The weights of one named model at a time are in memory: those of the others are released,
         and loaded again when they are needed again.
         """
-        from equipoise.audits.running.opened import rested
-        from equipoise.audits.running.remembered import open_model
+        from equipoise.audits.model_cache import open_model, rested
 
         if not isinstance(section.model, str):
             return section.model
@@ -296,49 +273,44 @@ class LiveModels(Models):
             self._loaded[wanted] = open_model(*wanted, self.store)
         return self._loaded[wanted]
 
-    def _extract(
+    def _of_images(
         self,
         name: str,
-        on: str,
         section: RunConfig,
-        extract: Callable[..., Extraction],
-        *arguments: Any,
-        **more: Any,
-    ) -> Extraction:
-        options = self.config.extraction
+        content: Content,
+        pictures: Pictures,
+        on: str,
+        **request: Any,
+    ) -> Outputs:
+        from equipoise.evidence import extraction
+
+        extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
         model = self.opened(section)
+        request.pop("expected", None)
         if options.part is not None:
-            more["part"] = options.part
+            request["part"] = options.part
         if isinstance(section.model, str) and (options.engine == "ray" or _spreads(model)):
             # Each worker opens a model of its own.
             model = located_model(section.model, self.base.absolute())
-            more["options"] = options_of(section, self.config)
+            request["options"] = options_of(section, self.config)
         with self._interruptible(), model_errors(self.key(name)):
-            return extract(
-                *arguments,
-                model,
-                self.store,
-                engine=options.engine,
-                max_failures=options.max_failures,
-                progress=self._progress(name, on),
-                **more,
-            )
-
-    def _kept(
-        self, name: str, on: str, content: Content, pictures: Pictures, run: Extraction
-    ) -> Outputs:
+            run: Extraction = extract(
+                pictures, model=model, store=self.store, engine=options.engine,
+                max_failures=options.max_failures, progress=self._progress(name, on), **request,
+            )  # fmt: skip
         column = run.table.column(run.table.num_columns - 1).combine_chunks()
-        texts = content == "answers"
-        labels = Coded.of(pl.Series("", column, dtype=pl.String)).column() if texts else None
-        flat = None if texts else column.flatten().to_numpy(zero_copy_only=False)
-        values = None if flat is None else flat.reshape(len(column), -1)
+        labels = values = None
+        if content == "answers":
+            labels = Coded.of(pl.Series("", column, dtype=pl.String)).column()
+        else:
+            numbers = column.flatten().to_numpy(zero_copy_only=False)
+            values = numbers.reshape(len(column), -1)
         failures = (run.failures[key].to_pylist() for key in ("image_id", "stage"))
         return self.keep(
             Outputs(
                 model=name, content=content, source=self.key(name), on=on,
-                ids=_series(run.table["image_id"]),
-                labels=labels, values=values,
-                names=run.names, requested=pictures.ids, info=run.info, inputs=run.inputs,
+                ids=_series(run.table["image_id"]), labels=labels, values=values, names=run.names,
+                requested=pictures.ids, info=run.info, inputs=run.inputs,
                 failed=dict(zip(*failures, strict=True)), identical=run.identical,
             )
         )  # fmt: skip
@@ -369,136 +341,81 @@ class DryRun(Models):
     ----------
     live : LiveModels, optional
         Opens models, so that each is what it is and not what its name promises, and shares the
-        images that were read. Without it no model is opened.
+        tables and images that were read. Without it no model is opened.
     """
 
     def __init__(self, config: AuditConfig, base: Path, live: LiveModels | None = None) -> None:
         super().__init__(config, base)
         self._opened = None if live is None else live.opened
-        self.sets = {} if live is None else live.sets
+        if live is not None:
+            self.sets, self.tables = live.sets, live.tables
         self._keys: dict[tuple[str, RunOptions], str | None] = {}
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return what a model can do; the first that is allowed where it isn't known."""
         with model_errors(self.key(name)):
-            capability = self.signature(section).offer
-        if capability is not None and capability not in allowed:
-            raise refused(self.key(name), section, capability, allowed, self.config.audit)
-        return capability or allowed[0]
-
-    def embed_images(
-        self, name: str, section: RunConfig, pictures: Pictures, *, on: str = "images"
-    ) -> Outputs:
-        """Stand in for embeddings of images."""
-        features = self.capability(name, section, "encoder", "classifier") == "classifier"
-        width = self.signature(section).dimension
-        pending = self.to_do(section, pictures, "embeddings", width, features=features)
-        return self._stand_in(
-            name, on, "embeddings", pictures.ids, pending, width or _DIMENSION,
-            info={"scale": 1.0, "bias": 0.0},
-        )  # fmt: skip
+            capability = self._signature(section).offer or allowed[0]
+        self._refuse_others(name, section, capability, allowed)
+        return capability
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Stand in for embeddings of texts."""
         self.capability(name, section, "encoder")
-        width = self.signature(section).dimension
+        width = self._signature(section).dimension
         # How many of them the store has is not looked up.
         pending = {
-            "runs": self.located(section), "items": len({*prompts.texts}), "in_store": None,
+            "runs": self._located(section), "items": len({*prompts.texts}), "in_store": None,
             "failed_before": None, "to_do": None, "files_missing": None, "numbers": width,
             "bytes": None,
         }  # fmt: skip
         ids = np.array(prompts.names, dtype=object)
         return self._stand_in(name, on, "embeddings", ids, pending, width or _DIMENSION)
 
-    def score_pairs(
+    def _of_images(
         self,
         name: str,
         section: RunConfig,
+        content: Content,
         pictures: Pictures,
-        texts: Sequence[str],
-        *,
-        on: str = "images",
+        on: str,
+        **request: Any,
     ) -> Outputs:
-        """Stand in for scores."""
-        self.capability(name, section, "scorer")
-        names = tuple(dict.fromkeys(texts))
-        pending = self.to_do(section, pictures, "scores", len(names) or None, texts=names)
-        return self._stand_in(name, on, "scores", pictures.ids, pending, len(names), names=names)
+        from equipoise.evidence import pending
 
-    def predict(
-        self,
-        name: str,
-        section: RunConfig,
-        pictures: Pictures,
-        *,
-        on: str = "images",
-        expected: Sequence[str] = (),
-    ) -> Outputs:
-        """Stand in for probabilities: of the model's classes, or of those expected."""
-        self.capability(name, section, "classifier")
-        labels = self.signature(section).labels
-        names = labels or tuple(expected)
-        pending = self.to_do(section, pictures, "probabilities", len(names) or None, texts=())
-        return self._stand_in(
-            name, on, "probabilities", pictures.ids, pending, len(names), names=names
-        )
+        names = request.get("texts", ())
+        if content == "probabilities":
+            names = self._signature(section).labels or request.pop("expected")
+            request = {"texts": ()}
+        numbers = self._signature(section).dimension if content == "embeddings" else len(names)
+        runs = self._located(section)
+        state = pending(
+            pictures, runs, content, self.store, key=self._key(section),
+            part=self.config.extraction.part, **request,
+        )  # fmt: skip
+        about = {
+            "runs": runs, "items": state.images, "in_store": state.present,
+            "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.gone,
+            "numbers": numbers or None,
+            "bytes": state.to_do * numbers * _BYTES if numbers else state.bytes,
+        }  # fmt: skip
+        width = numbers or (_DIMENSION if content == "embeddings" else 0)
+        return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
 
-    def answer(
-        self,
-        name: str,
-        section: RunConfig,
-        pictures: Pictures,
-        question: str,
-        *,
-        on: str = "images",
-    ) -> Outputs:
-        """Stand in for answers: none is known."""
-        self.capability(name, section, "answerer")
-        pending = self.to_do(section, pictures, "answers", None, question=question)
-        return self._stand_in(name, on, "answers", pictures.ids, pending, 0)
-
-    def signature(self, section: RunConfig) -> Expected:
+    def _signature(self, section: RunConfig) -> ModelSignature:
         """Return what is known of a model without running it."""
-        from equipoise.audits.running.expected import expected
+        from equipoise.audits.model_cache import signature_of
 
         if self._opened is not None:
-            return expected(self._opened(section), self.store)
+            return signature_of(self._opened(section), self.store)
         model = section.model
-        return expected(model if hasattr(model, "info") else self.located(section), self.store)
+        return signature_of(model if hasattr(model, "info") else self._located(section), self.store)
 
-    def located(self, section: RunConfig) -> str:
+    def _located(self, section: RunConfig) -> str:
         """Return a model's name with its folder in full."""
         model = section.model
         return located_model(model, self.base) if isinstance(model, str) else section.called
-
-    def to_do(
-        self,
-        section: RunConfig,
-        pictures: Pictures,
-        table: str,
-        numbers: int | None,
-        **request: Any,
-    ) -> dict[str, Any]:
-        """Return how many images the store has, and what is to do."""
-        from equipoise.evidence import pending
-
-        name = self.located(section)
-        request |= {"key": self._key(section), "part": self.config.extraction.part}
-        state = pending(pictures, name, table, self.store, **request)
-        size = None if numbers is None else state.to_do * numbers * _BYTES
-        return {
-            "runs": name,
-            "items": state.images,
-            "in_store": state.present,
-            "failed_before": state.failed,
-            "to_do": state.to_do,
-            "files_missing": state.gone,
-            "numbers": numbers,
-            "bytes": state.bytes if size is None else size,
-        }
 
     def _stand_in(
         self,
@@ -510,28 +427,29 @@ class DryRun(Models):
         width: int,
         *,
         names: tuple[str, ...] = (),
-        info: Mapping[str, Any] | None = None,
     ) -> Outputs:
         # One row of random numbers stands for all, and costs the memory of one.
         row = np.random.default_rng(0).random((1, max(1, width)), dtype=np.float32)
+        answers = content == "answers"
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
             Outputs(
-                model=name, content=content, source=self.key(name), on=on,
-                ids=_series(ids), requested=ids, names=names, pending=pending, info=info or {},
-                labels=unknown if content == "answers" else None,
-                values=None if content == "answers" else np.broadcast_to(row, (len(ids), row.size)),
+                model=name, content=content, source=self.key(name), on=on, ids=_series(ids),
+                requested=ids, names=names, pending=pending,
+                info={"scale": 1.0, "bias": 0.0} if content == "embeddings" else {},
+                labels=unknown if answers else None,
+                values=None if answers else np.broadcast_to(row, (len(ids), row.size)),
             )
         )  # fmt: skip
 
     def _key(self, section: RunConfig) -> str | None:
         """Return the key of a model: "" if never loaded, None if only its name is known."""
-        from equipoise.audits.running.remembered import known_by_files
+        from equipoise.audits.model_cache import known_by_files
 
         if self._opened is not None or not isinstance(section.model, str):
             model: Any = section.model if self._opened is None else self._opened(section)
             return str(model.info.key)
-        wanted = self.located(section), options_of(section, self.config)
+        wanted = self._located(section), options_of(section, self.config)
         if wanted not in self._keys:
             hashed, known = known_by_files(*wanted, self.store)
             self._keys[wanted] = known.info.key if known else ("" if hashed else None)
@@ -576,17 +494,6 @@ def model_errors(key: str) -> Iterator[None]:
         raise
 
 
-def refused(
-    key: str, section: RunConfig, capability: Offer | None, allowed: Sequence[Offer], audit: str
-) -> ConfigError:
-    """Return the error of a model that lacks the capability an audit needs."""
-    kind = WORDS[capability] if capability else "no model"
-    return ConfigError(
-        f"{key}: {section.called} is {kind}; an audit of {audit} takes "
-        f"{' or '.join(WORDS[each] for each in allowed)}"
-    )
-
-
 def located_model(name: str, base: Path) -> str:
     """Return the name of a model with a folder or file beside the config in full."""
     prefix, _, rest = name.partition(":")
@@ -607,3 +514,67 @@ def options_of(section: RunConfig, config: AuditConfig) -> RunOptions:
         allow_pickle=section.allow_pickle,
         trust_remote_code=section.trust_remote_code,
     )
+
+
+class TextTable(Protocol):
+    """A section that names a table of texts: `TextsConfig`, or one with the same keys."""
+
+    @property
+    def id(self) -> str | None:
+        """Column that names the text."""
+
+    @property
+    def text(self) -> str | None:
+        """Column of the text."""
+
+    @property
+    def templates(self) -> str | tuple[str, ...]:
+        """What the texts are put into."""
+
+    def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
+        """Return what to read."""
+
+
+def prompts_of(about: TextTable, base: Path, *, what: str) -> Prompts:
+    """Return the prompts of every text of a table, by its id.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such list of templates.
+    DataError
+        When the table cannot be read, or a text is missing.
+    """
+    columns = () if about.text is None else (about.text,)
+    items = load_items(about.source(base, columns), what=what)
+    texts = items.ids if about.text is None else items.columns[about.text]
+    for row, text in enumerate(texts, start=1):
+        if text is None or not str(text).strip():
+            raise DataError(
+                "the text is empty",
+                file=items.name,
+                column=about.text or about.id,
+                row=row,
+                expected="a text for a model to embed",
+                fix="fill it in, or remove the row",
+            )
+    words = {one: (str(text),) for one, text in zip(items.ids.tolist(), texts, strict=True)}
+    return filled_in(words, about.templates, place=f"{what}.templates")
+
+
+def filled_in(
+    words: Mapping[str, Sequence[str]], templates: str | Sequence[str], *, place: str
+) -> Prompts:
+    """Return the prompts of named words.
+
+    Raises
+    ------
+    ConfigError
+        When there is no such list of templates, or one is there twice; it names the place.
+    """
+    from equipoise.evidence.prompts import prompts
+
+    try:
+        return prompts(words, templates)
+    except InputError as error:
+        raise ConfigError(f"{place}: {error}") from None

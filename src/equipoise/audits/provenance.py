@@ -9,16 +9,27 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from equipoise import __version__
 from equipoise.core.result import Manifest
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
-    from equipoise.audits.kinds import Loaded
+    from equipoise.audits.config import AuditConfig
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")
+
+
+class Loaded(Protocol):
+    """The data of a run, with what the manifest keeps of them."""
+
+    @property
+    def inputs(self) -> Mapping[str, Mapping[str, Any]]:
+        """Per file "sha256", "bytes", "rows"."""
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """Rows read, matched and left out."""
 
 
 def manifest_of(

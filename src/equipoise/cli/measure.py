@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.cli.terminal import Steps
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.config import AuditConfig
     from equipoise.core import AuditResult
 
 

@@ -26,7 +26,7 @@ def load_config(path: Path) -> Config:
     from pydantic import ValidationError
 
     from equipoise.audits.config import read_values
-    from equipoise.audits.config_problems import explain, keys
+    from equipoise.audits.config_yaml import explain, keys
     from equipoise.mitigate.config import Config
 
     values, source, node = read_values(path)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from equipoise import audits, report
-from equipoise.audits.activations import mapping
+from equipoise.audits.activations import maps
 from equipoise.audits.config import parse_config
 from equipoise.core import AuditResult, ConfigError, ModelError, Verdict
 from equipoise.explain.overlays import SIDE
@@ -155,7 +155,7 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
 ) -> None:
     models = {"glyph": {"model": reader("glyph")}}
     asked = tmp_path / "store"
-    real, calls = mapping._run, [0]
+    real, calls = maps._run, [0]
 
     def stopped(*args: Any) -> Any:
         calls[0] += 1
@@ -163,7 +163,7 @@ def test_maps_are_kept_and_a_stopped_run_goes_on(
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(mapping, "_run", stopped)
+    monkeypatch.setattr(maps, "_run", stopped)
     with pytest.raises(KeyboardInterrupt):
         run(pictures, models, asked, part=24)
     assert len([*asked.glob("activations/*/part-*.parquet")]) == 1

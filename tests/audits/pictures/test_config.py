@@ -6,7 +6,7 @@ import pytest
 
 from equipoise import data
 from equipoise.audits.config import parse_config
-from equipoise.audits.pictures.config_rules import RuleConfig
+from equipoise.audits.config_images import RuleConfig
 from equipoise.core import ConfigError
 
 CAPTIONS = {"format": "coco", "files": {"captions": "c.json"}}

@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.pictures.known import Known, known, labels_of, need_pictures
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.images import Known, known, labels_of
 from equipoise.core import ConfigError, DataError
 from equipoise.data import load_items
 from image_files import (
@@ -55,8 +55,8 @@ def section(**values: Any) -> PicturesConfig:
     return PicturesConfig.model_validate(values)
 
 
-def frame(found: Known[PicturesConfig]) -> pl.DataFrame:
-    frame: pl.DataFrame = found.items.table.frame
+def frame(found: Known) -> pl.DataFrame:
+    frame: pl.DataFrame = found.table.frame  # type: ignore[union-attr]
     return frame
 
 
@@ -73,7 +73,7 @@ def test_a_plain_table_is_left_as_it_is_and_its_path_says_where_files_are(tmp_pa
     place_files(tmp_path / "photos", ["in/a.png", "b.png"])
     given = section(table="t.csv", id="id", path="file", root="photos")
     found = known(given, tmp_path)
-    assert found.items is given
+    assert found.table is None
     assert (found.labels, found.inputs, found.counts, found.steps) == (None, {}, {}, ())
     assert found.pictures is not None
     assert found.pictures.ids.tolist() == ["a", "b"]
@@ -84,7 +84,7 @@ def test_a_table_without_a_path_has_no_pictures(tmp_path: Path) -> None:
     found = known(section(table="t.csv", id="id"), tmp_path)
     assert found.pictures is None
     with pytest.raises(ConfigError) as raised:
-        need_pictures(found, why="models.clip.model")
+        found.need_pictures("clip")
     assert str(raised.value) == (
         "data.images: models.clip.model runs on the pictures, and nothing says where they are. To "
         "do: name the folder of the files under 'root', or for a table the column of files under "
@@ -125,9 +125,8 @@ def test_rules_make_columns_of_a_table(tmp_path: Path) -> None:
              "names": ["young", "old"]}  # fmt: skip
     given = section(table="t.csv", id="name", rules=[bands])
     found = known(given, tmp_path, columns=("life", "sex"))
-    assert found.items.id == "name"
-    assert found.items.rules == ()
-    items = load_items(found.items.source(tmp_path, ("life", "sex")))
+    assert found.id == "name"
+    items = load_items(found.source(tmp_path, ("life", "sex")))
     assert items.ids.tolist() == ["a", "b", "c"]
     assert items.columns["life"].tolist() == ["old", "young", None]
     assert items.columns["sex"].tolist() == ["M", "F", "F"]

@@ -6,9 +6,7 @@ from typing import get_args
 
 import pytest
 
-from equipoise.audits.pictures.config import CropConfig, PicturesConfig
-from equipoise.audits.pictures.config_rules import RuleConfig
-from equipoise.audits.pictures.config_terms import BoxSizeConfig
+from equipoise.audits.config_images import BoxSizeConfig, CropConfig, PicturesConfig, RuleConfig
 from equipoise.data import FORMATS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")

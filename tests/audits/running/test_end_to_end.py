@@ -16,9 +16,9 @@ from PIL import Image
 
 from audits.running.worlds import CHOSEN, KINDS, diversity, retrieval, written
 from equipoise import audits, report
-from equipoise.audits.running import remembered
 from equipoise.cli.app import app, run
 from equipoise.core import AuditResult
+from equipoise.evidence import RunOptions
 
 Audit = Callable[[dict[str, Any], str], AuditResult]
 
@@ -40,13 +40,13 @@ def audit(world: Path) -> Audit:
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that are loaded."""
     found: list[str] = []
-    load = remembered.RunOptions.load
+    load = RunOptions.load
 
     def counted(options: Any, name: str) -> Any:
         found.append(name)
         return load(options, name)
 
-    monkeypatch.setattr(remembered.RunOptions, "load", counted)
+    monkeypatch.setattr(RunOptions, "load", counted)
     return found
 
 

@@ -14,9 +14,9 @@ from audits.running import fakes
 from audits.running.worlds import KINDS, concepts, diversity, retrieval, written
 from equipoise import audits
 from equipoise.audits.audit import Plan
-from equipoise.audits.running import remembered
-from equipoise.audits.running.expected import Expected, expected
+from equipoise.audits.model_cache import ModelSignature, signature_of
 from equipoise.cli.app import run
+from equipoise.evidence import RunOptions
 from equipoise.planted.scenes.embed import WEIGHTS
 
 
@@ -26,7 +26,7 @@ def _nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureR
         pytest.fail(f"{name} was loaded")
 
     if "loads" not in request.fixturenames:
-        monkeypatch.setattr(remembered.RunOptions, "load", refused)
+        monkeypatch.setattr(RunOptions, "load", refused)
 
 
 @pytest.fixture
@@ -126,39 +126,41 @@ def test_a_classifier_of_unknown_classes_is_planned_with_those_of_the_map(world:
 @pytest.mark.parametrize(
     ("settings", "known"),
     [
-        ({"architectures": ["CLIPModel"], "projection_dim": 8}, Expected("encoder", (), 8)),
-        ({"architectures": ["SiglipModel"]}, Expected("encoder")),
-        ({"architectures": ["BlipForImageTextRetrieval"]}, Expected("scorer")),
-        ({"architectures": ["Blip2ForConditionalGeneration"]}, Expected("answerer")),
+        ({"architectures": ["CLIPModel"], "projection_dim": 8}, ModelSignature("encoder", (), 8)),
+        ({"architectures": ["SiglipModel"]}, ModelSignature("encoder")),
+        ({"architectures": ["BlipForImageTextRetrieval"]}, ModelSignature("scorer")),
+        ({"architectures": ["Blip2ForConditionalGeneration"]}, ModelSignature("answerer")),
         (
             {
                 "architectures": ["ViTForImageClassification"],
                 "hidden_size": 5,
                 "id2label": {"0": "a", "10": "c", "2": "b"},
             },
-            Expected("classifier", ("a", "b", "c"), 5),
+            ModelSignature("classifier", ("a", "b", "c"), 5),
         ),
-        ({"architectures": ["Something"]}, Expected()),
-        ({}, Expected()),
+        ({"architectures": ["Something"]}, ModelSignature()),
+        ({}, ModelSignature()),
     ],
 )
 def test_a_checkpoint_is_known_by_its_settings(
-    settings: dict[str, Any], known: Expected, tmp_path: Path
+    settings: dict[str, Any], known: ModelSignature, tmp_path: Path
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps(settings))
-    assert expected(f"hf:{tmp_path}", tmp_path) == known
+    assert signature_of(f"hf:{tmp_path}", tmp_path) == known
 
 
 def test_other_names_tell_what_they_can(tmp_path: Path) -> None:
     (tmp_path / "m.labels.txt").write_text("a\n\nb\n")
-    assert expected(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == Expected("classifier", ("a", "b"))
-    assert expected("open_clip:ViT-B-32/openai", tmp_path) == Expected("encoder")
-    assert expected("timm:resnet18", tmp_path) == Expected("classifier")
-    assert expected("python:mine:make", tmp_path) == Expected()
-    assert expected("hf:no/such-checkpoint", tmp_path) == Expected()
-    assert expected("hf:not an id!", tmp_path) == Expected()
+    assert signature_of(f"onnx:{tmp_path / 'm.onnx'}", tmp_path) == ModelSignature(
+        "classifier", ("a", "b")
+    )
+    assert signature_of("open_clip:ViT-B-32/openai", tmp_path) == ModelSignature("encoder")
+    assert signature_of("timm:resnet18", tmp_path) == ModelSignature("classifier")
+    assert signature_of("python:mine:make", tmp_path) == ModelSignature()
+    assert signature_of("hf:no/such-checkpoint", tmp_path) == ModelSignature()
+    assert signature_of("hf:not an id!", tmp_path) == ModelSignature()
     (tmp_path / "config.json").write_text("[")
-    assert expected(f"hf:{tmp_path}", tmp_path) == Expected()
-    assert expected(fakes.Classifier(), tmp_path) == Expected(
+    assert signature_of(f"hf:{tmp_path}", tmp_path) == ModelSignature()
+    assert signature_of(fakes.Classifier(), tmp_path) == ModelSignature(
         "classifier", ("red", "green", "red"), 3
     )

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from audits.running import fakes
-from equipoise.audits.running.opened import Deferred, DeferredClassifier, deferred, offer_of
-from equipoise.audits.running.remembered import open_model, recalled
+from equipoise.audits.model_cache import (
+    Deferred,
+    DeferredClassifier,
+    deferred,
+    offer_of,
+    open_model,
+    recalled,
+)
 from equipoise.core.errors import ModelError, RunError
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import locked, translated

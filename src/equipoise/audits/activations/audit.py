@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.activations.loading import ActivationData, Mapped, load
+from equipoise.audits.activations.maps import ActivationData, Mapped, load
 from equipoise.audits.audit import Audit, Measured, audit_kind
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, lacking, sizes_of

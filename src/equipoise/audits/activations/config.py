@@ -13,11 +13,19 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.audits.config_arrays import ArrayConfig
-from equipoise.audits.config_fields import Group, Label, Name, Section, Share, Table, distinct
-from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import RunConfig
+from equipoise.audits.config import AuditConfig, among, group_name
+from equipoise.audits.config_fields import (
+    ArrayConfig,
+    Group,
+    Label,
+    Name,
+    RunConfig,
+    Section,
+    Share,
+    Table,
+    distinct,
+)
+from equipoise.audits.config_images import PicturesConfig
 
 
 def _blur(value: object) -> str | tuple[str, ...]:

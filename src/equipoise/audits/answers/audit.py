@@ -15,9 +15,9 @@ import polars as pl
 from equipoise.audits.answers import measuring
 from equipoise.audits.answers.config import Config
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.config_arrays import located
-from equipoise.audits.config_problems import nearest
-from equipoise.audits.config_sections import group_name
+from equipoise.audits.config import group_name
+from equipoise.audits.config_fields import located
+from equipoise.audits.config_yaml import nearest
 from equipoise.audits.engines.labels import LabelDesign, check_groups, groups_by
 from equipoise.audits.outputs import NOT_YET_KNOWN
 from equipoise.core.errors import ConfigError, DataError

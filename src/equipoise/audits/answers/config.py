@@ -7,11 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.config_arrays import OutsideConfig
-from equipoise.audits.config_fields import Group, Label, Name, NoOptions, Section, Switch
-from equipoise.audits.config_labels import LabelledImagesConfig, LabelModelConfig, given_keys
-from equipoise.audits.config_normalize import NormalizeConfig
-from equipoise.audits.config_sections import AuditConfig, among, group_name
+from equipoise.audits.config import (
+    AuditConfig,
+    LabelledImagesConfig,
+    LabelModelConfig,
+    NormalizeConfig,
+    among,
+    given_keys,
+    group_name,
+)
+from equipoise.audits.config_fields import (
+    Group,
+    Label,
+    Name,
+    NoOptions,
+    OutsideConfig,
+    Section,
+    Switch,
+)
 from equipoise.data import Coded
 
 _OF_TABLE = ("table", "answer", "by_question", "id", "encoding", "delimiter")

@@ -17,7 +17,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.associations.config import Config
 from equipoise.audits.associations.reading import load, members_of_sets
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.drawing import resampling_of
+from equipoise.audits.config import resampling_of
 from equipoise.audits.engines.associations import images, sets
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.results import Question, Result, measured
@@ -39,8 +39,8 @@ from equipoise.core.groups import Groups
 from equipoise.metrics.vectors.partitions import count_partitions
 
 if TYPE_CHECKING:
+    from equipoise.audits.failures import Members
     from equipoise.audits.outputs import Models
-    from equipoise.audits.running.failed import Members
     from equipoise.data.coded import Coded
     from equipoise.stats.resampling import Resampling
 
@@ -379,7 +379,7 @@ def _embeddings(space: Space) -> Iterator[str]:
             yield f"{where}: the {known} vectors are not all of length 1, and were normalised."
         if vectors.dtype.itemsize == 2:
             yield f"{where}: vectors are stored as float16, and were computed with in float64."
-        numbers = {**counts, "items_without_row": vectors.without_vector.untold}
+        numbers = {**counts, "items_without_row": vectors.unmatched}
         for key, (singular, plural) in _LEFT_OUT.items():
             if n := numbers.get(key, 0):
                 what = f"{plural}, and are" if n > 1 else f"{singular}, and is"

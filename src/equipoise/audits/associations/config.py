@@ -7,12 +7,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig
-from equipoise.audits.config_fields import Label, Name, Share
-from equipoise.audits.config_sections import AuditConfig, among
+from equipoise.audits.config import AuditConfig, among
+from equipoise.audits.config_fields import (
+    AS_IT_IS,
+    ArrayConfig,
+    Label,
+    Name,
+    RunConfig,
+    Share,
+    Templates,
+)
+from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import AS_IT_IS, RunConfig, Templates
 
 
 class TableConfig(PicturesConfig):

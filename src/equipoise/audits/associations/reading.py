@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.engines.associations.spaces import AssociationData, Indices
-from equipoise.audits.outputs import average_prompts
-from equipoise.audits.prompts import prompts_of
-from equipoise.audits.running.failed import Members, members_of
+from equipoise.audits.failures import Members, members_of
+from equipoise.audits.outputs import average_prompts, prompts_of
 from equipoise.core.errors import DataError
 from equipoise.data import (
     ArraySource,
@@ -30,8 +29,8 @@ from equipoise.data.problems import listed, nearest, show
 if TYPE_CHECKING:
     from equipoise.audits.associations.config import Config, ModelConfig
     from equipoise.audits.engines.associations.config import MeasureConfig
+    from equipoise.audits.images import Known
     from equipoise.audits.outputs import Models, Offer
-    from equipoise.audits.pictures.known import Known
 
 Source = ArraySource | Outputs
 Between = tuple[str, str]
@@ -103,7 +102,7 @@ def _sources(
     name: str,
     section: ModelConfig,
     models: Models,
-    images: Mapping[str, Known[Any]],
+    images: Mapping[str, Known],
 ) -> tuple[Mapping[str, Source], Mapping[Between, Source]]:
     """Return a model's embeddings by table, or its scores by pair of tables."""
     if section.model is None:

@@ -34,7 +34,7 @@ from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import mean_t
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.config import AuditConfig
 
 Measured = tuple[str, str, str]
 """Metric, groups and version of a number."""

@@ -15,7 +15,7 @@ from equipoise.audits.concepts import results
 from equipoise.audits.concepts.config import Config, Version
 from equipoise.audits.concepts.data import ConceptData, load
 from equipoise.audits.concepts.results import Run
-from equipoise.audits.config_sections import group_name
+from equipoise.audits.config import group_name
 from equipoise.audits.findings import rate_and_gap
 from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups

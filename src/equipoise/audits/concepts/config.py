@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config_arrays import ids_at, located
+from equipoise.audits.config import AuditConfig, ResamplingConfig, among, group_name
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -18,13 +18,15 @@ from equipoise.audits.config_fields import (
     Label,
     Labels,
     Name,
+    RunConfig,
     Section,
     Share,
+    Templates,
     distinct,
+    ids_at,
+    located,
 )
-from equipoise.audits.config_sections import AuditConfig, ResamplingConfig, among, group_name
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import RunConfig, Templates
+from equipoise.audits.config_images import PicturesConfig
 from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 

@@ -13,10 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from equipoise.audits.concepts.config import LabelsConfig
-from equipoise.audits.config_arrays import located
-from equipoise.audits.outputs import average_prompts
-from equipoise.audits.pictures.known import ID, labels_of
-from equipoise.audits.prompts import filled_in
+from equipoise.audits.config_fields import located
+from equipoise.audits.images import ID, labels_of
+from equipoise.audits.outputs import average_prompts, filled_in
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.data import (
     Coded,
@@ -34,8 +33,8 @@ from equipoise.data.versions import MISSPELT
 
 if TYPE_CHECKING:
     from equipoise.audits.concepts.config import Config, MatrixConfig, ModelConfig
+    from equipoise.audits.images import Known
     from equipoise.audits.outputs import Models, Outputs
-    from equipoise.audits.pictures.known import Known
     from equipoise.evidence.pictures import Pictures
 
 Flags = npt.NDArray[np.bool_]
@@ -237,7 +236,7 @@ def _counts(
     }
 
 
-def _read_rows(config: Config, images: Known[Any], models: Models) -> Rows:
+def _read_rows(config: Config, images: Known, models: Models) -> Rows:
     """Read the table of images with every column that a version uses."""
     section = config.data.images
     source = images.source(models.base, config.columns)
@@ -276,7 +275,7 @@ def _several_rows(source: ItemSource, unit: str | None) -> Rows:
     return Rows(items, images, image.codes.astype(np.int64), items.coded[unit] if unit else image)
 
 
-def _open_labels(config: Config, images: Known[Any], items: Items, models: Models) -> Labels:
+def _open_labels(config: Config, images: Known, items: Items, models: Models) -> Labels:
     """Open the labels: a column per concept, or a row for each concept that an image shows."""
     section = config.data.labels
     if section.file is None:
@@ -452,7 +451,7 @@ def _check_finite(matrix: Matrix, columns: Iterable[str], id_column: str) -> Non
 
 
 def _run(
-    models: Models, name: str, section: ModelConfig, images: Known[Any], concepts: Sequence[str]
+    models: Models, name: str, section: ModelConfig, images: Known, concepts: Sequence[str]
 ) -> Outputs:
     """Score every image for the columns of the concepts.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from equipoise.audits.audit import Measured, audit_kind, runs_models
-from equipoise.audits.config_rankings import QueriesConfig
-from equipoise.audits.counterfactuals import tables
 from equipoise.audits.counterfactuals.config import Config
 from equipoise.audits.counterfactuals.quality import (
     ON,
@@ -17,16 +18,134 @@ from equipoise.audits.counterfactuals.quality import (
     measure_quality,
     quality_notes,
 )
-from equipoise.audits.engines.rankings.audit import Rankings
+from equipoise.audits.engines.rankings.audit import POOL_ORDER, Rankings
+from equipoise.audits.engines.rankings.config import QueriesConfig
+from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
+from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.errors import ConfigError, InputError
+from equipoise.core.finding import Finding, GroupValue
+from equipoise.core.labels import encode
 
 if TYPE_CHECKING:
     from equipoise.audits.engines.rankings.designs import RankingDesign
+    from equipoise.audits.failures import Members
     from equipoise.audits.outputs import Models
-    from equipoise.audits.running.failed import Members
     from equipoise.data import Items
     from equipoise.stats.resampling import Resampling
+
+
+Row = dict[str, Any]
+
+MEASURES = ("max_skew", "ndkl")
+"""Measures with both chance levels."""
+SETS, POOL = "order within sets", "order of the pool"
+
+_NUMBERS = ("value", "chance", "chance_low", "chance_high", "excess", "p_value")
+_CHANCE = pa.schema(
+    [(name, pa.string()) for name in ("model", "groups", "version", "metric", "null")]
+    + [(name, pa.float64()) for name in ("value", "low", "high")]
+    + [(name, pa.float64()) for name in _NUMBERS[1:]]
+)
+_PROPORTIONS = pa.schema(
+    [(name, pa.string()) for name in ("model", "groups", "version", "subject", "attribute")]
+    + [("group", pa.string())]
+    + [(name, pa.float64()) for name in ("share", "pool_share")]
+    + [("n", pa.int64())]
+)
+
+
+def design_tables(
+    design: RankingDesign, findings: Sequence[UncorrectedFinding]
+) -> Mapping[str, pa.Table]:
+    """Return both chance levels of the means over subjects, and the shares of every group."""
+    every = [each.finding for each in findings]
+    return {
+        "chance": pa.Table.from_pylist([*_chances(design, every)], _CHANCE),
+        "proportions": pa.Table.from_pylist([*_proportions(design, every)], _PROPORTIONS),
+    }
+
+
+def _versions(design: RankingDesign) -> set[str]:
+    """Return the versions of a design's measures, beside which other targets and nulls stand."""
+    return {design.version_at(k) for k in design.ks}
+
+
+def _chances(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
+    own = _versions(design)
+    for finding in findings:
+        if finding.metric not in MEASURES or finding.subject:
+            continue
+        version = finding.version.removesuffix(POOL_ORDER).removesuffix(", ")
+        pool = finding.version.endswith(POOL_ORDER)
+        if pool or finding.version in own:
+            yield {
+                "model": finding.model,
+                "groups": finding.groups,
+                "version": version or "default",
+                "metric": finding.metric,
+                "null": POOL if pool else SETS,
+                "low": finding.ci_low,
+                "high": finding.ci_high,
+                **{name: getattr(finding, name) for name in _NUMBERS},
+            }
+
+
+def _proportions(design: RankingDesign, findings: Sequence[Finding]) -> Iterator[Row]:
+    """Yield the share of every group, and of every attribute, in the first K by subject."""
+    own = _versions(design)
+    for finding in findings:
+        if finding.metric != "max_skew" or not finding.by_group or finding.version not in own:
+            continue
+        at = {"model": finding.model, "groups": finding.groups, "version": finding.version}
+        subject = finding.subject or next(iter(design.scored.queries))
+        total = sum(part.n for part in finding.by_group)
+        for attribute, group, parts in _members(finding.by_group, design):
+            if n := sum(part.n for part in parts):
+                share = sum(part.value for part in parts if part.n)
+                yield at | {
+                    "subject": subject, "attribute": attribute, "group": group, "share": share,
+                    "pool_share": n / total, "n": n,
+                }  # fmt: skip
+
+
+def _members(
+    groups: Sequence[GroupValue], design: RankingDesign
+) -> Iterator[tuple[str, str, list[GroupValue]]]:
+    """Yield every group by itself, then the groups of every value of each of several attributes."""
+    for part in groups:
+        yield design.name, part.group, [part]
+    for place, attribute in enumerate(design.attributes if len(design.attributes) > 1 else ()):
+        for level in dict.fromkeys(part.levels[place] for part in groups):
+            yield attribute, level, [part for part in groups if part.levels[place] == level]
+
+
+def count_sets(design: RankingDesign) -> dict[str, int]:
+    """Count the sets whose images are compared.
+
+    Returns
+    -------
+    dict of str to int
+        `subjects`, `sets`, `incomplete` (sets that lack a combination that others have) and
+        `repeated` (sets with several images of one combination). Images without an attribute,
+        subject or set are in none.
+    """
+    data, groups = design.config.data, design.groups
+    subject, _ = encode(design.column(str(data.subject)), what="subject")
+    member, _ = encode(design.column(str(data.sets)), what="sets")
+    kept = (subject >= 0) & (member >= 0) & (groups.codes >= 0)
+    # Sets of one name and different subjects are different sets.
+    _, own = np.unique(np.stack([subject[kept], member[kept]]), axis=1, return_inverse=True)
+    many = int(own.max()) + 1 if kept.any() else 0
+    flat = np.ravel(own) * len(groups) + groups.codes[kept]
+    held = np.bincount(flat, minlength=many * len(groups)).reshape(many, len(groups))
+    expected = held.any(axis=0)
+    return {
+        "subjects": len(np.unique(subject[kept])),
+        "sets": many,
+        "incomplete": int((held[:, expected] == 0).any(axis=1).sum()),
+        "repeated": int((held > 1).any(axis=1).sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +189,7 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
     ) -> Measured:
         """Measure one design at every K; add both chance levels and the shares by attribute."""
         measured = super().measure(config, data, design, resampling)
-        more = tables.of_design(design, measured.findings)
+        more = design_tables(design, measured.findings)
         return replace(measured, tables={**measured.tables, **more})
 
     def combine(
@@ -94,7 +213,7 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         tests: Mapping[str, int],
     ) -> Mapping[str, Any]:
         """Add subjects and sets of each choice of groups, and sets that lack a combination."""
-        sets = [{"groups": each.name, **tables.count_sets(each)} for each in _by_groups(designs)]
+        sets = [{"groups": each.name, **count_sets(each)} for each in _by_groups(designs)]
         return {**super().details(config, data, designs, tests), "sets": sets}
 
     def notes(
@@ -105,7 +224,7 @@ class Counterfactuals(Rankings[Config, CounterfactualData]):
         if data.quality is not None:
             yield from quality_notes(data.quality)
         for design in _by_groups(designs):
-            sets = tables.count_sets(design)
+            sets = count_sets(design)
             if sets["incomplete"]:
                 yield (
                     f"{design.name}: {sets['incomplete']} of {sets['sets']} sets lack an image of "

@@ -7,12 +7,19 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, model_validator
 
-from equipoise.audits import config_rankings as rankings
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
-from equipoise.audits.config_fields import Label, Labels, Name, Section, distinct
-from equipoise.audits.config_problems import nearest
-from equipoise.audits.config_rankings import Measure, RankingAudit
-from equipoise.audits.pictures.config import PicturesConfig
+from equipoise.audits.config_fields import (
+    ArrayConfig,
+    ItemsConfig,
+    Label,
+    Labels,
+    Name,
+    Section,
+    distinct,
+)
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.config_yaml import nearest
+from equipoise.audits.engines.rankings import config as rankings
+from equipoise.audits.engines.rankings.config import Measure, RankingAudit
 from equipoise.data.lexicons import lexicon
 from equipoise.metrics.values.labels import GOOD
 from equipoise.metrics.vectors.quality import MARGIN, THRESHOLD

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from equipoise.audits.counterfactuals.tables import MEASURES, POOL, SETS
-from equipoise.audits.engines.rankings.sections import (
+from equipoise.audits.counterfactuals.audit import MEASURES, POOL, SETS
+from equipoise.audits.engines.rankings.page import (
     CAVEAT,
     MOST_GROUPS,
     MOST_ROWS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.counterfactuals import tables
-from equipoise.audits.drawing import resampling_of
+from equipoise.audits.config import resampling_of
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.outputs import DryRun
-from equipoise.audits.pictures.known import need_pictures
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family
@@ -48,6 +48,95 @@ if TYPE_CHECKING:
     from equipoise.audits.counterfactuals.config import Config, PeopleConfig, QualityConfig
     from equipoise.audits.outputs import Models
     from equipoise.evidence.pictures import Pictures
+
+
+Row = dict[str, Any]
+
+_DETECTOR = ("detector_precision", "detector_recall")
+_PEOPLE = pa.schema(
+    [(name, pa.string()) for name in ("groups", "metric", "error", "group")]
+    + [(name, pa.float64()) for name in ("value", "low", "high")]
+    + [("n", pa.int64())]
+)
+_SUBJECTS = pa.schema(
+    [(name, pa.string()) for name in ("model", "subject")]
+    + [(name, pa.float64()) for name in ("accuracy", "low", "high")]
+    + [("n", pa.int64()), ("taken_for", pa.string()), ("told_apart", pa.bool_())]
+    + [("nearest", pa.string()), ("cosine", pa.float64())]
+)
+
+
+def quality_tables(estimates: Sequence[tuple[str, str, Estimate]]) -> Mapping[str, pa.Table]:
+    """Return what people say of images and how subjects are told apart, where it is known.
+
+    `estimates` have the model and the groups before them.
+    """
+    people = [row for _, groups, each in estimates for row in _people_rows(groups, each)]
+    subjects = [*_subject_rows(estimates)]
+    tables = {"people": (people, _PEOPLE), "subjects_told_apart": (subjects, _SUBJECTS)}
+    return {
+        name: pa.Table.from_pylist(rows, schema) for name, (rows, schema) in tables.items() if rows
+    }
+
+
+def _people_rows(groups: str, estimate: Estimate) -> Iterator[Row]:
+    """Yield error rates of all images and of each group, and shares of the detector."""
+
+    def row(metric: str, error: str, group: str, *numbers: Any) -> Row:
+        place = {"groups": groups, "metric": metric, "error": error, "group": group}
+        return place | dict(zip(("value", "low", "high", "n"), numbers, strict=True))
+
+    if estimate.metric in _DETECTOR:
+        n = sum(estimate.n.values())
+        yield row(estimate.metric, "", "", estimate.value, *estimate.ends(0.95), n)
+        for part in estimate.parts:
+            yield row(part.metric, "", part.subject, part.value, part.low, part.high, part.n)
+    elif estimate.metric == "label_error_gap":
+        rate = "label_error_rate"
+        for part in estimate.parts:
+            if part.metric == rate:
+                yield row(rate, part.subject, "", part.value, part.low, part.high, part.n)
+            else:
+                for own in part.by_group:
+                    yield row(rate, part.subject, own.group, own.value, own.low, own.high, own.n)
+
+
+def _subject_rows(estimates: Sequence[tuple[str, str, Estimate]]) -> Iterator[Row]:
+    """Yield every subject of each model: what its images are taken for, whose text is nearest."""
+    nearest_of = {
+        model: _nearest(each)
+        for model, _, each in estimates
+        if each.metric == "confusable_subjects"
+    }
+    for model, _, each in estimates:
+        if each.metric != "subject_accuracy":
+            continue
+        unclear = {*each.params["not_told_apart"]}
+        for part in each.parts:
+            nearest, cosine = nearest_of.get(model, {}).get(part.subject, ("", math.nan))
+            yield {
+                "model": model,
+                "subject": part.subject,
+                "accuracy": part.value,
+                "low": part.low,
+                "high": part.high,
+                "n": part.n,
+                "taken_for": part.shows.removeprefix("taken for ").removesuffix(" most"),
+                "told_apart": part.subject not in unclear and not nearest,
+                "nearest": nearest,
+                "cosine": cosine,
+            }
+
+
+def _nearest(estimate: Estimate) -> dict[str, tuple[str, float]]:
+    """Return the nearest other text of each subject with one at the threshold or above."""
+    nearest: dict[str, tuple[str, float]] = {}
+    for part in estimate.parts:
+        first, second = part.subject.split(" | ", 1)
+        nearest.setdefault(first, (second, part.value))
+        nearest.setdefault(second, (first, part.value))
+    return nearest
+
 
 Objects = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
@@ -182,7 +271,7 @@ def _descriptions(config: Config, section: QualityConfig, models: Models) -> dic
     """Return the sources of the vectors of pose and background."""
     if section.layout:
         images = models.read_images(config.data.images, config.data.columns)
-        pictures = need_pictures(images, why="quality.layout")
+        pictures = images.need_pictures("", why="quality.layout")
         return _laid_out(pictures, planned=isinstance(models, DryRun))
     sections = {"pose": section.pose, "background": section.background}
     return {name: each.source(models.base) for name, each in sections.items() if each is not None}
@@ -288,7 +377,7 @@ def measure_quality(
         for groups, estimate in people:
             estimates.append(("", groups, estimate))
             findings += _seen(estimate, replace(place, groups=groups))
-    return Measured(tuple(map(_described, findings)), tables.of_quality(estimates))
+    return Measured(tuple(map(_described, findings)), quality_tables(estimates))
 
 
 def _described(draft: UncorrectedFinding) -> UncorrectedFinding:

@@ -7,11 +7,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, file_as_text
-from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
-from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import RunConfig
+from equipoise.audits.config import AuditConfig, among, group_name
+from equipoise.audits.config_fields import (
+    ArrayConfig,
+    Group,
+    Label,
+    Name,
+    RunConfig,
+    Section,
+    Share,
+    distinct,
+    file_as_text,
+)
+from equipoise.audits.config_images import PicturesConfig
 
 _REFERENCE = "{} (reference)"
 

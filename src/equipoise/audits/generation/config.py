@@ -8,23 +8,25 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig, located
+from equipoise.audits.config import AuditConfig, among, group_name
 from equipoise.audits.config_fields import (
+    ArrayConfig,
     Delimiter,
     Encoding,
     FilePath,
     Group,
+    ItemsConfig,
     Label,
     Labels,
     Name,
+    RunConfig,
     Section,
     Share,
     Table,
     distinct,
+    located,
 )
 from equipoise.audits.config_generators import Generator, GeneratorSection, Guidance
-from equipoise.audits.config_sections import AuditConfig, among, group_name
-from equipoise.audits.running.config import RunConfig
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST

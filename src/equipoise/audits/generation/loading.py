@@ -36,7 +36,7 @@ from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table
 from equipoise.evidence.prompts import prompts
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_arrays import ArrayConfig
+    from equipoise.audits.config_fields import ArrayConfig, RunConfig
     from equipoise.audits.generation.config import (
         AttributesConfig,
         CaptionsConfig,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         SimilarityConfig,
     )
     from equipoise.audits.outputs import Models
-    from equipoise.audits.running.config import RunConfig
 
 Floats = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]

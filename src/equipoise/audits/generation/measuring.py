@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from equipoise.audits.audit import Measured
-from equipoise.audits.config_sections import group_name
-from equipoise.audits.drawing import resampling_of
+from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,

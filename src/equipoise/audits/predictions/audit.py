@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.drawing import resampling_of
+from equipoise.audits.config import resampling_of
 from equipoise.audits.engines.labels import (
     LabelDesign,
     check_groups,

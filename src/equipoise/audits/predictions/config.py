@@ -7,16 +7,24 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from equipoise.audits.config_fields import Label, Name, NoOptions, Section, Switch, distinct
-from equipoise.audits.config_labels import (
+from equipoise.audits.config import (
+    AuditConfig,
     LabelledImagesConfig,
     LabelModelConfig,
     Mapped,
+    Vocabulary,
     given_keys,
+    group_name,
 )
-from equipoise.audits.config_sections import AuditConfig, group_name
-from equipoise.audits.config_vocabulary import Vocabulary
-from equipoise.audits.running.config import Templates
+from equipoise.audits.config_fields import (
+    Label,
+    Name,
+    NoOptions,
+    Section,
+    Switch,
+    Templates,
+    distinct,
+)
 
 # Keys that are about a table of predictions, and about a model to run.
 _OF_PREDICTIONS = ("table", "prediction", "top", "probabilities", "rank", "id", "encoding")

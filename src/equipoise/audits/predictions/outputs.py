@@ -128,7 +128,7 @@ def _by_answer(models: Models, name: str, section: ModelConfig, pictures: Pictur
 
 
 def _lacking(name: str, section: ModelConfig, capability: Offer) -> ConfigError:
-    from equipoise.audits.running.capability import WORDS
+    from equipoise.audits.capability import WORDS
 
     return ConfigError(
         f"models.{name}: {section.called} is {WORDS[capability]} and needs a {_NEEDS[capability]}"

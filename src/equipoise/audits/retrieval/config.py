@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from equipoise.audits.config_rankings import RankingAudit
+from equipoise.audits.engines.rankings.config import RankingAudit
 
 
 class Config(RankingAudit):

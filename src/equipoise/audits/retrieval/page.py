@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from equipoise.audits.engines.rankings.sections import (
+from equipoise.audits.engines.rankings.page import (
     CAVEAT,
     MOST_GROUPS,
     MOST_ROWS,

@@ -2,25 +2,359 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.audit import Audit, Measured, audit_kind
-from equipoise.audits.engines.rankings.scores import load_scores, read_items
+from equipoise.audits.engines.rankings.designs import ScoreDesign
+from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.similarity.config import Config
 from equipoise.audits.similarity.hypotheses import Hypothesis
-from equipoise.audits.similarity.measuring import Design, SimilarityData, measure_similarities
 from equipoise.core.errors import DataError
+from equipoise.core.estimate import Estimate
+from equipoise.core.finding import Family, GroupValue
 from equipoise.core.groups import Groups
+from equipoise.core.parts import Part
 from equipoise.core.wording import images as count_images
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
+from equipoise.metrics.values.similarity_gap import similarity_gap
 
 if TYPE_CHECKING:
     from equipoise.audits.group_sizes import Row
     from equipoise.audits.outputs import Models
+    from equipoise.audits.similarity.config import Config
     from equipoise.data import Items
     from equipoise.stats.resampling import Resampling
+
+
+# Seconds for an image of a concept in a permutation or replicate, all measures together, and for
+# a design whatever its size: rough guides, from the example.
+_SECONDS_PER_ITEM, _SECONDS_PER_DESIGN = 2e-8, 0.2
+# Standard errors of a gap that a test at 5 % detects with a power of 80 %.
+_DETECTABLE = 2.8
+_POOL_ORDER = "_pool_order"
+_NUMBERS = ("low", "high", "chance_low", "chance_high")
+_NORMALISED = ("normalised", "normalised_low", "normalised_high")
+_AT = ("model", "groups", "version")
+_EFFECTS = pa.schema(
+    [
+        *((name, pa.string()) for name in (*_AT, "concept", "group", "unit")),
+        ("n", pa.int64()),
+        *((name, pa.float64()) for name in ("effect", *_NUMBERS, *_NORMALISED)),
+    ]
+)
+_HYPOTHESES = pa.schema(
+    [
+        *((name, pa.string()) for name in (*_AT, "hypothesis", "unit", "concept", "favourite")),
+        *((name, pa.float64()) for name in ("declared", "preference")),
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityData(RankingData):
+    """The images, each model's similarities, and the hypotheses.
+
+    Attributes
+    ----------
+    images, models, inputs, counts
+        See `RankingData`.
+    hypotheses : tuple of Hypothesis
+        In the order of the config.
+    """
+
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Design(ScoreDesign):
+    """One model's similarities, compared between one choice of groups.
+
+    Attributes
+    ----------
+    model, attributes
+        See `ScoreDesign`.
+    data : SimilarityData
+    config : Config
+    """
+
+    data: SimilarityData
+    config: Config
+
+    @property
+    def scale(self) -> float | None:
+        """Scale of the logits: that of the config, else the model's own, where it is known."""
+        own = self.config.models[self.model].scale
+        return self.scored.scale if own is None else own
+
+    @cached_property
+    def pools(self) -> dict[str, Any]:
+        """Which images are compared with which: the keywords of the metrics."""
+        data, scored = self.config.data, self.scored
+        # Scores of vectors bring the names of the concepts.
+        names = [*scored.queries] if isinstance(scored.scores, np.ndarray) else None
+        return {
+            "queries": self.column(data.subject) if data.subject else names,
+            "sets": self.column(data.sets) if data.sets else None,
+            "clusters": self.column(data.unit) if data.unit else None,
+        }
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """The hypotheses about these groups."""
+        return [each for each in self.data.hypotheses if each.applies(self.groups)]
+
+    @property
+    def concepts(self) -> int:
+        """How many concepts have images."""
+        subject = self.config.data.subject
+        if subject is None:
+            return len(self.scored.queries)
+        return len({*self.column(subject).tolist()} - {None})
+
+    @property
+    def compared(self) -> int:
+        """How many groups are compared."""
+        return int(self.groups.usable.sum())
+
+    @property
+    def tests(self) -> int:
+        """About how many tests the design makes."""
+        each = self.concepts + (self.concepts > 1)
+        both = self.compared > 2 and self.scale is None
+        return each * (len(self.config.measures) if both else 1) + 2 * len(self.hypotheses)
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        pools = 1 if self.config.data.subject else len(self.scored.queries)
+        items = len(self.scored.used) * pools
+        return _SECONDS_PER_DESIGN + draws * items * _SECONDS_PER_ITEM
+
+    @property
+    def smallest(self) -> list[int]:
+        """Images of the two smallest groups, in the concept where they are smallest."""
+        codes, subject = self.groups.codes, self.config.data.subject
+        kept = (codes >= 0) & self.groups.usable[codes]
+        owners = np.zeros(len(codes), np.int64) if subject is None else self.codes(subject)
+        kept &= owners >= 0
+        sizes = np.zeros((owners.max(initial=0) + 1, len(self.groups)), np.int64)
+        np.add.at(sizes, (owners[kept], codes[kept]), 1)
+        pools = [sorted(own[own > 0].tolist())[:2] for own in sizes]
+        return min((own for own in pools if len(own) > 1), default=[])
+
+    @property
+    def planned(self) -> dict[str, Any]:
+        """The design's row in a plan."""
+        smallest = self.smallest
+        gap = _DETECTABLE * math.sqrt(sum(1 / n for n in smallest)) if smallest else None
+        return {
+            "model": self.model,
+            "groups": self.name,
+            "concepts": self.concepts,
+            "number_of_groups": self.compared,
+            "smallest_groups": smallest,
+            "detectable_gap_in_sd": gap,
+        }
+
+
+def measure_similarities(design: Design, resampling: Resampling | None) -> Measured:
+    """Measure one design: gaps, normalised similarities, and its hypotheses."""
+    config, scored = design.config, design.scored
+    seed, level = config.resampling.seed, config.resampling.level
+    place = Place("similarity", design.model, design.name, "default", level)
+    common = {**design.pools, "rng": seed}
+    tested = "similarity_gap" in config.measures
+    gap = similarity_gap(
+        scored.scores, design.groups, scale=design.scale,
+        resampling=resampling if tested else None, **common,
+    )  # fmt: skip
+    findings = [*_gap_findings(gap, place, design.scale)] if tested else []
+    spread = None
+    if "normalized_similarity_mad" in config.measures:
+        spread = normalized_similarity_mad(
+            scored.scores, design.groups, resampling=resampling, **common
+        )
+        findings += _spread_findings(spread, place, design, gap.metric if tested else "")
+    unit = "score" if design.scale is None else "logit"
+    at = {"model": design.model, "groups": design.name, "version": "default", "unit": unit}
+    effects = {
+        part.subject: {each.group: each.value for each in part.by_group} for part in _concepts(gap)
+    }
+    preferences: list[dict[str, Any]] = []
+    for hypothesis in design.hypotheses:
+        compared, rows = hypothesis.compare(effects, place, resampling, seed)
+        findings += compared
+        preferences += [{**at, **row} for row in rows]
+    tables = {
+        "group_effects": pa.Table.from_pylist([*_effects(gap, spread, at)], _EFFECTS),
+        "hypotheses": pa.Table.from_pylist(preferences, _HYPOTHESES),
+    }
+    return Measured(tuple(findings), {name: each for name, each in tables.items() if len(each)})
+
+
+def _concepts(estimate: Estimate) -> list[Part]:
+    """Return the parts of the estimate's own metric, one for each concept."""
+    return [part for part in estimate.parts if part.metric == estimate.metric]
+
+
+def _averages(gap: Estimate) -> list[Part]:
+    """Return each group's effect on average over several concepts."""
+    return [part for part in gap.parts if part.metric == "group_effect" and not part.subject]
+
+
+def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[UncorrectedFinding]:
+    """Yield the gap as a whole and of each concept; of logits those of scores beside them."""
+    own, every = _concepts(gap), parts(gap, place)
+    several = len(own) > 1
+    averages = _averages(gap) if several else []
+    by_group = tuple(group for part in averages for group in part.by_group)
+    first = whole(
+        gap, place, Family.COMPOSITE,
+        by_group=own[0].by_group if len(own) == 1 else by_group,
+    )  # fmt: skip
+    concepts = [each for each in every if each.finding.metric == gap.metric] if several else []
+    for each in (first, *concepts):
+        average = [] if each.finding.subject else averages
+        finding = _tested(_with_direction(each, average, logits=scale is not None))
+        yield finding
+        if scale is not None:
+            yield _unscaled(finding, scale)
+    for each in every:
+        if each.finding.metric.endswith(_POOL_ORDER):
+            yield _beside(each, gap.metric)
+
+
+def _with_direction(
+    drafted: UncorrectedFinding, average: Sequence[Part], *, logits: bool
+) -> UncorrectedFinding:
+    """Say which group is favoured; without a chance level any difference counts."""
+    finding = drafted.finding
+    beyond = not finding.excess <= 0
+    if average:
+        # Concepts that favour different groups cancel, so the mean of gaps doesn't decide.
+        beyond = any(not p.chance_low <= p.value <= p.chance_high for p in average)
+    text = _favoured(finding.by_group, beyond_chance=beyond, logits=logits)
+    where = "with opposite gaps cancelling over concepts, " if average and text else ""
+    return replace(drafted, finding=replace(finding, direction=where + text))
+
+
+def _favoured(by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bool) -> str:
+    """Say which group a concept is most similar to, and which least; "" where none differ."""
+    known = [each for each in by_group if not math.isnan(each.value)]
+    high = max(known, key=lambda each: each.value, default=None)
+    low = min(known, key=lambda each: each.value, default=None)
+    if high is None or low is None or high.value <= low.value:
+        return ""
+    if not beyond_chance:
+        return "no group is favoured beyond what chance gives"
+    text = f"“{high.group}” is favoured over “{low.group}”"
+    if not logits:
+        return text
+    odds = math.exp(min(high.value - low.value, 50.0))
+    return f"{text}: in a softmax, odds of {odds:.2f} to 1 where all else is equal"
+
+
+def _spread_findings(
+    spread: Estimate, place: Place, design: Design, tested: str
+) -> Iterator[UncorrectedFinding]:
+    """Yield spreads of normalised similarities, without a verdict where the gap's says the same.
+
+    Logits decide where they are known: the spread, free of scale, is large for any preference,
+    and would put a model's smallest ones above the threshold.
+    """
+    own = _concepts(spread)
+    first = whole(
+        spread, place, Family.COMPOSITE,
+        by_group=own[0].by_group if len(own) == 1 else (), shows="normalised similarity",
+    )  # fmt: skip
+    for each in (first, *(parts(spread, place) if len(own) > 1 else ())):
+        if tested and design.compared == 2:
+            why = f"of two groups it is their gap in standard deviations: {tested} is tested"
+            yield without_verdict(each, why)
+        elif tested and design.scale is not None:
+            yield without_verdict(each, f"has no scale, sees any preference: {tested} is tested")
+        else:
+            yield _tested(each)
+
+
+def _tested(drafted: UncorrectedFinding) -> UncorrectedFinding:
+    """Take the verdict from a number without a p-value."""
+    finding = drafted.finding
+    if not math.isnan(finding.value) and math.isnan(finding.p_value):
+        return without_verdict(drafted, finding.reason or "there is nothing to exchange")
+    return drafted
+
+
+def _beside(drafted: UncorrectedFinding, metric: str) -> UncorrectedFinding:
+    """Return the gap of plain means against the other null, without a verdict."""
+    described = replace(
+        drafted.finding,
+        metric=metric,
+        version="null: pool order",
+        family=Family.DESCRIPTIVE,
+        reason=drafted.finding.reason or "stands beside the gap within sets, which is tested",
+    )
+    return replace(drafted, finding=described)
+
+
+def _unscaled(drafted: UncorrectedFinding, scale: float) -> UncorrectedFinding:
+    """Return a gap in logits as one in the model's own scores, without a verdict."""
+    finding = drafted.finding
+    numbers: dict[str, Any] = {
+        name: getattr(finding, name) / scale
+        for name in ("value", "ci_low", "ci_high", "chance", "chance_low", "chance_high", "excess")
+    }
+    described = replace(
+        finding,
+        **numbers,
+        metric="similarity_gap",
+        by_group=tuple(
+            replace(each, value=each.value / scale, low=each.low / scale, high=each.high / scale)
+            for each in finding.by_group
+        ),
+        direction=finding.direction.partition(":")[0],
+        parameters=json.dumps(json.loads(finding.parameters) | {"scale": None}, sort_keys=True),
+    )
+    return without_verdict(
+        replace(drafted, finding=described), "the same in cosines: logit_gap is tested"
+    )
+
+
+def _effects(
+    gap: Estimate, spread: Estimate | None, at: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each group and concept, with its normalised similarity."""
+    own = _concepts(gap)
+    only = own[0].subject if len(own) == 1 else None
+    normalised = {
+        (part.subject, group.group): (group.value, group.low, group.high)
+        for part in ([] if spread is None else _concepts(spread))
+        for group in part.by_group
+    }
+    unknown = (math.nan,) * len(_NORMALISED)
+    for part in gap.parts:
+        if part.metric == "group_effect":
+            group = part.by_group[0]
+            key = part.subject, group.group
+            yield {
+                **at,
+                "concept": part.subject if only is None else only,
+                "group": group.group,
+                "n": group.n,
+                "effect": part.value,
+                **{name: getattr(part, name) for name in _NUMBERS},
+                **dict(zip(_NORMALISED, normalised.get(key, unknown), strict=True)),
+            }
+
 
 _PREFERENCES = (
     "Every trained model has small preferences, and with many images even a small one has a small "

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from equipoise.audits import config_rankings
-from equipoise.audits.config_arrays import located
+from equipoise.audits.config import among, group_name
 from equipoise.audits.config_fields import (
     Delimiter,
     Encoding,
@@ -20,16 +19,17 @@ from equipoise.audits.config_fields import (
     Section,
     Table,
     distinct,
+    located,
 )
-from equipoise.audits.config_rankings import QueryAudit
-from equipoise.audits.config_sections import among, group_name
+from equipoise.audits.engines.rankings import config as rankings
+from equipoise.audits.engines.rankings.config import QueryAudit
 from equipoise.data import ItemSource
 
 Measure = Literal["similarity_gap", "normalized_similarity_mad"]
 MEASURES: tuple[Measure, ...] = ("similarity_gap", "normalized_similarity_mad")
 
 
-class DataConfig(config_rankings.DataConfig):
+class DataConfig(rankings.DataConfig):
     """The images that are compared.
 
     Attributes
@@ -50,7 +50,7 @@ class DataConfig(config_rankings.DataConfig):
         return tuple(dict.fromkeys([*super().columns, *filter(None, [self.unit])]))
 
 
-class ModelConfig(config_rankings.ModelConfig):
+class ModelConfig(rankings.ModelConfig):
     """One model: how to run it, or files of its outputs.
 
     Attributes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.config_sections import group_name
+from equipoise.audits.config import group_name
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.core.errors import DataError
 from equipoise.core.estimate import Estimate

@@ -26,8 +26,8 @@ from equipoise.audits.text_to_image.designs import (
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
 
 if TYPE_CHECKING:
+    from equipoise.audits.failures import Members
     from equipoise.audits.outputs import Models
-    from equipoise.audits.running.failed import Members
     from equipoise.core.finding import Finding
     from equipoise.core.groups import Groups
     from equipoise.stats.resampling import Resampling

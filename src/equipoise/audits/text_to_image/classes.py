@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.audits.config_arrays import located
+from equipoise.audits.config_fields import located
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, Outputs, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, pictures_of_table, zero_shot

@@ -7,23 +7,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig, ItemsConfig
+from equipoise.audits.config import AuditConfig, among, file_names
 from equipoise.audits.config_fields import (
+    AS_IT_IS,
+    ArrayConfig,
     Delimiter,
     Encoding,
     FilePath,
+    ItemsConfig,
     Label,
     Labels,
     Name,
+    RunConfig,
     Section,
     Share,
     Table,
+    Templates,
     distinct,
     one_state_each,
 )
 from equipoise.audits.config_generators import GeneratorSection, Guidance
-from equipoise.audits.config_sections import AuditConfig, among, file_names
-from equipoise.audits.running.config import AS_IT_IS, RunConfig, Templates
 from equipoise.data.lexicons import lexicon
 from equipoise.models.generators import Sampling
 

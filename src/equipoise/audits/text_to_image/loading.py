@@ -12,8 +12,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.config_fields import AS_IT_IS
 from equipoise.audits.outputs import LiveModels
-from equipoise.audits.running.config import AS_IT_IS
 from equipoise.audits.text_to_image.classes import (
     ExternalShares,
     Judged,

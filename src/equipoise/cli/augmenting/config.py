@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from equipoise.audits.config import read_values
 from equipoise.audits.config_fields import FilePath, Name, Section, Table
-from equipoise.audits.config_problems import explain, keys
+from equipoise.audits.config_yaml import explain, keys
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.mitigate.augmentation import Schedule
 

@@ -11,7 +11,7 @@ from equipoise.cli.commands.check import gate_facts, gate_line, gate_rules
 from equipoise.cli.terminal import json_option, say, say_json
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig
+    from equipoise.audits.config import AuditConfig
     from equipoise.core import AuditResult
     from equipoise.report import GateResult
 

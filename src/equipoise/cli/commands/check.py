@@ -12,7 +12,7 @@ from equipoise.cli.outputs import JUNIT, check_output, overwrite_option, write_o
 from equipoise.cli.terminal import json_option, say, say_json
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_sections import AuditConfig, GateConfig
+    from equipoise.audits.config import AuditConfig, GateConfig
     from equipoise.core import AuditResult
     from equipoise.report import GateResult, GateRule
 
@@ -72,7 +72,7 @@ def _findings(target: Path) -> tuple[AuditResult, AuditConfig]:
 
 def gate_rules(rules: Sequence[GateConfig]) -> list[GateRule]:
     """Return the gate rules of a configuration as the report takes them."""
-    from equipoise.audits.config_sections import group_name
+    from equipoise.audits.config import group_name
     from equipoise.report import GateRule
 
     return [

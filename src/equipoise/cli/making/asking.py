@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.audits.running.config import ExtractionConfig
+from equipoise.audits.config_fields import ExtractionConfig
 
 if TYPE_CHECKING:
     from equipoise.cli.making.config import MakingConfig

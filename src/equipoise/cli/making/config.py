@@ -9,9 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError, model_validator
 
 from equipoise.audits.config import read_values
-from equipoise.audits.config_arrays import located
-from equipoise.audits.config_fields import Label, Name, Section, Share, Table
-from equipoise.audits.config_problems import explain, keys
+from equipoise.audits.config_fields import Label, Name, Section, Share, Table, located
+from equipoise.audits.config_yaml import explain, keys
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 from equipoise.core.errors import ConfigError, InputError
 from equipoise.counterfactuals import prompt_table

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from equipoise.audits.config_arrays import OutsideConfig
-from equipoise.audits.config_fields import Label, Labels, Name, Section
-from equipoise.audits.config_problems import nearest
+from equipoise.audits.config_fields import Label, Labels, Name, OutsideConfig, Section
+from equipoise.audits.config_yaml import nearest
 
 Metric = Literal[
     "association_score",

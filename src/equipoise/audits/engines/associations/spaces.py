@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits.engines.associations.config import MeasureConfig
-from equipoise.audits.taking import rows_of
+from equipoise.audits.rows import rows_of
 from equipoise.core.errors import DataError
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.vector_rows import Table

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.audits import group_sizes
-from equipoise.audits.config_sections import group_name
+from equipoise.audits.config import group_name
 from equipoise.core.errors import DataError, InputError
 from equipoise.core.groups import Groups
 from equipoise.data.problems import listed
@@ -19,7 +19,7 @@ from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_rankings import QueryAudit, RankingAudit
+    from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
     from equipoise.audits.engines.rankings.scores import RankingData, Scored
 
 Objects = npt.NDArray[np.object_]

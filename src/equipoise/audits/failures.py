@@ -1,4 +1,4 @@
-"""Images that a model has nothing for: how many of each group, and in words."""
+"""Images that a model failed on, and images with the same bytes: counts by group, and in words."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def members_of(
     return found
 
 
-def by_group(
+def count_failures(
     model: str, on: str, failures: Mapping[str, str], every: Collection[str], members: Members
 ) -> list[Row]:
     """Count the images that failed by stage and group, as rows of `FAILURES`.
@@ -82,7 +82,7 @@ def by_group(
     ]
 
 
-def told(rows: Sequence[Row]) -> Iterator[str]:
+def failure_notes(rows: Sequence[Row]) -> Iterator[str]:
     """Say how many images each model has nothing for, and whether groups differ in it."""
     for place, own in _split(rows, "model", "on"):
         where = place[0] if place[1] == "images" else ", ".join(place)
@@ -123,3 +123,52 @@ STAGES = {
     "model": "the model gave no number",
 }
 """What became of an image, by stage."""
+
+
+Sets = Sequence[Sequence[str]]
+
+
+def count_identical(identical: Sets, members: Members) -> dict[str, Any]:
+    """Count the images that share their bytes with another, in all and by group.
+
+    Parameters
+    ----------
+    identical : sequence of sequences of str
+        The ids that stand for one picture together.
+    members : Members
+        Ids of the images of every group.
+    """
+    ids = {one for several in identical for one in several}
+    groups = {
+        name: {group: len(ids.intersection(own)) for group, own in made.items()}
+        for name, made in members.items()
+    }
+    return {"images": len(ids), "pictures": len(identical), "groups": groups}
+
+
+def identical_notes(
+    what: str, identical: Sets, of: int, counts: Mapping[str, Any]
+) -> Iterator[str]:
+    """Say how many images share their bytes with another, and of which groups.
+
+    Parameters
+    ----------
+    what : str
+        What models ran on: "images", or the name of a table.
+    identical : sequence of sequences of str
+        The ids that stand for one picture together.
+    of : int
+        Number of all images.
+    counts : mapping
+        What `count_identical` returned.
+    """
+    pictures = len(identical)
+    first = " and ".join(repr(one) for one in identical[0][:2])
+    yield (
+        f"{what}: {counts['images']} of {of} images have the same bytes as another ("
+        f"{pictures} {'picture' if pictures == 1 else 'pictures'} under several ids, the first "
+        f"{first}); every id keeps its row and counts."
+    )
+    for name, groups in counts["groups"].items():
+        shares = ", ".join(f"{group} {n}" for group, n in groups.items())
+        yield f"{what}, {name}: images with the same bytes as another are {shares}."

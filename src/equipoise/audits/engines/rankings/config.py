@@ -7,12 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
-from equipoise.audits.config_arrays import ArrayConfig
-from equipoise.audits.config_fields import Group, Label, Name, Section, Share, distinct
-from equipoise.audits.config_problems import nearest
-from equipoise.audits.config_sections import AuditConfig, group_name
-from equipoise.audits.pictures.config import PicturesConfig
-from equipoise.audits.running.config import RunConfig, TextsConfig
+from equipoise.audits.config import AuditConfig, group_name
+from equipoise.audits.config_fields import (
+    ArrayConfig,
+    Group,
+    Label,
+    Name,
+    RunConfig,
+    Section,
+    Share,
+    TextsConfig,
+    distinct,
+)
+from equipoise.audits.config_images import PicturesConfig
+from equipoise.audits.config_yaml import nearest
 
 Measure = Literal["max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "bias_at_k"]
 MEASURES: tuple[Measure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad")
