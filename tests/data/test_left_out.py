@@ -5,7 +5,6 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.data import ArraySource, ItemSource, load_items, load_vectors
-from equipoise.data.coded import LeftOut
 from equipoise.data.outputs import Outputs
 
 ITEMS = load_items(ItemSource(pa.table({"id": ["a", "b", "c"]}), "id", ()))
@@ -14,7 +13,6 @@ VECTORS = np.array([[3.0, 4.0], [0.0, 2.0]])
 
 def test_items_that_a_file_lacks_are_told() -> None:
     vectors = load_vectors(ArraySource(VECTORS, ids=["a", "c"]), ITEMS, max_unmatched=0.5)
-    assert vectors.without_vector == LeftOut(rows=1, failed=0)
     assert vectors.unmatched == 1
     assert vectors.counts["items_without_row"] == 1
     assert (vectors.normalised, vectors.rescaled) == (False, True)
@@ -31,11 +29,10 @@ def test_items_that_a_live_model_failed_on_are_failures() -> None:
         failed={"b": "model"},
     )
     vectors = load_vectors(outputs, ITEMS, max_unmatched=0.0)
-    assert vectors.without_vector == LeftOut(rows=1, failed=1)
     assert vectors.unmatched == 0
     assert (vectors.normalised, vectors.rescaled) == (False, False)
 
 
 def test_vectors_of_length_one_are_not_rescaled() -> None:
     vectors = load_vectors(ArraySource(np.eye(3)), ITEMS)
-    assert (vectors.without_vector, vectors.rescaled) == (LeftOut(0), False)
+    assert (vectors.unmatched, vectors.rescaled) == (0, False)

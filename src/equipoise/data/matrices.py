@@ -15,7 +15,6 @@ from equipoise.core.files import Mapped
 from equipoise.data.array_sources import NumberColumns, Opened, open_source
 from equipoise.data.arrays import ArraySource
 from equipoise.data.cells import Mask
-from equipoise.data.coded import LeftOut
 from equipoise.data.join import EXAMPLES, Positions
 from equipoise.data.labels import Items, Objects
 from equipoise.data.outputs import Outputs
@@ -78,9 +77,9 @@ class Vectors:
         return (self.rows >= 0) & ~self.not_finite & ~self.zero
 
     @property
-    def without_vector(self) -> LeftOut:
-        """Items without a vector."""
-        return LeftOut.of(int((self.rows < 0).sum()), made=self.made)
+    def unmatched(self) -> int:
+        """Items that a user's file has no vector for; failures of a live model are none of them."""
+        return 0 if self.made else int((self.rows < 0).sum())
 
     @property
     def rescaled(self) -> bool:

@@ -309,7 +309,8 @@ def load(config: Config, models: Models) -> ActivationData:
     """
     data = config.data
     known = models.read_images(data.images, data.columns)
-    images = load_items(known.source(models.base, data.columns), what="images")
+    table = known.source(models.base, data.columns)
+    images = models.once("images", lambda: load_items(table, what="images"))
     boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
     inputs, every = dict(images.inputs), {}
     counts: dict[str, Any] = {"images": images.counts, "models": {}}

@@ -251,7 +251,7 @@ def _references(
     """Return each model's embeddings of the reference images."""
     assert section.reference is not None  # noqa: S101 - the caller sees to it
     images = models.read_images(section.reference, name=ON, place=_REFERENCE)
-    items = load_items(images.source(models.base), what="reference images")
+    items = models.once(ON, lambda: load_items(images.source(models.base), what="reference images"))
     found = {}
     for name, model in config.models.items():
         if model.reference is not None:

@@ -327,7 +327,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
         """Read the images and references; read or make every model's embeddings of them."""
         data = config.data
         known = models.read_images(data.images, data.columns)
-        images = load_items(known.source(models.base, data.columns), what="images")
+        table = known.source(models.base, data.columns)
+        images = models.once("images", lambda: load_items(table, what="images"))
         vectors = {}
         for name, section in config.models.items():
             source = (
@@ -483,7 +484,7 @@ def _reference(
     """Read the images of a reference, and read or make their embeddings by every model."""
     section, place = config.references[name], f"references.{name}.images"
     known = models.read_images(section.images, name=name, place=place)
-    items = load_items(known.source(models.base), what="images")
+    items = models.once(name, lambda: load_items(known.source(models.base), what="images"))
     found = {}
     source: ArraySource | Outputs
     for model, run in config.models.items():

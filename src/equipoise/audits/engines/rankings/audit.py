@@ -275,12 +275,14 @@ class Rankings(Audit[ConfigT, DataT, RankingDesign]):
         return {
             "images": len(data.images),
             "models": [
-                {"model": name, "queries": len(each.queries), "ranked": len(each.used)}
-                | each.counts
+                {
+                    "model": name, "queries": len(each.queries), "ranked": len(each.used),
+                    **each.counts,
+                }
                 for name, each in data.models.items()
             ],
             "rankings": [design.planned for design in designs],
-        }
+        }  # fmt: skip
 
     def notes(
         self, config: ConfigT, data: DataT, designs: Sequence[RankingDesign]

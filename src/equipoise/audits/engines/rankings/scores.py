@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from equipoise.audits.rows import rows_of
 from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
 from equipoise.data import load_items, load_matrix, load_vectors
-from equipoise.data.coded import LeftOut
 from equipoise.data.problems import listed
 from equipoise.evidence.prompts import Prompts
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
@@ -40,7 +39,6 @@ Places = npt.NDArray[np.int64]
 
 # Names that an error lists.
 _LISTED = 5
-WITHOUT_SUBJECT = "queries without a subject"
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +91,9 @@ class Queries:
         return self.items.name, self.column
 
     @property
-    def without_subject(self) -> LeftOut:
-        """Queries without a subject."""
-        return LeftOut(self.subjects.tolist().count(None))
+    def without_subject(self) -> dict[str, int]:
+        """How many queries have no subject."""
+        return {"queries without a subject": self.subjects.tolist().count(None)}
 
     def members(self, places: Sequence[int]) -> dict[str, list[int]]:
         """Return which of some queries each subject has, in order of first appearance."""
@@ -114,27 +112,6 @@ class Queries:
         texts = sorted((text, order) for order, own in enumerate(members.values()) for text in own)
         owners = np.array([order for _, order in texts], dtype=np.int64)
         return Prompts(tuple(prompts.texts[text] for text, _ in texts), owners, tuple(members))
-
-
-@dataclass(frozen=True, eq=False)
-class SubjectScores:
-    """Scores of images by subject.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Subjects, or queries without one.
-    scores : ndarray, shape (images, names)
-    source : (str, str or None)
-        File and column that say what they are.
-    left : mapping of str to LeftOut
-        Queries that aren't used, by reason.
-    """
-
-    names: tuple[str, ...]
-    scores: npt.NDArray[Any] = field(repr=False)
-    source: tuple[str, str | None]
-    left: Mapping[str, LeftOut] = field(default_factory=dict)
 
 
 def vectors_by_subject(
@@ -161,10 +138,22 @@ def vectors_by_subject(
     return tuple(members), np.stack([units[own].mean(axis=0) for own in members.values()])
 
 
-def scores_by_subject(matrix: Matrix, queries: Queries | None, limit: float) -> SubjectScores:
+def scores_by_subject(
+    matrix: Matrix, queries: Queries | None, limit: float
+) -> tuple[tuple[str, ...], npt.NDArray[Any], tuple[str, str | None], dict[str, int]]:
     """Average the scores of the queries of each subject.
 
     Columns of a live model are of subjects already, and so are those that are named after them.
+
+    Returns
+    -------
+    names : tuple of str
+        Subjects, or queries without one.
+    scores : ndarray, shape (images, names)
+    source : (str, str or None)
+        File and column that say what the names are.
+    left : dict of str to int
+        Queries that aren't used, by reason.
 
     Raises
     ------
@@ -173,12 +162,12 @@ def scores_by_subject(matrix: Matrix, queries: Queries | None, limit: float) -> 
         have no partner.
     """
     names = matrix.names
-    if queries is None or matrix.made:
-        source = (matrix.name, None) if queries is None else queries.source
-        return SubjectScores(names, matrix.take(names), source)
+    if queries is None:
+        return names, matrix.take(names), (matrix.name, None), {}
     subjects = dict(zip(queries.items.ids.tolist(), queries.subjects.tolist(), strict=True))
-    if not queries.shared or _are_subjects(names, subjects):
-        return SubjectScores(names, matrix.take(names), (matrix.name, None))
+    if matrix.made or not queries.shared or _are_subjects(names, subjects):
+        source = queries.source if matrix.made else (matrix.name, None)
+        return names, matrix.take(names), source, {}
     lacking = _check_partners(matrix, queries, subjects, limit)
     ids = queries.items.ids
     known = [place for place, query in enumerate(ids.tolist()) if query not in lacking]
@@ -189,11 +178,8 @@ def scores_by_subject(matrix: Matrix, queries: Queries | None, limit: float) -> 
             matrix.take(ids[known][own].tolist()).mean(axis=1, dtype=np.float64)
             for own in members.values()
         ]
-    left = {
-        "queries without a score": LeftOut(len(lacking)),
-        WITHOUT_SUBJECT: queries.without_subject,
-    }
-    return SubjectScores(tuple(members), np.stack(means, axis=1), queries.source, left)
+    left = {"queries without a score": len(lacking), **queries.without_subject}
+    return tuple(members), np.stack(means, axis=1), queries.source, left
 
 
 def _are_subjects(names: Sequence[str], subjects: Mapping[str, str | None]) -> bool:
@@ -294,6 +280,7 @@ def with_query(
 
 
 _ONE = {"images": "image", "queries": "query"}
+_NO_VECTOR, _NO_SCORE = "images without an embedding", "images without a score"
 _NO_QUERY = "images whose subject no usable query asks for"
 # Subjects that a note names.
 
@@ -310,12 +297,14 @@ class Scored:
         Subjects, or queries without one.
     used : ndarray of int64
         Places of the images with scores in the table.
-    left : mapping of str to LeftOut
+    counts : mapping of str to int
         Images and queries that aren't used, by reason.
     lost : tuple of str
         Subjects of images that no usable query asks for.
     inputs, matched : mapping
         Files, and counts of what was matched.
+    failed : str
+        The reason that stands for failures of a live model: a table lists them already.
     rescaled : bool
         Whether a user's embeddings aren't all of length 1, which a note says.
     scale : float or None
@@ -325,24 +314,20 @@ class Scored:
     scores: CosineScores | npt.NDArray[np.float64]
     queries: tuple[str, ...]
     used: npt.NDArray[np.int64]
-    left: Mapping[str, LeftOut]
+    counts: Mapping[str, int]
     lost: tuple[str, ...]
     inputs: Mapping[str, Mapping[str, Any]]
     matched: Mapping[str, Any]
+    failed: str = ""
     rescaled: bool = False
     scale: float | None = None
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many images and queries aren't used, by reason."""
-        return {what: left.rows for what, left in self.left.items()}
 
     def notes(self, model: str) -> Iterator[str]:
         """Yield what was done to the embeddings, and which images and queries aren't used."""
         if self.rescaled:
             yield f"{model}: the embeddings are not of length 1; they are normalised."
-        for what, left in self.left.items():
-            if count := left.untold:
+        for what, count in self.counts.items():
+            if count and what != self.failed:
                 noun, _, rest = what.partition(" ")
                 rest += f" ({listed(self.lost, _LISTED)})" if what == _NO_QUERY else ""
                 yield f"{model}: {count} {_ONE[noun] if count == 1 else noun} {rest}, not used."
@@ -374,8 +359,8 @@ class RankingData:
 def read_items(config: QueryAudit, models: Models) -> Items:
     """Read the table of the images, or make it of a data set under its rules."""
     data = config.data
-    images = models.read_images(data.images, data.columns)
-    return load_items(images.source(models.base, data.columns), what="images")
+    source = models.read_images(data.images, data.columns).source(models.base, data.columns)
+    return models.once("images", lambda: load_items(source, what="images"))
 
 
 def load_scores(
@@ -399,7 +384,11 @@ def load_scores(
     DataError
         When a file can't be read or joined, no query is left, or images have no query.
     """
-    queries = None if section is None else Queries.read(section, models.base)
+    queries = (
+        None
+        if section is None
+        else models.once("queries", lambda: Queries.read(section, models.base))
+    )
     scored: dict[str, Scored] = {}
     for name, model in config.models.items():
         if model.model is not None and section is not None and queries is not None:
@@ -433,7 +422,10 @@ def _run(
     """Run a model: a dual encoder embeds images and queries, others score pairs."""
     pictures = models.read_images(data.images, data.columns).need_pictures(name)
     embeds = models.capability(name, model, "encoder", "scorer") == "encoder"
-    prompts = queries.prompts(section, models.base, by_subject=not embeds)
+    prompts = models.once(
+        "prompts by query" if embeds else "prompts by subject",
+        lambda: queries.prompts(section, models.base, by_subject=not embeds),
+    )
     if not embeds:
         pairs = models.score_pairs(name, model, pictures, prompts.texts)
         return _from_scores(name, average_prompts(pairs, prompts), images, queries, data)
@@ -465,14 +457,15 @@ def _from_vectors(
         scores=cosine_scores(rows_of(vectors, used), means, names=names),
         queries=names,
         used=used,
-        left={
-            "images without an embedding": vectors.without_vector,
-            "images with an embedding of zeros": LeftOut(int(vectors.zero.sum())),
-            "images with an embedding that is not finite": LeftOut(int(vectors.not_finite.sum())),
-            _NO_QUERY: LeftOut(lost.total()),
-            "queries without a usable embedding": LeftOut(int((~texts.usable).sum())),
-            WITHOUT_SUBJECT: queries.without_subject,
+        counts={
+            _NO_VECTOR: int((vectors.rows < 0).sum()),
+            "images with an embedding of zeros": int(vectors.zero.sum()),
+            "images with an embedding that is not finite": int(vectors.not_finite.sum()),
+            _NO_QUERY: lost.total(),
+            "queries without a usable embedding": int((~texts.usable).sum()),
+            **queries.without_subject,
         },
+        failed=_NO_VECTOR if vectors.made else "",
         lost=tuple(lost),
         inputs={**vectors.inputs, **texts.inputs},
         matched={"images": vectors.counts, "queries": texts.counts},
@@ -485,10 +478,9 @@ def _from_scores(
 ) -> Scored:
     limit = data.max_unmatched
     matrix = load_matrix(source, images, what=f"{name} scores", max_unmatched=limit)
-    by_subject = scores_by_subject(matrix, queries, limit)
-    names = by_subject.names
-    used, lost = with_query(np.arange(len(images)), images, names, by_subject.source, data)
-    scores = _for_own_query(by_subject.scores[used], images, used, names, data)
+    names, every, place, left = scores_by_subject(matrix, queries, limit)
+    used, lost = with_query(np.arange(len(images)), images, names, place, data)
+    scores = _for_own_query(every[used], images, used, names, data)
     known = np.isfinite(scores).reshape(-1, len(used)).all(axis=0)
     missing = np.isnan(scores).reshape(-1, len(used)).any(axis=0)
     if not known.any():
@@ -502,12 +494,13 @@ def _from_scores(
         scores=scores[..., known],
         queries=names,
         used=used[known],
-        left={
-            "images without a score": LeftOut.of(int(missing.sum()), made=matrix.made),
-            "images with an infinite score": LeftOut(int((~known & ~missing).sum())),
-            _NO_QUERY: LeftOut(lost.total()),
-            **by_subject.left,
+        counts={
+            _NO_SCORE: int(missing.sum()),
+            "images with an infinite score": int((~known & ~missing).sum()),
+            _NO_QUERY: lost.total(),
+            **left,
         },
+        failed=_NO_SCORE if matrix.made else "",
         lost=tuple(lost),
         inputs=matrix.inputs,
         matched={"scores": matrix.counts},
