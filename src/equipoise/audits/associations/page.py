@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from equipoise.core import AuditResult, Finding, Verdict
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Heading, Section, Table, Words
+from equipoise.audits.engines.associations.charts import (
+    MODALITIES,
+    PLACE,
+    interval_chart,
+    largest,
+    section_of,
+    sides,
+    xmcas_table,
+)
+from equipoise.audits.engines.associations.charts import scores as scores_by_target
+from equipoise.core import AuditResult
+from equipoise.report.blocks import Block, Chart, Grid, Heading, Section, Table, Words
 from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
-from equipoise.report.plots import SCATTER_HEIGHT, Axis, bars, heat_map, intervals, scatter, tone
+from equipoise.report.plots import SCATTER_HEIGHT, Axis, bars, heat_map, scatter, tone
 from equipoise.report.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number, p_value, percent
-from equipoise.report.words import figures
 
-MOST_TARGETS, MOST_PANELS, MOST_LABELS = 40, 24, 15
-MODALITIES = ("II", "ITP", "ITA", "TT")
-_PLACE = ("model", "groups", "version")
+MOST_LABELS = 15
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
 _REPEATS = "the same test as weat"
 _HOW = (
@@ -45,161 +52,57 @@ def facts(result: AuditResult) -> tuple[tuple[str, str], ...]:
 
 def scores(result: AuditResult) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
-    split: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in result.findings:
-        repeats = finding.reason.startswith(_REPEATS)
-        if finding.metric in _SCORES and has(finding.value) and not repeats:
-            key = (finding.metric, finding.groups, finding.model)
-            split.setdefault(key, []).append(finding)
-    if not split:
-        return None
-    ordered = sorted(split.items(), key=lambda item: _SCORES.index(item[0][0]))
-    charts = [_scores(result, *key, panel) for key, panel in ordered[:MOST_PANELS]]
-    blocks = (Words((_HOW,), "note"), Grid(tuple(charts)), *summaries(result))
-    return Section("scores", "Results by target", blocks)
-
-
-def _scores(
-    result: AuditResult, metric: str, groups: str, model: str, panel: Sequence[Finding]
-) -> Chart:
-    values: dict[str, list[float]] = {}
-    for finding in panel:
-        values.setdefault(finding.subject, []).append(finding.value)
-    largest = sorted(values, key=lambda name: -max(map(abs, values[name])))[:MOST_TARGETS]
-    shown = sorted(
-        (finding for finding in panel if finding.subject in largest),
-        key=lambda f: (-math.fsum(values[f.subject]) / len(values[f.subject]), f.subject),
-    )
-    points = [
-        {
-            "label": f.subject, "series": f.version, "value": f.value, "low": f.ci_low,
-            "high": f.ci_high, "chance_low": f.chance_low, "chance_high": f.chance_high,
-            "tip": f"{f.subject} ({f.version}), {f.verdict.value}: {figures(f)}",
-        }
-        for f in shown
-    ]  # fmt: skip
-    name = f"{title(metric)}, {model}: {groups}"
-    if len(values) > len(largest):
-        name += f" ({len(largest)} largest of {count(len(values))})"
-    series = sorted({f.version for f in shown}, key=_modality_first)
-    axis = Axis("" if metric in ("weat", "differential_association") else sides(groups), zero=True)
-    label = f"{name}. Value, interval and chance band of each target."
-    chart = intervals(points, label, axis, title=name, series=series)
-    return Chart(label, chart.spec, chart.data, _score_table(result, name, shown), name)
-
-
-def sides(groups: str) -> str:
-    """Return which set is on which side of 0, for two sets that are compared."""
-    first, separator, second = groups.partition(" against ")
-    return f"← closer to {second} · closer to {first} →" if separator else ""
-
-
-def _modality_first(version: str) -> tuple[int, str]:
-    first = version.split(", ", maxsplit=1)[0]
-    return (MODALITIES.index(first) if first in MODALITIES else len(MODALITIES), version)
-
-
-def _score_table(result: AuditResult, name: str, shown: Sequence[Finding]) -> Table:
-    categories = {row["target"]: row["category"] for row in rows(result, "target_categories")}
-    cells = [
-        (
-            f.subject, categories.get(f.subject, ""), _version(f.version), number(f.value),
-            interval(f.ci_low, f.ci_high), interval(f.chance_low, f.chance_high),
-            "" if f.verdict == Verdict.NONE else f.verdict.value, f.direction,
-        )
-        for f in shown
-    ]  # fmt: skip
-    columns = ["Target", "Category", "Compared", "#Value", "#Interval", "#Chance band", "Verdict",
-               "~In words"]  # fmt: skip
-    return Table.of(name, columns, cells, source="findings")
-
-
-def _version(version: str) -> str:
-    return "" if version == "default" else version
-
-
-def summaries(result: AuditResult) -> list[Block]:
-    """Return mean and spread of scores by category and direction, folded."""
-    summarized = rows(result, "score_summaries")
-    if not summarized:
-        return []
-    cells = [
-        (
-            row["category"], _direction(row), row["model"], title(row["metric"]),
-            _version(row["version"]), count(row["targets"]), number(row["mean"]),
-            number(row["sd"]),
-        )
-        for row in summarized
-    ]  # fmt: skip
-    columns = ["Category", "Direction", "Model", "Score", "Compared", "#Targets", "#Mean", "#Sd"]
-    table = Table.of("Scores by category and direction", columns, cells, source="score_summaries")
-    return [Fold("Mean and spread of scores by category", (table,))]
-
-
-def _direction(row: Row) -> str:
-    first, _, second = row["groups"].partition(" against ")
-    return {"first": f"to {first}", "second": f"to {second}"}.get(row["direction"], "both")
+    findings = [
+        finding
+        for finding in result.findings
+        if finding.metric in _SCORES and not finding.reason.startswith(_REPEATS)
+    ]
+    findings.sort(key=lambda finding: _SCORES.index(finding.metric))
+    return scores_by_target(result, findings, _HOW)
 
 
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target, stacked."""
-    table = rows(result, "mcas_parts")
-    if not table:
-        return None
-    charts = [
-        _stack(f"{model}, {scope(groups, version)}", groups, panel)
-        for (model, groups, version), panel in panels(table, *_PLACE).items()
-    ]
     text = (
         "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
         "Bars on both sides of 0 cancel each other."
     )
-    return Section("mcas", "Parts of MCAS", (Words((text,), "note"), Grid(_first(charts))))
+    charts = [
+        _stack(f"{model}, {scope(groups, version)}", groups, panel)
+        for (model, groups, version), panel in panels(rows(result, "mcas_parts"), *PLACE).items()
+    ]
+    return section_of("mcas", "Parts of MCAS", text, charts)
 
 
 def _stack(name: str, groups: str, panel: Sequence[Row]) -> Chart:
     by_target = {target: own for (target,), own in panels(panel, "target").items()}
     totals = {target: sum(row["value"] for row in own) for target, own in by_target.items()}
-    kept = sorted(totals, key=lambda target: -abs(totals[target]))[:MOST_TARGETS]
-    kept.sort(key=lambda target: -totals[target])
-    points = [
-        {
-            "label": target, "series": row["part"], "value": row["value"],
-            "total": totals[target],
-            "tip": f"{target}, {row['part']}: {number(row['value'])} "
-            f"{interval(row['low'], row['high'])}; MCAS {number(totals[target])}",
-        }
-        for target in kept
-        for row in by_target[target]
-    ]  # fmt: skip
-    cells = []
-    for target in kept:
+    points, cells = [], []
+    for target in largest(totals):
         by_part = {row["part"]: number(row["value"]) for row in by_target[target]}
         own = (by_part.get(part, "–") for part in MODALITIES)
         cells.append((target, *own, number(totals[target])))
+        points += [
+            {
+                "label": target, "series": row["part"], "value": row["value"],
+                "total": totals[target],
+                "tip": f"{target}, {row['part']}: {number(row['value'])} "
+                f"{interval(row['low'], row['high'])}; MCAS {number(totals[target])}",
+            }
+            for row in by_target[target]
+        ]  # fmt: skip
     columns = ["Target", *(f"#{part}" for part in MODALITIES), "#MCAS"]
     chart = bars(
         points, f"MCAS by its parts: {name}", Axis(sides(groups)), title=name,
         series=MODALITIES, stacked=True,
     )  # fmt: skip
-    return _with_table(chart, Table.of(name, columns, cells, source="mcas_parts"))
-
-
-def _with_table(chart: Chart, table: Table) -> Chart:
-    return Chart(chart.label, chart.spec, chart.data, table, chart.title)
-
-
-def _first(charts: Sequence[Chart]) -> tuple[Chart, ...]:
-    return tuple(charts[:MOST_PANELS])
+    return replace(chart, table=Table.of(name, columns, cells, source="mcas_parts"))
 
 
 def amplification(result: AuditResult) -> Section | None:
     """Return bias amplification against diffusion bias of each target."""
-    table = rows(result, "amplification")
-    if not table:
-        return None
     charts, lost = [], []
-    for key, panel in panels(table, *_PLACE).items():
+    for key, panel in panels(rows(result, "amplification"), *PLACE).items():
         name = f"{key[0]}, {scope(key[1], key[2])}"
         known = [row for row in panel if has(row["bias_amplification"])]
         if missing := [row["target"] for row in panel if not has(row["bias_amplification"])]:
@@ -214,10 +117,9 @@ def amplification(result: AuditResult) -> Section | None:
         "and texts together have a stronger association than the texts; above 1 it is amplified. "
         "Dashed: local regression, from five points on."
     )
-    blocks: list[Block] = [Words((text,), "note")]
-    blocks += [Words(tuple(lost), "list")] if lost else []
-    blocks += [Grid(_first(charts))] if charts else []
-    return Section("amplification", "Images against the texts that made them", tuple(blocks))
+    more = (Words(tuple(lost), "list"),) if lost else ()
+    heading = "Images against the texts that made them"
+    return section_of("amplification", heading, text, charts, *more)
 
 
 def _amplified(name: str, known: Sequence[Row], panel: Sequence[Row]) -> Chart:
@@ -247,7 +149,7 @@ def _amplified(name: str, known: Sequence[Row], panel: Sequence[Row]) -> Chart:
     chart = scatter(
         spread(points, SCATTER_HEIGHT), label, *axes, title=name, series=distinct(known, "model")
     )
-    return _with_table(chart, Table.of(name, columns, cells, source="amplification"))
+    return replace(chart, table=Table.of(name, columns, cells, source="amplification"))
 
 
 def further(result: AuditResult) -> Section | None:
@@ -255,26 +157,11 @@ def further(result: AuditResult) -> Section | None:
     table = rows(result, "xmcas")
     if not table:
         return None
-    cells = []
-    for (model, groups, version, target), panel in panels(table, *_PLACE, "target").items():
-        by_part = {row["part"]: row for row in panel if not row["group"]}
-        near = [f"{r['group']} {number(r['value'])}" for r in panel if r["part"] == "similarity"]
-        cells.append(
-            (
-                target, f"{model}, {scope(groups, version)}", number(panel[0]["theta"]),
-                number(panel[0]["neutral"]), number(by_part["euclidean"]["value"]),
-                number(by_part["mcas"]["value"]), ", ".join(near),
-            )
-        )  # fmt: skip
-    columns = ["Target", "Model", "#Angle (rad)", "#Neutral (rad)", "#Distance", "#MCAS",
-               "Similarity to further groups"]  # fmt: skip
     text = (
         "The angle compares how close a target is to further groups with its association with the "
         "first two. Below the neutral angle further groups are under-represented."
     )
-    blocks = (
-        Words((text,), "note"), Table.of("xMCAS by target", columns, cells, source="xmcas")
-    )  # fmt: skip
+    blocks = (Words((text,), "note"), xmcas_table(table, "xmcas"))
     return Section("further", "Further groups (xMCAS)", blocks)
 
 
@@ -284,77 +171,41 @@ def totals(result: AuditResult) -> Section | None:
     if len(distinct(table, "model")) < 2:
         return None
     text = "The sizes of the associations of all targets, added up. Grey: up to the mean by chance."
+    more = {
+        "#By chance": lambda row: number(row["chance"]),
+        "#Targets": lambda row: count(row["targets"]),
+    }
     charts = [
-        _totals(scope(groups, version), panel)
+        interval_chart(
+            panel, scope(groups, version), Axis("total", zero=True), ["model"], "totals", more
+        )
         for (groups, version), panel in panels(table, "groups", "version").items()
     ]
-    blocks = (Words((text,), "note"), Grid(_first(charts)))
-    return Section("totals", "Total association by model", blocks)
-
-
-def _totals(name: str, panel: Sequence[Row]) -> Chart:
-    points = [
-        {
-            "label": row["model"], "value": row["value"], "low": row["low"], "high": row["high"],
-            "chance_low": 0.0, "chance_high": row["chance"],
-            "tip": f"{row['model']}: {number(row['value'])} {interval(row['low'], row['high'])}, "
-            f"by chance {number(row['chance'])}",
-        }
-        for row in panel
-    ]  # fmt: skip
-    cells = [
-        (row["model"], number(row["value"]), interval(row["low"], row["high"]),
-         number(row["chance"]), count(row["targets"]))
-        for row in panel
-    ]  # fmt: skip
-    columns = ["Model", "#Total", "#Interval", "#By chance", "#Targets"]
-    label = f"Total absolute association: {name}"
-    chart = intervals(points, label, Axis("total", zero=True), title=name)
-    return _with_table(chart, Table.of(name, columns, cells, source="totals"))
+    return section_of("totals", "Total association by model", text, charts)
 
 
 def regions(result: AuditResult) -> Section | None:
     """Return the results by region and group, and similarities to each word."""
     known = [row for row in rows(result, "regions") if has(row["value"])]
     charts = [
-        _by_region(f"{title(metric)}, {model}: {scope(groups, version)}", panel)
-        for (metric, model, groups, version), panel in panels(known, "metric", *_PLACE).items()
-    ]
-    maps = [*_word_maps(result)]
-    if not charts and not maps:
-        return None
+        interval_chart(
+            panel, f"{title(metric)}, {model}: {scope(groups, version)}", Axis(zero=True),
+            ["region", "group"], "regions", {"#Images": lambda row: count(row["n"])},
+            series=distinct(panel, "group"),
+        )
+        for (metric, model, groups, version), panel in panels(known, "metric", *PLACE).items()
+    ]  # fmt: skip
     text = (
         "Trend: similarity to positive words minus similarity to negative words; left is less "
         "favourable. Gender difference: groups far apart differ in their similarity to all words."
     )
-    front: list[Block] = [Words((text,), "note"), Grid(_first(charts))] if charts else []
-    return Section("regions", "Results by region and word", (*front, *maps))
-
-
-def _by_region(name: str, panel: Sequence[Row]) -> Chart:
-    points = [
-        {
-            "label": row["region"], "series": row["group"], "value": row["value"],
-            "low": row["low"], "high": row["high"],
-            "tip": f"{row['region']}, {row['group']}: {number(row['value'])} "
-            f"{interval(row['low'], row['high'])}, n = {row['n']}",
-        }
-        for row in panel
-    ]  # fmt: skip
-    cells = [
-        (row["region"], row["group"], number(row["value"]), interval(row["low"], row["high"]),
-         count(row["n"]))
-        for row in panel
-    ]  # fmt: skip
-    columns = ["Region", "Group", "#Value", "#Interval", "#Images"]
-    label = f"{name}, by region and group"
-    chart = intervals(points, label, Axis(zero=True), title=name, series=distinct(panel, "group"))
-    return _with_table(chart, Table.of(name, columns, cells, source="regions"))
+    heading = "Results by region and word"
+    return section_of("regions", heading, text, charts, *_word_maps(result))
 
 
 def _word_maps(result: AuditResult) -> Iterator[Block]:
     known = [row for row in rows(result, "words") if has(row["similarity"])]
-    for (model, groups, version), panel in panels(known, *_PLACE).items():
+    for (model, groups, version), panel in panels(known, *PLACE).items():
         values = [row["similarity"] for row in panel]
         legend = Axis("mean similarity", domain=(min(values), max(values)))
         yield Heading(f"Similarity to each word: {model}, {scope(groups, version)}")
@@ -382,26 +233,23 @@ def _word_map(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
     label = f"Mean similarity of images of {group} to each word, by region"
     chart = heat_map(points, label, legend, columns=words, title=group)
     columns = ["Region", *(f"#{word}" for word in words)]
-    return _with_table(chart, Table.of(group, columns, cells, source="words"))
+    return replace(chart, table=Table.of(group, columns, cells, source="words"))
 
 
 def external(result: AuditResult) -> Section | None:
     """Return the results of targets or regions against external figures."""
-    keys = (*_PLACE, "metric", "figure")
+    keys = (*PLACE, "metric", "figure")
     related = panels(rows(result, "outside_correlations"), *keys)
     known = [row for row in rows(result, "outside") if has(row["outside"]) and has(row["value"])]
     charts = [
         _against(key, panel, related.get(key, [])) for key, panel in panels(known, *keys).items()
     ]
-    if not charts:
-        return None
     text = (
         "A point is a target or a region. r is Pearson's correlation; with few points its interval "
         "is wide. A correlation is no cause."
     )
-    blocks: tuple[Block, ...] = (Words((text,), "note"), Grid(_first(charts)))
-    blocks += (_correlations(related),) if related else ()
-    return Section("external", "Against external figures", blocks)
+    more = (_correlations(related),) if related and charts else ()
+    return section_of("external", "Against external figures", text, charts, *more)
 
 
 def _against(key: tuple[str, ...], panel: Sequence[Row], related: Sequence[Row]) -> Chart:
@@ -428,7 +276,7 @@ def _against(key: tuple[str, ...], panel: Sequence[Row], related: Sequence[Row])
     columns = ["Subject", f"#{figure}", f"#{_named(metric)}", "#Interval"]
     axes = Axis(figure), Axis(_named(metric))
     chart = scatter(spread(points, SCATTER_HEIGHT), name, *axes, title=name, series=(model,))
-    return _with_table(chart, Table.of(name, columns, cells, source="outside"))
+    return replace(chart, table=Table.of(name, columns, cells, source="outside"))
 
 
 def _correlations(related: Mapping[tuple[str, ...], Sequence[Row]]) -> Table:
@@ -452,25 +300,21 @@ def _named(metric: str) -> str:
 
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
-    table = rows(result, "labels")
-    if not table:
-        return None
     charts = [
         _shares(f"{model}, {scope(groups, version)}", panel)
-        for (model, groups, version), panel in panels(table, *_PLACE).items()
+        for (model, groups, version), panel in panels(rows(result, "labels"), *PLACE).items()
     ]
-    blocks: list[Block] = [Grid(_first(charts))]
-    scored = rows(result, "label_scores")
-    if scored:
-        cells = [
-            (row["label"], row["set"], number(row["value"]), row["model"],
-             scope(row["groups"], row["version"]))
-            for row in sorted(scored, key=lambda row: -row["value"])
-        ]  # fmt: skip
-        columns = ["Label", "Most frequent for", "#Association score", "Model", "Groups"]
-        caption = "Labels frequent for one group only, and their association"
-        blocks.append(Table.of(caption, columns, cells, source="label_scores"))
-    return Section("labels", "Predicted labels by group", tuple(blocks))
+    cells = [
+        (row["label"], row["set"], number(row["value"]), row["model"],
+         scope(row["groups"], row["version"]))
+        for row in sorted(rows(result, "label_scores"), key=lambda row: -row["value"])
+    ]  # fmt: skip
+    columns = ["Label", "Most frequent for", "#Association score", "Model", "Groups"]
+    caption = "Labels frequent for one group only, and their association"
+    scored = Table.of(caption, columns, cells, source="label_scores")
+    text = "Bars of different length show labels that one group gets more often."
+    more = (scored,) if cells else ()
+    return section_of("labels", "Predicted labels by group", text, charts, *more)
 
 
 def _shares(name: str, panel: Sequence[Row]) -> Chart:
@@ -495,7 +339,7 @@ def _shares(name: str, panel: Sequence[Row]) -> Chart:
     label = f"Shares of the most frequent labels: {name}"
     chart = bars(points, label, axis, title=name, series=groups)
     columns = ["Label", *(f"#{group}" for group in groups)]
-    return _with_table(chart, Table.of(name, columns, cells, source="labels"))
+    return replace(chart, table=Table.of(name, columns, cells, source="labels"))
 
 
 def sets(result: AuditResult) -> Section | None:

@@ -6,22 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from equipoise.core import AuditResult, Finding
+from equipoise.audits.engines.associations.charts import (
+    MODALITIES,
+    MOST_TARGETS,
+    PLACE,
+    interval_chart,
+    largest,
+    scores,
+    section_of,
+    sides,
+    xmcas_table,
+)
+from equipoise.core import AuditResult
 from equipoise.core.finding import Family
-from equipoise.report.blocks import Block, Chart, Fold, Grid, Section, Table, Words
+from equipoise.report.blocks import Block, Chart, Fold, Section, Table, Words
 from equipoise.report.mark_names import spread
 from equipoise.report.names import title
 from equipoise.report.page import Page
 from equipoise.report.plots import COLORS, SCATTER_HEIGHT, Axis, curves, intervals, scatter
 from equipoise.report.tables import Row, distinct, has, panels, rows, scope
 from equipoise.report.text import count, interval, listed, number, percent
-from equipoise.report.words import figures
 
-MOST_TARGETS, MOST_CLASSES, MOST_PANELS, MOST_SERIES = 40, 6, 24, len(COLORS)
-MODALITIES = ("II", "ITP", "ITA", "TT")
+MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
 TARGETS = "targets"
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
-_PLACE = ("model", "groups", "version")
 _CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
@@ -94,16 +102,15 @@ def shares(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts = []
-    for (model, groups, version), panel in panels(table, *_PLACE).items():
+    for (model, groups, version), panel in panels(table, *PLACE).items():
         classes = distinct(panel, "class")
         # Of two classes, the share of one gives the other's.
         for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
             own = [row for row in panel if row["class"] == name]
             charts.append(_shares(own, name, f"{model}, {scope(groups, version)}"))
     text = _SHARES if any(row["corrected"] for row in table) else _UNCORRECTED
-    blocks: list[Block] = [Words((text,), "note"), Grid(tuple(charts[:MOST_PANELS]))]
-    blocks += [Fold("All shares", (_share_table(table),)), *_errors(result), *_states(result)]
-    return Section("shares", "Shares of classes by target", tuple(blocks))
+    more = Fold("All shares", (_share_table(table),)), *_errors(result), *_states(result)
+    return section_of("shares", "Shares of classes by target", text, charts, *more)
 
 
 def _shares(panel: Sequence[Row], name: str, where: str) -> Chart:
@@ -181,7 +188,7 @@ def _states(result: AuditResult) -> list[Block]:
     if not table:
         return []
     states, cells = sorted(distinct(table, "state")), []
-    for (model, groups, version, target), own in panels(table, *_PLACE, "target").items():
+    for (model, groups, version, target), own in panels(table, *PLACE, "target").items():
         counts = {row["state"]: row["count"] for row in own}
         numbers = (count(counts.get(state, 0)) for state in states)
         cells.append((target, f"{model}, {scope(groups, version)}", *numbers))
@@ -192,65 +199,12 @@ def _states(result: AuditResult) -> list[Block]:
 
 def leaning(result: AuditResult) -> Section | None:
     """Return MCAS of every target, left or right of 0, over its chance band."""
-    split: dict[tuple[str, str], list[Finding]] = {}
-    for finding in result.findings:
-        tested = finding.family is not Family.DESCRIPTIVE
-        if finding.metric == "mcas" and tested and has(finding.value):
-            split.setdefault((finding.groups, finding.model), []).append(finding)
-    if not split:
-        return None
-    charts = tuple(_leaning(*key, panel) for key, panel in [*split.items()][:MOST_PANELS])
-    blocks = (Words((_LEANING,), "note"), Grid(charts), *_summaries(result))
-    return Section("leans", "Results by target", blocks)
-
-
-def _leaning(groups: str, model: str, panel: Sequence[Finding]) -> Chart:
-    largest = sorted({f.subject: abs(f.value) for f in panel}.items(), key=lambda item: -item[1])
-    kept = {subject for subject, _ in largest[:MOST_TARGETS]}
-    shown = sorted((f for f in panel if f.subject in kept), key=lambda f: (-f.value, f.subject))
-    points = [
-        {
-            "label": f.subject, "series": f.version, "value": f.value, "low": f.ci_low,
-            "high": f.ci_high, "chance_low": f.chance_low, "chance_high": f.chance_high,
-            "tip": f"{f.subject} ({f.version}), {f.verdict.value}: {figures(f)}",
-        }
-        for f in shown
-    ]  # fmt: skip
-    cells = [
-        (
-            f.subject, f.version, number(f.value), interval(f.ci_low, f.ci_high),
-            interval(f.chance_low, f.chance_high), f.verdict.value, f.direction,
-        )
-        for f in shown
-    ]  # fmt: skip
-    columns = ["Target", "Encoder", "#MCAS", "#Interval", "#Chance band", "Verdict", "~In words"]
-    name = f"{title('mcas')}, {model}: {groups}"
-    series = sorted(distinct(points, "series"))
-    chart = intervals(points, name, Axis(_sides(groups), zero=True), title=name, series=series)
-    return replace(chart, table=Table.of(name, columns, cells, source="findings"))
-
-
-def _sides(groups: str) -> str:
-    first, _, second = groups.partition(" against ")
-    return f"← closer to {second} · closer to {first} →"
-
-
-def _summaries(result: AuditResult) -> list[Block]:
-    table = rows(result, "score_summaries")
-    if not table:
-        return []
-    cells = [
-        (
-            row["category"], row["groups"], row["direction"] or "both", row["model"],
-            title(row["metric"]), row["version"], count(row["targets"]), number(row["mean"]),
-            number(row["sd"]),
-        )
-        for row in table
-    ]  # fmt: skip
-    columns = ["Category", "Groups", "Direction", "Model", "Score", "Encoder", "#Targets", "#Mean",
-               "#Sd"]  # fmt: skip
-    scores = Table.of("Scores by category and direction", columns, cells, source="score_summaries")
-    return [Fold("Mean and spread of scores by category", (scores,))]
+    tested = (
+        finding
+        for finding in result.findings
+        if finding.metric == "mcas" and finding.family is not Family.DESCRIPTIVE
+    )
+    return scores(result, tested, _LEANING)
 
 
 def plane(result: AuditResult) -> Section | None:
@@ -258,13 +212,13 @@ def plane(result: AuditResult) -> Section | None:
     table = rows(result, "plane")
     if not table:
         return None
-    charts = []
-    for (model, groups, version), panel in panels(table, *_PLACE).items():
-        for group in distinct([row for row in panel if row["part"] == "similarity"], "group"):
-            charts.append(_plane(panel, group, f"{model}, {scope(groups, version)}", groups))
-    fold = Fold("Angles and distances of targets and attributes", (_plane_table(table),))
-    blocks = (Words((_PLANE,), "note"), Grid(tuple(charts[:MOST_PANELS])), fold)
-    return Section("plane", "Similarity to further groups", blocks)
+    charts = [
+        _plane(panel, group, f"{model}, {scope(groups, version)}", groups)
+        for (model, groups, version), panel in panels(table, *PLACE).items()
+        for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
+    ]
+    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, "plane"),))
+    return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
 def _plane(panel: Sequence[Row], group: str, name: str, groups: str) -> Chart:
@@ -291,7 +245,7 @@ def _plane(panel: Sequence[Row], group: str, name: str, groups: str) -> Chart:
     return scatter(
         spread(points, SCATTER_HEIGHT, through),
         f"MCAS and similarity to {group}: {name}",
-        Axis(_sides(groups)),
+        Axis(sides(groups)),
         Axis(f"similarity to {group}{beyond}"),
         title=f"{name}; up: {group}",
         series=distinct(points, "series"),
@@ -306,84 +260,40 @@ def _near(neutral: float, points: Sequence[Row]) -> bool:
     return low - (high - low) <= neutral <= high + (high - low)
 
 
-def _plane_table(table: Sequence[Row]) -> Table:
-    cells = []
-    for (*place, kind, target), own in panels(table, *_PLACE, "set", "target").items():
-        by_part = {(row["part"], row["group"]): row for row in own}
-        near = [f"{g} {number(r['value'])}" for (p, g), r in by_part.items() if p == "similarity"]
-        mcas = by_part["mcas", ""]
-        cells.append(
-            (
-                target, kind, number(mcas["value"]), interval(mcas["low"], mcas["high"]),
-                ", ".join(near), number(mcas["theta"]), number(mcas["neutral"]),
-                number(by_part["euclidean", ""]["value"]), place[0], scope(place[1], place[2]),
-            )
-        )  # fmt: skip
-    columns = [
-        "Prompt or target", "Of", "#MCAS", "#Interval", "Similarity to further groups",
-        "#Angle (rad)", "#Neutral (rad)", "#Distance", "Model", "Groups",
-    ]  # fmt: skip
-    return Table.of("xMCAS of targets and attributes", columns, cells, source="plane")
-
-
 def components(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
     table = [row for row in rows(result, "components") if row["set"] == TARGETS]
-    if not table:
-        return None
     charts = [
         _side_by_side(panel, f"{model}, {scope(groups, version)}", "part", "components")
-        for (model, groups, version), panel in panels(table, *_PLACE).items()
+        for (model, groups, version), panel in panels(table, *PLACE).items()
     ]
-    blocks = (Words((_COMPONENTS,), "note"), Grid(tuple(charts[:MOST_PANELS])))
-    return Section("components", "Parts of MCAS", blocks)
+    return section_of("components", "Parts of MCAS", _COMPONENTS, charts)
 
 
 def encoders(result: AuditResult) -> Section | None:
     """Return MCAS of each target by encoder."""
-    table = rows(result, "encoders")
-    if not table:
-        return None
     charts = []
-    for (model, groups, guidance), panel in panels(table, "model", "groups", "guidance").items():
-        strength = f", guidance {float(guidance):g}" if has(panel[0]["guidance"]) else ""
-        name = f"{model}, {groups}{strength}"
-        charts.append(_side_by_side(panel, name, "encoder", "encoders"))
-    blocks = (Words((_ENCODERS,), "note"), Grid(tuple(charts[:MOST_PANELS])))
-    return Section("encoders", "Results by encoder", blocks)
+    for (model, groups, strength), panel in panels(
+        rows(result, "encoders"), "model", "groups", "guidance"
+    ).items():
+        at = f", guidance {float(strength):g}" if has(panel[0]["guidance"]) else ""
+        charts.append(_side_by_side(panel, f"{model}, {groups}{at}", "encoder", "encoders"))
+    return section_of("encoders", "Results by encoder", _ENCODERS, charts)
 
 
 def _side_by_side(panel: Sequence[Row], name: str, key: str, source: str) -> Chart:
     totals: dict[str, float] = {}
     for row in panel:
         totals[row["target"]] = totals.get(row["target"], 0.0) + row["value"]
-    largest = sorted(totals, key=lambda target: -abs(totals[target]))[:MOST_TARGETS]
-    order = sorted(largest, key=lambda target: -totals[target])
-    own = [row for row in panel if row["target"] in order]
-    shown = sorted(own, key=lambda row: order.index(row["target"]))
-    points = [
-        {
-            "label": row["target"], "series": row[key], "value": row["value"], "low": row["low"],
-            "high": row["high"],
-            "tip": f"{row['target']}, {row[key]}: {number(row['value'])} "
-            f"{interval(row['low'], row['high'])}",
-        }
-        for row in shown
-    ]  # fmt: skip
-    names = distinct(points, "series")
-    series = [part for part in MODALITIES if part in names] if key == "part" else names
-    further = ["sd"] if key == "encoder" else []
-    columns = ["Target", key.capitalize(), "#Value", "#Interval", *(f"#{name}" for name in further)]
-    cells = [
-        (
-            row["target"], row[key], number(row["value"]), interval(row["low"], row["high"]),
-            *(number(row[column]) for column in further),
-        )
-        for row in shown
-    ]  # fmt: skip
-    axis = Axis(_sides(panel[0]["groups"]), zero=True)
-    chart = intervals(points, f"{name}, by {key}", axis, title=name, series=series)
-    return replace(chart, table=Table.of(name, columns, cells, source=source))
+    order = {target: place for place, target in enumerate(largest(totals))}
+    shown = [row for row in panel if row["target"] in order]
+    shown.sort(key=lambda row: order[row["target"]])
+    names = distinct(shown, key)
+    return interval_chart(
+        shown, name, Axis(sides(panel[0]["groups"]), zero=True), ["target", key], source,
+        {"#sd": lambda row: number(row["sd"])} if key == "encoder" else {},
+        series=[part for part in MODALITIES if part in names] if key == "part" else names,
+    )  # fmt: skip
 
 
 def guidance(result: AuditResult) -> Section | None:
@@ -397,10 +307,7 @@ def guidance(result: AuditResult) -> Section | None:
         ).items()
         if len({row["guidance"] for row in panel}) > 1
     ]
-    if not charts:
-        return None
-    blocks = (Words((_GUIDANCE,), "note"), Grid(tuple(charts[:MOST_PANELS])))
-    return Section("guidance", "Results by guidance", blocks)
+    return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
 def _curve(panel: Sequence[Row], name: str, where: str) -> Chart:
