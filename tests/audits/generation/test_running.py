@@ -133,21 +133,6 @@ def test_the_gallery_has_small_pictures_of_kept_and_rejected_sets(
     assert "gallery" not in audits.run(config(biased, gallery=0), base=tmp_path).tables
 
 
-def test_a_plan_runs_no_model_and_counts_every_candidate(biased: Painter, tmp_path: Path) -> None:
-    looker = Looker()
-    plan = audits.plan(config(biased, looker), base=tmp_path)
-    assert (biased.calls, looker.seen) == (0, 0)
-    counts = [(run["model"], run["on"], run["items"], run["to_do"]) for run in plan.runs]
-    assert counts == [
-        ("generator", "captions", 72, 72), ("similarity", "images", 72, 72),
-        ("similarity", "captions", 12, None), ("similarity", "values", 3, None),
-    ]  # fmt: skip
-    assert [plan.details[key] for key in ("sets", "candidates", "images")] == [4, 24, 72]
-    assert {row["group"]: row["images"] for row in plan.groups} == dict.fromkeys(COLOURS, 24)
-    # "image made", "caption similarity" and "hue shown"; no set is rejected before models run.
-    assert plan.tests == 3
-
-
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
@@ -183,20 +168,6 @@ def test_findings_name_the_generator_and_images_made_before_do_not(
     read = audits.run(again, base=tmp_path)
     assert {f.model for f in read.findings} == {"images"}
     assert shares(read, "caption similarity") == shares(result, "caption similarity")
-
-
-def test_thresholds_are_learned_from_labels(biased: Painter, tmp_path: Path) -> None:
-    sets = rows(audits.run(config(biased), base=tmp_path), "filter_sets")
-    shown = {row["set"]: row["value"] for row in sets if row["check"] == "hue shown"}
-    table = pa.table({"set": [*shown], "hue": [["no", "yes"][n >= 3] for n in shown.values()]})
-    labels = {"table": table, "id": "set", "columns": {"hue": "hue"}}
-    filters = {"similarity": {"model": Looker(), "threshold": -1.0, "pairs": None},
-               "attributes": {"templates": "a {} thing", "labels": labels}}  # fmt: skip
-    result = audits.run(config(biased, filters=filters), base=tmp_path)
-    (row,) = rows(result, "thresholds")
-    assert (row["threshold"], row["learned"], row["agreement"]) == (3, True, 1.0)
-    (finding,) = (f for f in result.findings if f.metric == "threshold_accuracy")
-    assert (finding.value, finding.verdict) == (1.0, Verdict.NONE)
 
 
 def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path: Path) -> None:

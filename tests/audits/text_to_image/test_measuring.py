@@ -14,7 +14,7 @@ from PIL import Image
 from equipoise import audits
 from equipoise.core import Finding, Verdict
 from equipoise.core.result import AuditResult
-from painted import PROMPTS, REDNESS, Painter, Seer, Teller, asked
+from painted import REDNESS, Painter, Seer, Teller, asked
 
 
 def run(base: Path, **changes: Any) -> AuditResult:
@@ -103,17 +103,6 @@ def test_a_second_run_makes_no_image(painted: tuple[AuditResult, Path]) -> None:
     model = Painter()
     assert reprs(run(base, generators=painter(model))) == reprs(result)
     assert model.made == 0
-
-
-def test_a_plan_makes_no_image(tmp_path: Path) -> None:
-    model = Painter()
-    config = audits.parse_config(asked(generators=painter(model, [1, 2])))
-    planned = audits.plan(config, base=tmp_path)
-    assert model.made == 0
-    items = [run["items"] for run in planned.runs if run["model"] == "painter"]
-    assert items == [36, 120, 36, 120]
-    assert planned.tests == 2 * (3 + 3)
-    assert not any(tmp_path.iterdir())
 
 
 def test_images_are_made_in_parts_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
@@ -250,24 +239,3 @@ def test_images_made_elsewhere_and_answers_about_them(tmp_path: Path) -> None:
     assert gap.value == pytest.approx(0.9 - 0.1, abs=0.15)
     assert "a count say" in gap.direction
     assert [f.subject for f in result.findings if f.metric == "share_gap"] == ["fire"]
-
-
-def test_vectors_on_disk_and_sets_with_one_prompt(tmp_path: Path) -> None:
-    prompts = PROMPTS | {"attributes": {"red": ["red thing"], "blue": ["blue thing"]}}
-    texts = ["a red thing", "a blue thing", "a fire", "a flag", "a sea"]
-    every = [(text, seed) for text in texts for seed in range(12)]
-    np.save(
-        tmp_path / "images.npy",
-        Seer().embed_images([Painter().paint(text, seed, 1.0) for text, seed in every]),
-    )
-    np.save(tmp_path / "texts.npy", Seer().embed_texts(texts))
-    ids = [f"{text}/{seed}" for text, seed in every]
-    table = pa.table({"image_id": ids, "prompt": [text for text, _ in every]})
-    model = {"images": {"other": {"file": "images.npy"}}, "texts": {"file": "texts.npy"}}
-    result = run(
-        tmp_path, prompts=prompts, generators={"other": {"images": {"table": table}}},
-        models={"vectors": model}, shares=[],
-    )  # fmt: skip
-    assert of(result, "mcas", "fire").value > 0
-    assert of(result, "mcas", "fire").version == "vectors"
-    assert not [f for f in result.findings if f.subject == "a red thing"]
