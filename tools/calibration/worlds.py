@@ -79,16 +79,23 @@ class Layout:
         return np.where(takes < self.shared, units, own)
 
 
-def check_strength(strength: float) -> None:
-    """Refuse a strength of bias outside [0, 1].
+class World:
+    """A world whose bias has a strength from 0 to 1.
 
     Raises
     ------
     InputError
-        When it lies outside, or is not a number.
+        When the strength lies outside, or is not a number.
     """
-    if not 0.0 <= strength <= 1.0:
-        raise InputError(f"strength={strength}: expected a strength of bias between 0 and 1")
+
+    strength: float
+
+    def __post_init__(self) -> None:
+        """Check the strength."""
+        if not 0.0 <= self.strength <= 1.0:
+            raise InputError(
+                f"strength={self.strength}: expected a strength of bias between 0 and 1"
+            )
 
 
 def between(groups: Indices) -> Floats:
@@ -142,7 +149,7 @@ class Embedded:
 
 
 @dataclass(frozen=True)
-class EmbeddingWorld:
+class EmbeddingWorld(World):
     """Images of two groups; the first lies `strength` standard deviations along an axis.
 
     Attributes
@@ -158,9 +165,6 @@ class EmbeddingWorld:
     strength: float
     images: int
     structure: Structure = "independent"
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     @property
     def difference(self) -> float:
@@ -193,7 +197,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class SetWorld:
+class SetWorld(World):
     """Image sets that lie apart: each is moved `strength` standard deviations, its own way.
 
     Attributes
@@ -209,9 +213,6 @@ class SetWorld:
     strength: float
     images: int
     sets: int = 3
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     def draw(self, seed: int, sample: int) -> Sets:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
@@ -253,7 +254,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class LabelWorld:
+class LabelWorld(World):
     """Predicted labels of images of two groups.
 
     Attributes
@@ -272,9 +273,6 @@ class LabelWorld:
     images: int
     structure: Structure = "independent"
     planted: Literal["lean", "concentrate"] = "lean"
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     def shares(self, lean: Floats) -> Floats:
         """The truth: how often each label is predicted for each group, shape (2, labels).
@@ -325,7 +323,7 @@ class Worded:
 
 
 @dataclass(frozen=True)
-class WordWorld:
+class WordWorld(World):
     """Similarities to words, by region and group: the second group is closer to negative ones.
 
     Attributes
@@ -340,9 +338,6 @@ class WordWorld:
     strength: float
     images: int
     structure: Structure = "independent"
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     @property
     def difference(self) -> float:
@@ -389,7 +384,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class RankingWorld:
+class RankingWorld(World):
     """Rankings in which the first group lies `strength` standard deviations ahead.
 
     Attributes
@@ -409,9 +404,6 @@ class RankingWorld:
     images: int
     pools: Pools = "one query"
     groups: int = 4
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     def draw(self, seed: int, sample: int) -> Ranked:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
@@ -448,7 +440,7 @@ class Preferences:
 
 
 @dataclass(frozen=True)
-class PreferenceWorld:
+class PreferenceWorld(World):
     """Preferences of subjects that follow a hypothesis with a set strength.
 
     Attributes
@@ -461,9 +453,6 @@ class PreferenceWorld:
 
     strength: float
     subjects: int
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     def draw(self, seed: int, sample: int) -> Preferences:
         """Draw a sample; samples of other strengths differ in what is planted alone."""
@@ -491,7 +480,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class ConceptWorld:
+class ConceptWorld(World):
     """Scores of concepts for images of two groups.
 
     Attributes
@@ -514,9 +503,6 @@ class ConceptWorld:
     structure: Structure = "independent"
     planted: Planted = "recognition"
     concepts: int = 4
-
-    def __post_init__(self) -> None:
-        check_strength(self.strength)
 
     @property
     def prevalences(self) -> tuple[float, float]:
