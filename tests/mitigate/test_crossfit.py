@@ -11,7 +11,7 @@ import pytest
 from equipoise.cli.mitigation_world import Size, demonstrated, retrieval_set, zero_shot_set
 from equipoise.core import AuditResult
 from equipoise.mitigate import PromptEnsemble, SetShrinkage, cross_fit
-from equipoise.mitigate.measuring import Test, measured
+from equipoise.mitigate.measuring import Test, measure
 from equipoise.planted.scenes.embed import WEIGHTS, load_clip
 from equipoise.planted.scenes.sets import render_balanced
 from mitigate.scenes import LEARNED, TEXTS, WITHHELD, base, sets, test_data
@@ -45,7 +45,7 @@ def test_every_subject_is_withheld_once_and_every_recipe_told() -> None:
 def test_what_is_measured_does_not_depend_on_the_fold() -> None:
     test = test_data()
     clip = base()
-    whole, part = measured(clip, test), measured(clip, test, only=WITHHELD)
+    whole, part = measure(clip, test), measure(clip, test, only=WITHHELD)
     for key, values in part.bias.items():
         for subject, value in values.items():
             assert whole.bias[key][subject] == pytest.approx(value)
@@ -55,7 +55,7 @@ def test_accuracy_and_recall_are_asked_of_some_and_found_among_all() -> None:
     scenes = render_balanced(1, seed=1)
     given = test_data()
     test = Test(given.images, TEXTS, (zero_shot_set(scenes),), (retrieval_set(scenes),))
-    found = measured(base(), test, only=WITHHELD[:1]).utility
+    found = measure(base(), test, only=WITHHELD[:1]).utility
     assert len(found["accuracy", "scenes"]) == 12
     assert np.mean([*found["accuracy", "scenes"].values()]) > 0.8
     for direction in ("text", "image"):

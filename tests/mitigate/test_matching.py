@@ -1,7 +1,6 @@
 """Matched prompts: what is learned from sets, and what is refused."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import pytest
 
 from equipoise.cli.mitigation_world import SAID
 from equipoise.core.errors import InputError
-from equipoise.mitigate import MatchedPrompts, SubjectTexts
-from equipoise.mitigate.embedding import queries_of
+from equipoise.mitigate import ImageSets, MatchedPrompts, SubjectTexts
+from equipoise.mitigate.matching import directions_of, gate_of, told_right, values_of
+from equipoise.mitigate.measuring import queries_of
 from equipoise.models.wrapped import unit_vectors
 from mitigate.scenes import LEARNED, TEXTS, WATCHED, WITHHELD, base, sets, training
 
@@ -67,22 +67,32 @@ def test_the_record_says_what_was_learned(clip: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"hue": SAID["hue"]}, "said: nothing of 'frame', an attribute of the images; expected"),
-        ({**SAID, "age": ("a {value} {}",)}, "said: 'age' is no attribute of the images (hue, "),
-        (
-            {**SAID, "hue": ("a {}",)},
-            "said.hue: 'a {}' does not hold {}, for the subject",
-        ),
-        ({**SAID, "hue": "a {value} {}"}, "said.hue: 'a {value} {}' does not hold {}, for"),
-    ],
+    "said",
+    [{"hue": SAID["hue"]}, {**SAID, "age": ("a {value} {}",)}, {**SAID, "hue": ("a {}",)}],
 )
-def test_said_is_of_the_attributes_of_the_images(
-    clip: Any, tmp_path: Path, said: Any, message: str
-) -> None:
-    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+def test_said_is_of_the_attributes_of_the_images(clip: Any, tmp_path: Path, said: Any) -> None:
+    with pytest.raises(InputError):
         MatchedPrompts(said=said).fit(clip, training(), tmp_path / "made")
+
+
+def test_the_weights_have_the_least_variance_within_sets(clip: Any, tmp_path: Path) -> None:
+    """Any other weights that are 0 or above, and 1 in all, vary more within the sets."""
+    made: Any = MatchedPrompts(said=SAID).fit(clip, training(), tmp_path / "made")
+    matching, images = made.wrapping.matching, training().known_images("all")
+    parts = []
+    for texts in training().known:
+        prompts = np.mean(matching.blocks(clip.embed_texts, texts.neutral), axis=0)
+        own = images.of([texts.subject])
+        vectors = unit_vectors(clip.embed_images(list(own.images)))
+        apart = own.deviations(matching.cosines(vectors, prompts))
+        parts.append(apart.T @ apart / len(apart))
+    total = np.mean(parts, axis=0)
+    weights = np.array(matching.weights)
+    random = np.random.default_rng(0).dirichlet(np.ones(len(weights)), 500)
+    assert weights.min() >= 0
+    for mix in (1.0, 0.05):
+        others = (1 - mix) * weights + mix * random
+        assert (np.einsum("ni,ij,nj->n", others, total, others) >= weights @ total @ weights).all()
 
 
 def test_a_value_without_a_caption_is_an_error(clip: Any, tmp_path: Path) -> None:
@@ -93,11 +103,80 @@ def test_a_value_without_a_caption_is_an_error(clip: Any, tmp_path: Path) -> Non
 
     given = training()
     told = tuple(map(without, given.texts)), tuple(map(without, given.validation))
-    message = (
-        f"^no caption of {LEARNED[0]!r} names hue 'red', which images show. To do: give captions "
-        "of every value, or templates in `said`$"
-    )
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="names hue 'red'"):
         MatchedPrompts().fit(
             clip, replace(given, texts=told[0], validation=told[1]), tmp_path / "made"
         )
+
+
+D = 12
+
+
+def planted(shown: str = "axis", seed: int = 0) -> tuple[Any, ImageSets]:
+    """Return sets whose age lies on an axis, or on one of each subject's own, or nowhere."""
+    rng = np.random.default_rng(seed)
+    vectors, owner, named, ages = [], [], [], []
+    for subject in range(5):
+        for number in range(8):
+            place = rng.standard_normal(D) * 0.1
+            place[subject] += 1.0
+            for age, sign in (("old", 1.0), ("young", -1.0)):
+                one = place + rng.standard_normal(D) * 0.02
+                axis = {"axis": 6, "own": 7 + subject, "nowhere": None}[shown]
+                if axis is not None:
+                    one[axis] += sign
+                vectors.append(one)
+                owner.append(str(subject))
+                named.append(f"{subject}-{number}")
+                ages.append(age)
+    columns = [np.array(one, dtype=object) for one in (owner, named, named)]
+    return unit_vectors(vectors), ImageSets(
+        vectors, *columns, {"age": np.array(ages, dtype=object)}
+    )
+
+
+def test_a_value_on_one_axis_is_told_of_subjects_left_out() -> None:
+    vectors, sets = planted()
+    values = values_of(sets)
+    assert values == {"age": ["old", "young"]}
+    assert told_right(vectors, sets, values) == {"age": {"old": 1.0, "young": 1.0}}
+
+
+@pytest.mark.parametrize(("shown", "most"), [("own", 0.7), ("nowhere", 0.7)])
+def test_what_other_subjects_do_not_teach_is_told_by_chance(shown: str, most: float) -> None:
+    # A rule that is asked about the subjects it learned from would be right of "own".
+    vectors, sets = planted(shown)
+    values = values_of(sets)
+    assert np.mean([*told_right(vectors, sets, values)["age"].values()]) < most
+    slopes, offsets = gate_of(vectors, sets, values)
+    place = (vectors @ slopes + offsets).argmax(axis=1)
+    right = (np.array(values["age"])[place] == sets.attributes["age"]).mean()
+    assert right == 1.0 if shown == "own" else right < 0.9
+
+
+def test_an_image_without_a_label_teaches_nothing() -> None:
+    vectors, sets = planted()
+    hidden = sets.attributes["age"].copy()
+    hidden[::3] = None
+    some = ImageSets(sets.images, sets.subject, sets.set, sets.caption, {"age": hidden})
+    values = values_of(some)
+    moved = vectors.copy()
+    moved[::3] = -moved[::3]
+    for one, other in zip(
+        gate_of(vectors, some, values), gate_of(moved, some, values), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_direction_is_that_of_the_axis() -> None:
+    vectors, sets = planted()
+    (row,) = directions_of(vectors, sets, values_of(sets))
+    assert abs(row[6]) > 0.99
+
+
+@pytest.mark.parametrize("column", [["old"] * 80, [None] * 80])
+def test_one_value_is_an_error(column: list[Any]) -> None:
+    _, sets = planted()
+    ages = {"age": np.array(column, dtype=object)}
+    with pytest.raises(InputError):
+        values_of(ImageSets(sets.images, sets.subject, sets.set, sets.caption, ages))

@@ -1,4 +1,4 @@
-"""Vectors of many images are held once, in float32, or not at all."""
+"""Vectors as recipes and measures take them: held once, of length 1, and finite."""
 
 import tracemalloc
 from collections.abc import Sequence
@@ -8,8 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from equipoise.core.errors import ModelError
 from equipoise.mitigate import ImageSets, SubjectTexts
-from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet, measured
+from equipoise.mitigate.measuring import (
+    RetrievalSet,
+    Test,
+    ZeroShotSet,
+    embed_images,
+    measure,
+    queries_of,
+    text_vectors,
+)
+from equipoise.models.wrapped import unit_vectors
 
 IMAGES, NUMBERS = 12_000, 512
 SUBJECTS = ("nurse", "clerk")
@@ -47,7 +57,7 @@ RETRIEVAL = RetrievalSet("r", IMAGE_ROWS, SUBJECT, np.arange(IMAGES))
 def _peak(test: Test) -> int:
     tracemalloc.start()
     try:
-        measured(MODEL, test)
+        measure(MODEL, test)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -65,3 +75,47 @@ def _peak(test: Test) -> int:
 def test_vectors_are_held_once_or_not_at_all(test: Test, most: float) -> None:
     _peak(Test(NONE, TEXTS))
     assert _peak(test) < most * ONCE
+
+
+def model(vectors: Sequence[Sequence[float]]) -> Any:
+    """Return a model whose images and texts are rows of vectors, by their number."""
+    rows = np.array(vectors, dtype=np.float32)
+
+    def embed(asked: Sequence[Any]) -> Any:
+        return rows[[int(one) for one in asked]]
+
+    return SimpleNamespace(
+        info=SimpleNamespace(name="hf:clip", dimension=rows.shape[1]),
+        embed_images=embed,
+        embed_texts=embed,
+    )
+
+
+def test_vectors_of_zeros_stay_and_others_are_of_length_1() -> None:
+    found = unit_vectors(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32))
+    assert found.dtype == np.float64
+    assert found.tolist() == [[0.6, 0.8], [0.0, 0.0]]
+
+
+def test_a_prompt_is_the_direction_of_the_mean_of_directions() -> None:
+    found = queries_of(model([[2.0, 0.0], [0.0, 5.0], [0.0, 1.0]]), [("0", "1"), ("2",)])
+    np.testing.assert_allclose(found, [[0.5**0.5, 0.5**0.5], [0.0, 1.0]])
+
+
+def test_images_are_read_in_parts_and_held_as_they_were_given() -> None:
+    rows = np.random.default_rng(0).standard_normal((600, 3)).astype(np.float32)
+    told: list[tuple[str, int, int | None]] = []
+    found = embed_images(model(rows.tolist()), range(600), lambda *step: told.append(step))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, rows)
+    assert told == [("embedding images", start, 600) for start in (0, 256, 512)]
+    assert embed_images(model([[1.0, 2.0]]), []).shape == (0, 2)
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan, np.inf])
+def test_a_vector_that_is_no_direction_is_refused(number: float) -> None:
+    bad = model([[1.0, 2.0], [number, number]])
+    with pytest.raises(ModelError):
+        embed_images(bad, [0, 1])
+    with pytest.raises(ModelError):
+        text_vectors(bad, ["0", "1"])

@@ -10,7 +10,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core.errors import InputError, ModelError
-from equipoise.mitigate.neurons import (
+from equipoise.mitigate import (
     Trial,
     choose_units,
     compare_models,

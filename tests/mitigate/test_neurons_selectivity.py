@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.neurons.selectivity import selectivity, strongest
+from equipoise.mitigate import selectivity
 
 
 def of_scipy(values: Any, member: Any) -> tuple[Any, Any]:
@@ -29,7 +29,7 @@ def test_it_is_the_statistic_of_mann_and_whitney(ties: bool) -> None:
     np.testing.assert_allclose(found.p_value[0], p)
     assert found.groups == ("a",)
     assert found.names == ("a", "b")
-    order = [unit for unit, _ in strongest(found)]
+    order = [unit for unit, _ in found.strongest()]
     assert order[0] == 2
 
 
@@ -51,7 +51,7 @@ def test_q_values_count_every_unit_and_group() -> None:
     values[:, 5] += groups == "c"
     again = selectivity(values, groups)
     assert again.q_value[2, 5] < 1e-6
-    assert next(strongest(again)) == (5, 2)
+    assert next(again.strongest()) == (5, 2)
 
 
 def test_a_unit_of_the_subject_is_not_one_of_the_group_within_subjects() -> None:

@@ -1,120 +1,125 @@
-"""The page of recipes: what was lowered, at what price, in words that promise no more."""
+"""Pages of recipes and of training on changed faces."""
 
 import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest, Verdict
 from equipoise.mitigate.page import (
+    ARMS,
+    AUGMENTATION,
     PAGE,
+    accuracies,
+    augmentation,
+    conclusions,
+    in_short,
     price,
 )
-from equipoise.report.blocks import Chart, Grid, Table
+from equipoise.report.blocks import Chart, Grid, Section, Table
 from equipoise.report.rendering import render
-from report.synthetic import finding
+from report.synthetic import faces, finding
+from report.synthetic_large import augmentation as experiment
+
+NUMBERS: dict[str, Any] = {
+    "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
+    "p_value": 0.001, "q_value": 0.002, "floor": 0.2, "share": 0.5, "share_low": 0.3,
+    "share_high": 0.7,
+}  # fmt: skip
+NAME = {"recipe": "<b>ensemble"}
+BIAS = NAME | {"role": "bias", "measure": "ndkl", "about": "hue"} | NUMBERS
+PRICE = NAME | {"role": "utility", "measure": "accuracy", "about": "objects"} | NUMBERS
+PRICE |= {"difference": -0.01, "share": math.nan}
 
 
-def row(recipe: str, role: str, measure: str, about: str, **values: float) -> dict[str, object]:
-    numbers = {
-        "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
-        "p_value": 0.001, "q_value": 0.002, "floor": 0.2, "share": 0.5, "share_low": 0.3,
-        "share_high": 0.7,
-    }  # fmt: skip
-    told = {"recipe": recipe, "role": role, "measure": measure, "about": about}
-    return told | {"n": 24} | numbers | values
-
-
-def result(rows: list[dict[str, object]]) -> AuditResult:
+def result(*rows: dict[str, Any]) -> AuditResult:
     manifest = Manifest({}, {}, {"equipoise": "0"}, "", False, {}, {}, 0, "", 0.0, {})
-    recipes = [
-        {"recipe": "<b>ensemble", "conclusion": "transfers", "sentence": "1 of 1 fell",
-         "model": "", "transfers": True, "seconds": 1.0},
-    ]  # fmt: skip
-    subjects = [
-        {"recipe": "<b>ensemble", "measure": "ndkl", "about": "hue", "subject": "nurse",
-         "fold": 0, "before": 0.8, "after": 0.5, "floor": math.nan},
-    ]  # fmt: skip
+    recipe = NAME | {"conclusion": "transfers", "sentence": "1 of 1 fell", "model": ""}
+    subject = NAME | {"measure": "ndkl", "about": "hue", "subject": "nurse", "fold": 0,
+                      "before": 0.8, "after": 0.5, "floor": math.nan}  # fmt: skip
     tables = {
-        "mitigation": pa.Table.from_pylist(rows),
-        "mitigation_recipes": pa.Table.from_pylist(recipes),
-        "mitigation_subjects": pa.Table.from_pylist(subjects),
+        "mitigation": pa.Table.from_pylist([*rows]),
+        "mitigation_recipes": pa.Table.from_pylist([recipe]),
+        "mitigation_subjects": pa.Table.from_pylist([subject]),
     }
     return AuditResult((), manifest, tables)
 
 
-ROWS = [
-    row("<b>ensemble", "bias", "ndkl", "hue"),
-    row("<b>ensemble", "utility", "accuracy", "objects", difference=-0.01, share=math.nan),
-]
-
-
-def test_what_was_lowered_lies_over_what_it_cost() -> None:
-    section = price(result(ROWS))
+def blocks(section: Section | None, kind: type) -> list[Any]:
     assert section is not None
-    grid = next(block for block in section.blocks if isinstance(block, Grid))
-    (chart,) = grid.charts
+    return [block for block in section.blocks if isinstance(block, kind)]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [({}, 0.5), ({"floor": math.nan, "share": math.nan}, 0.375), ({"share": math.nan}, None)],
+    ids=["floor", "no floor", "not estimable"],
+)
+def test_what_was_lowered_lies_over_what_it_cost(change: Any, place: float | None) -> None:
+    section = price(result(BIAS | change, PRICE))
+    grids = blocks(section, Grid)
+    if place is None:
+        assert not grids
+        return
+    (chart,) = grids[0].charts
     assert isinstance(chart, Chart)
     assert chart.title == "NDKL, hue"
     (mark,) = chart.data["rows"]
-    assert (mark["x"], mark["x_low"], mark["y"]) == (0.5, 0.3, -1.0)
-    biases, utilities = (block for block in section.blocks if isinstance(block, Table))
+    assert (mark["x"], mark["y"]) == (pytest.approx(place), -1.0)
+    biases, utilities = blocks(section, Table)
     assert biases.rows[0][:4] == ("<b>ensemble", "NDKL", "hue", "0.800")
     assert utilities.rows[0][1] == "Zero-shot accuracy"
 
 
-def test_without_a_floor_the_way_ends_at_nothing() -> None:
-    nothing = {"floor": math.nan, "share": math.nan, "share_low": math.nan, "share_high": math.nan}
-    section = price(result([row("a", "bias", "ndkl", "hue", **nothing), ROWS[1]]))
-    assert section is not None
-    assert not [block for block in section.blocks if isinstance(block, Grid)]  # no accuracy of "a"
-    rows = [row("<b>ensemble", "bias", "ndkl", "hue", **nothing), ROWS[1]]
-    section = price(result(rows))
-    assert section is not None
-    grid = next(block for block in section.blocks if isinstance(block, Grid))
-    chart = grid.charts[0]
-    assert isinstance(chart, Chart)
-    assert chart.data["rows"][0]["x"] == pytest.approx(0.375)
-
-
-NO_CHANCE = dict.fromkeys(("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan)
-
-
-def test_the_page_of_recipes_is_no_audit() -> None:
-    changes = (
-        finding(audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
-                verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **NO_CHANCE),
-        finding(audit="mitigation", model="ensemble", metric="accuracy_change", unit="image",
-                verdict=Verdict.NONE, direction="unchanged", **NO_CHANCE),
-    )  # fmt: skip
-    page = render(replace(result(ROWS), findings=changes), PAGE)
-    text = re.sub(
-        r"\s+", " ", re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+def test_the_page_of_recipes_is_no_audit_and_escapes_names() -> None:
+    nothing = dict.fromkeys(
+        ("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan
     )
-    assert "<h1>Mitigation of ensemble</h1>" in page
-    assert "ensemble transfers: 1 of 1 fell." in text
-    assert "Changes (2)" in text
-    assert "What changed NDKL of withheld subjects fell" in text
-    for word in (
-        "Audit of",
-        "– no verdict",
-        "with a verdict",
-        "Who is worse off",
-        "Chance band",
-        "by chance",
-        "Grey bar",
-        "what chance gives",
-    ):
+    change = finding(
+        audit="mitigation", model="ensemble", metric="ndkl_change", unit="subject",
+        verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **nothing,
+    )  # fmt: skip
+    page = render(replace(result(BIAS, PRICE), findings=(change,)), PAGE)
+    assert "&lt;b&gt;ensemble transfers: 1 of 1 fell." in page
+    assert "<b>ensemble" not in page
+    text = re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+    for word in ("Audit of", "no verdict", "with a verdict", "Who is worse off", "by chance",
+                 "debias", "unbiased", "solved"):  # fmt: skip
         assert word not in text
 
 
-def test_the_page_escapes_names_and_keeps_its_words() -> None:
-    page = render(result(ROWS), PAGE)
-    assert "&lt;b&gt;ensemble" in page
-    assert "<b>ensemble" not in page
-    text = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
-    assert not any(word in text for word in ("debias", "unbiased", "solved"))
-    assert "Change in disparities and its price" in page
-    assert "Withheld subjects before and after" in page
+def test_the_form_of_the_source_s_table() -> None:
+    first, second, *_ = blocks(augmentation(experiment()), Table)
+    assert [column.title for column in first.columns] == [
+        "Network", "Biased", "Partial mixing", "Uniform noise", "Balanced"
+    ]  # fmt: skip
+    assert accuracies(experiment()) == [
+        ("cnn", *(f"{0.6 + place / 10:.3f} [0.500, 0.950]" for place in range(len(ARMS))))
+    ]
+    assert [row[1] for row in second.rows] == [*ARMS][:3]
+    assert second.rows[0][2:] == (
+        "0.300", "[0.100, 0.400]", "[0.000, 0.500]", "30.0 %", "[20.0, 41.5]"
+    )  # fmt: skip
+    assert augmentation(faces()) is None
+
+
+def test_what_helped_and_what_did_not_in_plain_words() -> None:
+    made = experiment()
+    few = replace(made.findings[2], verdict=Verdict.NONE, reason="few faces")
+    made = AuditResult((*made.findings[:2], few), made.manifest, made.tables)
+    assert in_short(made) == [
+        "cnn, right answers, held against training on the biased images as they are: partial "
+        "mixing helped, +10.0 points [5.0, 15.0]; uniform noise was not shown to help or to harm, "
+        "−2.0 points [−6.0, 2.0]; no verdict for balanced images (few faces)."
+    ]
+    assert conclusions(made)[0] == (
+        "cnn: partial mixing helped. Right on 70.0\u00a0% [50.0, 95.0] of the test images, on "
+        "60.0\u00a0% [50.0, 95.0] after the biased ones as they are: +10.0 points [5.0, 15.0], "
+        "q\u00a00.002. That is 20.0 points [2.0, 50.0] short of balanced images."
+    )
+    page = render(made, AUGMENTATION)
+    assert all(text in page for text in (*in_short(made), *conclusions(made)))
+    assert "Images of each label and group" in page

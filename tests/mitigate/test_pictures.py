@@ -11,9 +11,7 @@ from equipoise.cli.app import run as command
 from equipoise.cli.mitigating import load_config
 from equipoise.core.errors import DataError
 from equipoise.evidence import decoding
-from equipoise.mitigate import pictures
-from equipoise.mitigate.loading import load
-from equipoise.mitigate.pictures import Decoded, check_images
+from equipoise.mitigate.loading import TableImages, check_images, load
 
 CONFIG = """
 model: "open_clip:no-model/tag"
@@ -57,7 +55,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def tables(project: Path) -> tuple[Decoded, ...]:
+def tables(project: Path) -> tuple[TableImages, ...]:
     return load(load_config(project / "c.yaml"), base=project).tables
 
 
@@ -71,7 +69,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         seen.append(data)
         return own(data, how)
 
-    monkeypatch.setattr(pictures, "pixels", noted)
+    monkeypatch.setattr("equipoise.mitigate.loading.pixels", noted)
     return seen
 
 
@@ -116,11 +114,11 @@ def test_several_are_counted_with_their_rows(project: Path) -> None:
         check_images(tables(project))
     assert str(raised.value) == (
         f"{project / 'sets.csv'}, column 'path', row 1: the image {project / 'photos' / '7.png'} "
-        "cannot be decoded: the file is empty; so it is with 5 more of 8 images (rows 4, 5, 6, 7, "
+        "cannot be decoded: the file is empty; as are 5 more of 8 images (rows 4, 5, 6, 7, "
         "8). To do: repair it, or take its row out of the table."
     )
     (project / "photos" / "6.png").write_bytes(b"")
-    with pytest.raises(DataError, match=r"with 6 more of 8 images \(rows 2, 4, 5, 6, 7, …\)"):
+    with pytest.raises(DataError, match=r"as are 6 more of 8 images \(rows 2, 4, 5, 6, 7, …\)"):
         check_images(tables(project))
 
 

@@ -19,9 +19,9 @@ from equipoise.mitigate import (
     TextDistillation,
     Training,
 )
-from equipoise.mitigate.embedding import queries_of
+from equipoise.mitigate.directions import group_directions
 from equipoise.mitigate.ensembling import ensemble_of
-from equipoise.mitigate.projection import group_directions
+from equipoise.mitigate.measuring import queries_of
 from equipoise.mitigate.sets import SubjectTexts
 from equipoise.models import DualEncoder, load_model
 from equipoise.models.wrapped import unit_vectors

@@ -110,10 +110,10 @@ def test_a_plan_loads_no_model(project: Path, capsys: pytest.CaptureFixture[str]
     ("old", "new", "message"),
     [
         ("prompt_ensemble", "prompt_ensembel", "line 7: recipes.ensemble.recipe: given 'prompt_en"),
-        ("steps: 2", "step: 2", "recipes.distilled.step: unknown key. Allowed here: recipe, steps"),
+        ("steps: 2", "step: 2", "recipes.distilled.step: unknown key. Allowed here: recipe, name"),
         ("output: mitigated", "", "output: required, and missing"),
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
-        ("  ensemble:", "  report:", "recipes.report: the report lies in a folder of this name"),
+        ("  ensemble:", "  report:", "the report lies in a folder of this name"),
         ("steps: 2", "steps: 0", "recipes.distilled.steps"),
         ("text_distillation, steps: 2, learning_rate: 3.0e-4, kept: 8", "contrastive, mix: 1.0",
          "recipes.distilled.mix needs `pairs`, the images to mix in"),

@@ -1,6 +1,7 @@
 """No subject stands on both sides."""
 
-import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,19 +29,17 @@ def test_folds_withhold_each_subject_once(subjects: set[str], seed: int) -> None
     assert sorted(name for one in parts for name in one.withheld) == sorted(subjects)
 
 
-def test_a_subject_on_both_sides_is_an_error() -> None:
-    message = (
-        "1 of the subjects are on both sides of the split: b. What is learned from a subject "
-        "cannot be tested on it. To do: give each subject to one side"
-    )
-    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
-        Split(("a", "b"), ("b", "c"))
-    with pytest.raises(InputError, match="solid circle. What is learned"):
-        Training((TEXTS["solid circle"],), (TEXTS["solid circle"],))
-
-
-def test_too_few_subjects() -> None:
-    with pytest.raises(InputError, match=r"^1 subjects, of which a share of 0\.2 is to be"):
-        split_subjects(["a"])
-    with pytest.raises(InputError, match="^5 folds of 2 subjects; expected at least 2, and a"):
-        folds(["a", "b"], count=5)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Split(("a", "b"), ("b", "c")),
+        lambda: Split(("a",), ()),
+        lambda: Split((), ("a",)),
+        lambda: split_subjects(["a"]),
+        lambda: folds(["a", "b"], count=5),
+        lambda: Training((TEXTS["solid circle"],), (TEXTS["solid circle"],)),
+    ],
+)
+def test_a_split_without_two_separate_sides_is_an_error(make: Callable[[], Any]) -> None:
+    with pytest.raises(InputError):
+        make()

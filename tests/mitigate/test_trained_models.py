@@ -14,7 +14,7 @@ from PIL import Image
 from equipoise.mitigate import Contrastive, Recipe, TextDistillation
 from equipoise.mitigate import contrastive as contrastive_module
 from equipoise.mitigate import distillation as distillation_module
-from equipoise.mitigate.losses import contrastive_loss
+from equipoise.mitigate.contrastive import contrastive_loss, spread_within_sets
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.models import load_model
 from equipoise.models.wrapped import unit_vectors
@@ -217,3 +217,29 @@ def test_a_model_of_a_hub_is_written_with_its_settings(
     images, _ = batch()
     np.testing.assert_array_equal(made.embed_images(images), base.embed_images(images))
     assert made.info.preprocessing["image_settings"]["mean"] == PREPARE["mean"]
+
+
+def vectors(n: int, seed: int) -> torch.Tensor:
+    return torch.randn(n, 8, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_caption_of_two_images_is_no_mismatch_of_either() -> None:
+    image, text = vectors(1, 0), vectors(2, 1)
+    twice = torch.cat([image, image, vectors(1, 2)])
+    found = contrastive_loss(torch, twice, text, np.array([0, 0, 1]), torch.tensor(5.0), None)
+    logits = 5.0 * torch.nn.functional.normalize(twice) @ torch.nn.functional.normalize(text).T
+    rows = -torch.log_softmax(logits, dim=1)[[0, 1, 2], [0, 0, 1]].mean()
+    columns = torch.log_softmax(logits.T, dim=1)
+    both = -(columns[0, :2].mean() + columns[1, 2]) / 2
+    assert float(found) == pytest.approx(float((rows + both) / 2), rel=1e-5)
+
+
+def test_spread_is_the_variance_within_sets() -> None:
+    images, queries, scale = vectors(6, 3), vectors(2, 4), torch.tensor(7.0, requires_grad=True)
+    sets, subjects = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
+    unit = torch.nn.functional.normalize
+    logits = 7.0 * (unit(images) * unit(queries)[torch.from_numpy(subjects)]).sum(dim=1)
+    expected = (logits[:3].var(correction=0) + logits[3:].var(correction=0)) / 2
+    found = spread_within_sets(torch, images, queries, sets, subjects, scale)
+    assert float(found.detach()) == pytest.approx(float(expected), rel=1e-5)
+    assert not found.requires_grad  # lowering the scale does not lower it

@@ -1,21 +1,28 @@
-"""A configuration of recipes read and checked, and an assessment made a result with its record."""
+"""Configurations of recipes and of augmentation, and the record of their runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from equipoise.audits.config import read_values
+from equipoise.audits.config_yaml import explain, keys
+from equipoise.audits.provenance import machine, versions
 from equipoise.core.errors import ConfigError
 from equipoise.core.result import AuditResult, Manifest
 
 if TYPE_CHECKING:
     from equipoise.mitigate.config import Config
-    from equipoise.mitigate.crossfit import Assessment
+    from equipoise.mitigate.running import Assessment
+
+Schema = TypeVar("Schema", bound=BaseModel)
 
 
-def load_config(path: Path) -> Config:
+def parse(path: Path, schema: type[Schema], *, fix: str) -> Schema:
     """Read and check a configuration file.
 
     Raises
@@ -23,40 +30,38 @@ def load_config(path: Path) -> Config:
     ConfigError
         Naming each key that is wrong, what was given there and what is allowed.
     """
-    from pydantic import ValidationError
-
-    from equipoise.audits.config import read_values
-    from equipoise.audits.config_yaml import explain, keys
-    from equipoise.mitigate.config import Config
-
+    if not path.exists():
+        raise ConfigError(f"{path}: no such file. To do: {fix}")
     values, source, node = read_values(path)
     if not isinstance(values, Mapping):
         raise ConfigError(
             f"{source}: {'empty' if values is None else 'not a mapping'}; expected the keys "
-            f"{', '.join(keys(Config))}. To do: start from the example in docs/mitigation.md"
+            f"{', '.join(keys(schema))}. To do: {fix}"
         )
     try:
-        return Config.model_validate(dict(values))
+        return schema.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(explain(error, Config, source, node)) from None
+        raise ConfigError(explain(error, schema, source, node)) from None
 
 
-def result_of(
-    assessment: Assessment,
+def load_config(path: Path) -> Config:
+    """Read and check the configuration of a mitigation; see `parse`."""
+    from equipoise.mitigate.config import Config
+
+    return parse(path, Config, fix="start from the example in docs/mitigation.md")
+
+
+def manifest_of(
     *,
     config: Mapping[str, Any],
     resolved: Mapping[str, Any],
     inputs: Mapping[str, Mapping[str, Any]],
     counts: Mapping[str, Any],
-    seed: int,
     seconds: float,
-    notes: tuple[str, ...] = (),
-) -> AuditResult:
-    """Return findings, tables and the record of a run."""
-    from equipoise.audits.provenance import machine, versions
-    from equipoise.mitigate.result import findings_of, notes_of, tables_of
-
-    manifest = Manifest(
+    notes: tuple[str, ...],
+) -> Manifest:
+    """Return the record of a run that has just ended."""
+    return Manifest(
         config=config,
         resolved=resolved,
         versions=versions(),
@@ -64,10 +69,17 @@ def result_of(
         dirty=False,
         inputs=inputs,
         counts=counts,
-        seed=seed,
+        seed=int(resolved["seed"]),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(seconds, 3),
         machine=machine(),
-        notes=(*notes_of(assessment), *notes),
+        notes=notes,
     )
+
+
+def result_of(assessment: Assessment, *, notes: tuple[str, ...] = (), **record: Any) -> AuditResult:
+    """Return findings, tables and the record of a run; keywords as of `manifest_of`."""
+    from equipoise.mitigate.result import findings_of, notes_of, tables_of
+
+    manifest = manifest_of(**record, notes=(*notes_of(assessment), *notes))
     return AuditResult(findings_of(assessment), manifest, tables_of(assessment))

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def page_of(result: AuditResult) -> Page:
     """Return the page of a result."""
     if "augmentation" in result.tables:
-        name = "equipoise.mitigate.augmentation.page"
-    elif "mitigation_recipes" in result.tables:
+        from equipoise.mitigate.page import AUGMENTATION
+
+        return AUGMENTATION
+    if "mitigation_recipes" in result.tables:
         name = "equipoise.mitigate.page"
     else:
         name = f"equipoise.audits.{result.manifest.resolved.get('audit')}.page"

@@ -2,52 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.fitting import Plan, fitted
-from equipoise.mitigate.losses import contrastive_loss, spread_within_sets
-from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of, reloaded
-from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
+from equipoise.mitigate.fitting import Plan, fit_weights
+from equipoise.mitigate.recipe import (
+    Count,
+    Dtype,
+    Progress,
+    Rate,
+    Recipe,
+    digest_of_images,
+    digest_of_texts,
+    record_of,
+)
+from equipoise.mitigate.sets import ImageSets, Objects, Pairs, Places, SubjectTexts, Training
 from equipoise.mitigate.trainable import Towers, Trainable, trainable
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.mitigate.recipe import Progress, Training
     from equipoise.models import DualEncoder
 
-Places = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 
 
-@dataclass(frozen=True)
-class Contrastive:
+class Contrastive(Recipe):
     """Contrastive training on counterfactual sets, whole sets in a batch.
 
     Attributes
     ----------
     name : str
     epochs : int
-        Passes over the sets, at most: training stops where the validation loss no longer falls.
+        Most passes over the sets: training stops where the validation loss no longer falls.
     batch : int
-        Images of sets in a batch, at most; sets are never cut.
+        Most images of sets in a batch; sets are never cut.
     learning_rate : float
     penalty : float
         Weight of the variance of a neutral prompt's logits within sets; 0: none.
     mix : float
-        Pairs of one's own for each image of a set; needs `Training.pairs`.
+        The user's own pairs for each image of a set; needs `Training.pairs`.
     towers : "both", "texts" or "images"
-        What is trained.
+        Towers to train.
     looks : int
-        Looks at the validation loss in an epoch.
+        Checks of the validation loss in an epoch.
     patience : int
-        Looks without a better loss after which training stops.
+        Checks without a better loss after which training stops.
     dtype : str
         "auto" (bfloat16 on a GPU, else float32), "float32", "bfloat16" or "float16".
 
@@ -56,21 +62,17 @@ class Contrastive:
     Howard et al. 2024, SocialCounterfactuals: 1 epoch, batches of 32, learning rate 5e-6 to 9e-6.
     """
 
+    recipe: Literal["contrastive"] = "contrastive"
     name: str = "contrastive"
-    epochs: int = 1
-    batch: int = 32
-    learning_rate: float = 5e-6
-    penalty: float = 0.0
-    mix: float = 0.0
+    epochs: Count = 1
+    batch: Annotated[int, Field(ge=2)] = 32
+    learning_rate: Rate = 5e-6
+    penalty: Annotated[float, Field(ge=0)] = 0.0
+    mix: Annotated[float, Field(ge=0)] = 0.0
     towers: Towers = "both"
-    looks: int = 4
-    patience: int = 4
-    dtype: str = "auto"
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its settings."""
-        return {"recipe": "contrastive", **asdict(self)}
+    looks: Count = 4
+    patience: Count = 4
+    dtype: Dtype = "auto"
 
     def fit(
         self,
@@ -89,26 +91,6 @@ class Contrastive:
             When there are no images, a set does not fit into a batch, or pairs are to be mixed in
             and there are none.
         """
-        images = self._checked(training)
-        subject = trainable(base, self.dtype)
-        batches = Batches(images, training.pairs if self.mix else None, self, seed)
-        weights = subject.weights(self.towers)
-        watched = training.validation_images
-        name = fitted(
-            subject,
-            weights,
-            self._plan(batches),
-            loss=lambda step: self._loss(subject, batches.of(step), training.texts),
-            validation=None
-            if watched is None or not len(watched)
-            else lambda: self._validation(subject, watched, training.validation),
-            record=record_of(self.facts, base, seed, _inputs(training), subject.torch),
-            out=out,
-            progress=progress,
-        )
-        return reloaded(name, base)
-
-    def _checked(self, training: Training) -> ImageSets:
         images = training.known_images(self.name, watched=False)
         if self.mix and training.pairs is None:
             raise InputError(f"{self.name} mixes in pairs (mix: {self.mix}), and there are none")
@@ -118,16 +100,28 @@ class Contrastive:
                 f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
                 "batches that hold whole sets"
             )
-        return images
-
-    def _plan(self, batches: Batches) -> Plan:
-        each = batches.in_epoch
-        return Plan(
-            self.epochs * each,
-            self.learning_rate,
-            max(1, each // self.looks),
-            self.patience,
-            max(1, min(each // self.looks, 100)),
+        subject = trainable(base, self.dtype)
+        batches = Batches(images, training.pairs if self.mix else None, self, seed)
+        look = max(1, batches.in_epoch // self.looks)
+        watched = training.validation_images
+        return fit_weights(
+            subject,
+            subject.weights(self.towers),
+            Plan(
+                self.epochs * batches.in_epoch,
+                self.learning_rate,
+                look,
+                self.patience,
+                min(look, 100),
+            ),
+            base,
+            loss=lambda step: self._loss(subject, batches.of(step), training.texts),
+            validation=(lambda: self._validation(subject, watched, training.validation))
+            if watched
+            else None,
+            record=record_of(self.facts, base, seed, _inputs(training), subject.torch),
+            out=out,
+            progress=progress,
         )
 
     def _loss(self, subject: Trainable, batch: Batch, known: Sequence[SubjectTexts]) -> Any:
@@ -136,12 +130,11 @@ class Contrastive:
         with subject.autocast():
             images = subject.images(batch.images)
             vectors = subject.texts(texts.tolist())
-        own = own.astype(np.int64)
         loss = contrastive_loss(torch, images, vectors, own, subject.scale, subject.bias)
         if not self.penalty:
             return loss
         queries, places = _queries(subject, known, batch.subjects)
-        sets = np.unique(batch.sets.astype(str), return_inverse=True)[1].astype(np.int64)
+        sets = np.unique(batch.sets.astype(str), return_inverse=True)[1]
         spread = spread_within_sets(
             torch, images[: len(sets)], queries, sets, places, subject.scale
         )
@@ -151,35 +144,29 @@ class Contrastive:
         self, subject: Trainable, watched: ImageSets, known: Sequence[SubjectTexts]
     ) -> Any:
         """Return the mean loss over the sets of the validation subjects, in fixed batches."""
-        losses, sizes = [], []
-        for rows in _packed([*watched.by_set().values()], self.batch):
-            losses.append(self._loss(subject, _batch(watched, rows), known))
-            sizes.append(len(rows))
-        shares = np.array(sizes) / sum(sizes)
-        return sum(loss * float(share) for loss, share in zip(losses, shares, strict=True))
+        batches = [*_packed([*watched.by_set().values()], self.batch)]
+        return sum(
+            self._loss(subject, _batch(watched, rows), known) * (len(rows) / len(watched))
+            for rows in batches
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Images with captions: first those of sets, then pairs of one's own, which have no set."""
+class Batch(NamedTuple):
+    """Images with captions: first those of sets, then the user's own pairs, which have no set."""
 
     images: list[Any]
-    captions: npt.NDArray[np.object_]
-    sets: npt.NDArray[np.object_]
-    subjects: npt.NDArray[np.object_]
+    captions: Objects
+    sets: Objects
+    subjects: Objects
 
 
 def _batch(images: ImageSets, rows: Places) -> Batch:
-    return Batch(
-        [images.images[int(row)] for row in rows],
-        images.caption[rows],
-        images.set[rows],
-        images.subject[rows],
-    )
+    pictures = [images.images[row] for row in rows.tolist()]
+    return Batch(pictures, images.caption[rows], images.set[rows], images.subject[rows])
 
 
 class Batches:
-    """The batch of each step: a function of the seed and the step alone."""
+    """The batch of each step, a function of the seed and the step alone."""
 
     def __init__(
         self, images: ImageSets, pairs: Pairs | None, recipe: Contrastive, seed: int
@@ -192,17 +179,15 @@ class Batches:
     def of(self, step: int) -> Batch:
         """Return the batch of a step, which counts from 0."""
         epoch, place = divmod(step, self.in_epoch)
-        batch = _batch(self.images, self._epoch(epoch)[place])
-        if self.pairs is None:
+        batch, pairs = _batch(self.images, self._epoch(epoch)[place]), self.pairs
+        if pairs is None:
             return batch
         count = max(1, round(self.recipe.mix * len(batch.images)))
         draw = stream(self.seed, "mitigate", "pairs", step)
-        rows = draw.choice(len(self.pairs), min(count, len(self.pairs)), replace=False)
-        return Batch(
-            [*batch.images, *(self.pairs.images[int(row)] for row in rows)],
-            np.concatenate([batch.captions, self.pairs.caption[rows]]),
-            batch.sets,
-            batch.subjects,
+        rows = draw.choice(len(pairs), min(count, len(pairs)), replace=False)
+        return batch._replace(
+            images=[*batch.images, *(pairs.images[row] for row in rows.tolist())],
+            captions=np.concatenate([batch.captions, pairs.caption[rows]]),
         )
 
     def _packed_epoch(self, epoch: int) -> list[Places]:
@@ -212,44 +197,111 @@ class Batches:
         return [packed[place % len(packed)] for place in range(self.in_epoch)]
 
 
-def _packed(sets: Sequence[npt.NDArray[np.intp]], batch: int) -> Iterator[Places]:
+def _packed(sets: Sequence[Places], batch: int) -> Iterator[Places]:
     """Put whole sets together until the next one does not fit."""
-    held: list[npt.NDArray[np.intp]] = []
+    held: list[Places] = []
     for rows in sets:
         if held and sum(map(len, held)) + len(rows) > batch:
-            yield np.concatenate(held).astype(np.int64)
+            yield np.concatenate(held)
             held = []
         held.append(rows)
-    if held:
-        yield np.concatenate(held).astype(np.int64)
+    yield np.concatenate(held)
 
 
 def _queries(
-    subject: Trainable, known: Sequence[SubjectTexts], subjects: npt.NDArray[np.object_]
-) -> tuple[Any, Places]:
+    subject: Trainable, known: Sequence[SubjectTexts], subjects: Objects
+) -> tuple[Any, Codes]:
     """Return the mean vector of the neutral prompts of each subject of a batch, and its place."""
     names, places = np.unique(subjects.astype(str), return_inverse=True)
-    by_name = {one.subject: one.neutral for one in known}
-    prompts = [by_name[name] for name in names.tolist()]
+    neutral = {texts.subject: texts.neutral for texts in known}
+    prompts = [neutral[name] for name in names.tolist()]
     with subject.autocast():
         vectors = subject.texts([text for texts in prompts for text in texts])
     unit = subject.torch.nn.functional.normalize(vectors.float())
     means = [part.mean(dim=0) for part in unit.split([len(texts) for texts in prompts])]
-    return subject.torch.stack(means), places.astype(np.int64)
+    return subject.torch.stack(means), places
 
 
 def _inputs(training: Training) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "texts": digest_of_texts(training.texts),
         "validation_texts": digest_of_texts(training.validation),
         "subjects": sorted(training.subjects),
     }
-    for name, images in (
-        ("images", training.images), ("validation_images", training.validation_images),
-    ):  # fmt: skip
+    for name in ("images", "validation_images"):
+        images: ImageSets | None = getattr(training, name)
         if images is not None:
             columns = (images.subject, images.set, images.caption)
-            found[name] = digest_of_images(images.images, *columns)
+            inputs[name] = digest_of_images(images.images, *columns)
     if training.pairs is not None:
-        found["pairs"] = digest_of_images(training.pairs.images, training.pairs.caption)
-    return found
+        inputs["pairs"] = digest_of_images(training.pairs.images, training.pairs.caption)
+    return inputs
+
+
+def contrastive_loss(torch: Any, images: Any, texts: Any, own: Codes, scale: Any, bias: Any) -> Any:
+    """Return the loss with which such models are trained, of images and distinct texts.
+
+    A text that several images share is a match for each of them, and no mismatch: the softmax of
+    an image runs over distinct texts, that of a text has its images as equal targets.
+
+    Parameters
+    ----------
+    torch : module
+    images : tensor, shape (n, d)
+    texts : tensor, shape (m, d)
+        Each text once.
+    own : ndarray of int, shape (n,)
+        The text of each image.
+    scale, bias : tensor, tensor or None
+        With a bias: the sigmoid loss of each pair, as SigLIP is trained.
+
+    Returns
+    -------
+    tensor of one number
+
+    References
+    ----------
+    Radford et al. 2021; Zhai et al. 2023.
+    """
+    functional = torch.nn.functional
+    logits = scale * functional.normalize(images) @ functional.normalize(texts).T
+    places = torch.from_numpy(own).to(logits.device)
+    match = functional.one_hot(places, len(texts)).to(logits.dtype)
+    if bias is not None:
+        signs = 2.0 * match - 1.0
+        return -functional.logsigmoid(signs * (logits + bias)).sum() / len(images)
+    of_images = functional.cross_entropy(logits, places)
+    of_texts = functional.cross_entropy(logits.T, (match / match.sum(dim=0, keepdim=True)).T)
+    return (of_images + of_texts) / 2.0
+
+
+def spread_within_sets(
+    torch: Any, images: Any, queries: Any, sets: Codes, subjects: Codes, scale: Any
+) -> Any:
+    """Return the variance of the logits of a subject's neutral query within each set, averaged.
+
+    Parameters
+    ----------
+    torch : module
+    images : tensor, shape (n, d)
+    queries : tensor, shape (q, d)
+        One for each subject.
+    sets, subjects : ndarray of int, shape (n,)
+        Set and query of each image; sets are 0 to s - 1.
+    scale : tensor
+        Held fixed: a model must not lower its spread by lowering all its logits.
+
+    Returns
+    -------
+    tensor of one number
+        0 where a query is equally similar to all members of every set.
+    """
+    normalize = torch.nn.functional.normalize
+    query = normalize(queries)[torch.from_numpy(subjects).to(queries.device)]
+    logits = scale.detach() * (normalize(images) * query).sum(dim=1)
+    place = torch.from_numpy(sets).to(logits.device)
+    zeros = torch.zeros(int(sets.max()) + 1, dtype=logits.dtype, device=logits.device)
+    sizes = zeros.index_add(0, place, torch.ones_like(logits))
+    means = zeros.index_add(0, place, logits) / sizes
+    squares = zeros.index_add(0, place, (logits - means[place]) ** 2)
+    return (squares / sizes).mean()

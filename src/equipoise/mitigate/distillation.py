@@ -1,27 +1,35 @@
-"""Text-tower distillation: a neutral prompt learns to say what its counterfactuals say together."""
+"""Text-tower distillation: a neutral prompt moves to the mean of its counterfactuals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from equipoise.mitigate.fitting import Plan, fitted
-from equipoise.mitigate.record import digest_of_texts, record_of, reloaded
-from equipoise.mitigate.sets import SubjectTexts
+from equipoise.mitigate.fitting import Plan, fit_weights
+from equipoise.mitigate.recipe import (
+    Count,
+    Dtype,
+    Progress,
+    Rate,
+    Recipe,
+    digest_of_texts,
+    record_of,
+)
+from equipoise.mitigate.sets import SubjectTexts, Training
 from equipoise.mitigate.trainable import Trainable, trainable
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
-    from equipoise.mitigate.recipe import Progress, Training
     from equipoise.models import DualEncoder
 
+Goal = Sequence[tuple[str, Any]]
+"""Texts with the unit vector that each is to have."""
 
-@dataclass(frozen=True)
-class TextDistillation:
+
+class TextDistillation(Recipe):
     """Training of the text tower alone, without images.
 
     The vector of a neutral prompt is drawn to the normalised mean of the vectors that the frozen
@@ -31,33 +39,29 @@ class TextDistillation:
     ----------
     name : str
     steps : int
-        At most: training stops where the validation loss no longer falls.
+        Most steps: training stops where the validation loss no longer falls.
     learning_rate : float
     subjects : int
         Subjects in a step.
     kept : int
         Captions in a step whose vectors are held in place.
     look_every : int
-        Steps between two looks at the validation loss.
+        Steps between two checks of the validation loss.
     patience : int
-        Looks without a better loss after which training stops.
+        Checks without a better loss after which training stops.
     dtype : str
         See `Contrastive`.
     """
 
+    recipe: Literal["text_distillation"] = "text_distillation"
     name: str = "text_distillation"
-    steps: int = 100
-    learning_rate: float = 1e-5
-    subjects: int = 8
-    kept: int = 128
-    look_every: int = 10
-    patience: int = 4
-    dtype: str = "auto"
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its settings."""
-        return {"recipe": "text_distillation", **asdict(self)}
+    steps: Count = 100
+    learning_rate: Rate = 1e-5
+    subjects: Count = 8
+    kept: Count = 128
+    look_every: Count = 10
+    patience: Count = 4
+    dtype: Dtype = "auto"
 
     def fit(
         self,
@@ -70,72 +74,53 @@ class TextDistillation:
     ) -> DualEncoder:
         """Train on the texts of the training subjects."""
         subject = trainable(base, self.dtype)
-        learned = Targets.of(base, training.texts)
-        watched = Targets.of(base, training.validation) if training.validation else None
+        neutral, captions = _goals(base, training.texts)
+        prompts, watched = _goals(base, training.validation)
+
+        def loss(step: int) -> Any:
+            draw = stream(seed, "mitigate", "distillation", step)
+            chosen = draw.choice(len(neutral), min(self.subjects, len(neutral)), replace=False)
+            rows = draw.choice(len(captions), min(self.kept, len(captions)), replace=False)
+            moved = [pair for place in chosen for pair in neutral[int(place)]]
+            return _loss(subject, moved, [captions[int(row)] for row in rows])
+
+        def validation() -> Any:
+            return _loss(subject, [pair for goal in prompts for pair in goal], watched)
+
         inputs = {
             "texts": digest_of_texts(training.texts),
             "validation_texts": digest_of_texts(training.validation),
             "subjects": sorted(training.subjects),
         }
-        name = fitted(
+        look = self.look_every
+        return fit_weights(
             subject,
             subject.weights("texts"),
-            Plan(self.steps, self.learning_rate, self.look_every, self.patience, self.look_every),
-            loss=lambda step: _loss(subject, *self._drawn(learned, seed, step)),
-            validation=None
-            if watched is None
-            else lambda: _loss(subject, watched.neutral_texts, watched.attributed),
+            Plan(self.steps, self.learning_rate, look, self.patience, look),
+            base,
+            loss=loss,
+            validation=validation if training.validation else None,
             record=record_of(self.facts, base, seed, inputs, subject.torch),
             out=out,
             progress=progress,
         )
-        return reloaded(name, base)
-
-    def _drawn(self, targets: Targets, seed: int, step: int) -> tuple[Goal, Goal]:
-        draw = stream(seed, "mitigate", "distillation", step)
-        count = min(self.subjects, len(targets.neutral))
-        chosen = draw.choice(len(targets.neutral), count, replace=False)
-        moved = [pair for place in chosen for pair in targets.neutral[int(place)]]
-        every = targets.attributed
-        rows = draw.choice(len(every), min(self.kept, len(every)), replace=False)
-        return tuple(moved), tuple(every[int(row)] for row in rows)
 
 
-Goal = Sequence[tuple[str, Any]]
-"""Texts with the unit vector that each is to have."""
+def _goals(
+    base: DualEncoder, texts: Sequence[SubjectTexts]
+) -> tuple[list[Goal], list[tuple[str, Any]]]:
+    """Return the goals of the neutral prompts of each subject, and of all captions.
 
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """Where the vectors of texts are to go.
-
-    Attributes
-    ----------
-    neutral : tuple of Goal
-        One for each subject: its neutral prompts, all with one goal.
-    attributed : Goal
-        Captions with the vectors that they have.
+    Captions keep the vectors of the frozen model; prompts go to the mean of those of a subject.
     """
-
-    neutral: tuple[Goal, ...]
-    attributed: Goal
-
-    @staticmethod
-    def of(base: DualEncoder, texts: Sequence[SubjectTexts]) -> Targets:
-        """Ask the frozen model where its captions lie."""
-        neutral: list[Goal] = []
-        attributed: list[tuple[str, Any]] = []
-        for one in texts:
-            vectors = _unit(base.embed_texts(one.attributed))
-            mean = _unit(vectors.mean(axis=0, keepdims=True))[0]
-            neutral.append([(text, mean) for text in one.neutral])
-            attributed += zip(one.attributed, vectors, strict=True)
-        return Targets(tuple(neutral), attributed)
-
-    @property
-    def neutral_texts(self) -> Goal:
-        """The neutral prompts of all subjects."""
-        return [pair for goal in self.neutral for pair in goal]
+    neutral: list[Goal] = []
+    captions: list[tuple[str, Any]] = []
+    for own in texts:
+        vectors = _unit(base.embed_texts(own.attributed))
+        mean = _unit(vectors.mean(axis=0, keepdims=True))[0]
+        neutral.append([(text, mean) for text in own.neutral])
+        captions += zip(own.attributed, vectors, strict=True)
+    return neutral, captions
 
 
 def _unit(vectors: Any) -> Any:
@@ -144,13 +129,13 @@ def _unit(vectors: Any) -> Any:
 
 def _loss(subject: Trainable, moved: Goal, held: Goal) -> Any:
     """Return 1 - cosine with the goal, of prompts that move and of captions that stay."""
-    return _away(subject, moved) + _away(subject, held)
+    return _distance(subject, moved) + _distance(subject, held)
 
 
-def _away(subject: Trainable, goal: Goal) -> Any:
+def _distance(subject: Trainable, goal: Goal) -> Any:
     torch = subject.torch
     with subject.autocast():
-        found = subject.texts([text for text, _ in goal])
+        vectors = subject.texts([text for text, _ in goal])
     wanted = torch.from_numpy(np.array([vector for _, vector in goal], dtype=np.float32))
-    unit = torch.nn.functional.normalize(found.float())
+    unit = torch.nn.functional.normalize(vectors.float())
     return 1.0 - (unit * wanted.to(unit.device)).sum(dim=1).mean()

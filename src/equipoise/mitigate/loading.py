@@ -1,27 +1,29 @@
-"""What a configuration of recipes names: images, texts, the split, and data for the price."""
+"""Data that a configuration names: images, texts, the split, and data sets for the price."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from equipoise.core.errors import ConfigError, DataError, InputError
-from equipoise.data import read_table
-from equipoise.evidence import prompts
-from equipoise.mitigate.config import Config, SetsConfig
+from equipoise.data import ItemSource, load_items, read_table
+from equipoise.evidence import Decoding, ImageError, Pictures, decode, pictures_of_table, prompts
+from equipoise.evidence.decoding import pixels, quiet
+from equipoise.mitigate.config import Config, ImagesConfig
 from equipoise.mitigate.measuring import RetrievalSet, Test, ZeroShotSet
-from equipoise.mitigate.pictures import Decoded, listed
-from equipoise.mitigate.recipe import refuse_occupied
-from equipoise.mitigate.record import RECORD
-from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts
-from equipoise.mitigate.split import Split, split_subjects
+from equipoise.mitigate.recipe import RECORD, Progress, refuse_occupied
+from equipoise.mitigate.sets import ImageSets, Objects, Pairs, Split, SubjectTexts, split_subjects
 from equipoise.models.wrapped import SETTINGS
 
 REPORT = "report"
+_LISTED, _AT_ONCE = 5, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,100 +32,101 @@ class Loaded:
 
     Attributes
     ----------
-    images : ImageSets
-    texts : mapping of str to SubjectTexts
+    test : Test
+        Images and texts of all subjects, and the data sets for the price.
     split : Split
     pairs : Pairs or None
-    test : Test
-        All data sets that the price is measured on; `images` of all subjects.
-    tables : tuple of Decoded
+    tables : tuple of TableImages
         The images of every table, for `check_images`.
     inputs, counts : mapping
         For the manifest.
     """
 
-    images: ImageSets
-    texts: Mapping[str, SubjectTexts]
+    test: Test
     split: Split
     pairs: Pairs | None
-    test: Test
-    tables: tuple[Decoded, ...] = ()
+    tables: tuple[TableImages, ...] = ()
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(config: Config, *, base: Path = Path()) -> Loaded:
-    """Read what a configuration names; no model is loaded and no image is opened.
+    """Read the data of a configuration; no model is loaded and no image is opened.
 
     Raises
     ------
     ConfigError
-        When withheld subjects are not in the data, or something lies where a model is to be.
+        When withheld subjects are not in the data.
     DataError
         When a table cannot be used, or a subject has no prompt.
+    RunError
+        When something lies where a model is to be.
     """
     refuse_occupied(base / config.output / REPORT)
     for name in config.recipes:
-        # Of a model that a recipe wrote the recipe says whether it is the one it would write.
+        # A recipe itself tells whether a model that is there is the one it would write.
         folder = base / config.output / name
-        if not any((folder / one).is_file() for one in (RECORD, SETTINGS)):
+        if not any((folder / file).is_file() for file in (RECORD, SETTINGS)):
             refuse_occupied(folder)
+    tables: list[TableImages] = []
     inputs: dict[str, Mapping[str, Any]] = {}
-    images = _sets(config.images, base, inputs)
-    texts = _texts(config, images, base, inputs)
-    zero_shot = tuple(_zero_shot(name, config, base, inputs) for name in config.zero_shot)
-    retrieval = []
-    for name, one in config.retrieval.items():
-        table = listed(one, [one.caption], base, what=name)
-        inputs |= table.items.inputs
-        places = np.arange(len(table.images), dtype=np.int64)
-        retrieval.append(RetrievalSet(name, table.images, table.columns[one.caption], places))
-    pairs = None
-    if config.pairs is not None:
-        table = listed(config.pairs, [config.pairs.caption], base, what="pairs")
-        inputs |= table.items.inputs
-        pairs = Pairs(table.images, table.columns[config.pairs.caption])
-    split = _split(config, images)
-    counts = {
-        "images": len(images),
-        "sets": len({*images.set.tolist()}),
-        "subjects": len(images.subjects),
-        "withheld": list(split.withheld),
-        "pairs": 0 if pairs is None else len(pairs),
-    }
-    test = Test(images, texts, zero_shot, tuple(retrieval))
-    shown = (images, *zero_shot, *retrieval, *(() if pairs is None else (pairs,)))
-    tables = tuple(one.images for one in shown)
-    return Loaded(images, texts, split, pairs, test, tables, inputs, counts)
 
+    def read(about: ImagesConfig, what: str, *columns: str) -> tuple[TableImages, list[Objects]]:
+        images, values, digests = _read_images(about, columns, base, what)
+        tables.append(images)
+        inputs.update(digests)
+        return images, values
 
-def _sets(config: SetsConfig, base: Path, inputs: dict[str, Any]) -> ImageSets:
-    columns = (config.subject, config.set, config.caption, *config.attributes)
-    table = listed(config, columns, base, what="images")
-    inputs |= table.items.inputs
+    about = config.images
+    columns = (about.subject, about.set, about.caption, *about.attributes)
+    pictures, values = read(about, "images", *columns)
+    name = pictures.pictures.name
     try:
-        images = ImageSets(
-            table.images,
-            table.columns[config.subject],
-            table.columns[config.set],
-            table.columns[config.caption],
-            {name: table.columns[name] for name in config.attributes},
-        )
+        attributes = dict(zip(about.attributes, values[3:], strict=True))
+        images = ImageSets(pictures, values[0], values[1], values[2], attributes)
     except InputError as error:
-        raise DataError(str(error), file=table.items.name, column=config.set) from error
-    if all(len(rows) == 1 for rows in images.by_set().values()):
+        raise DataError(str(error), file=name, column=about.set) from error
+    sets = images.by_set()
+    if all(len(rows) == 1 for rows in sets.values()):
         raise DataError(
             f"each of {len(images)} sets has one image, so that nothing can be compared in a set",
-            file=table.items.name,
-            column=config.set,
+            file=name,
+            column=about.set,
             expected="images of one set that differ in their attributes",
             fix="give the counterfactuals of one another the same value",
         )
-    return images
+    texts = _texts(config, images, base, inputs)
+    zero_shot = []
+    for name, labels in config.zero_shot.items():
+        pictures, (label,) = read(labels, name, labels.label)
+        made = prompts(sorted({*label.tolist()}), labels.templates)
+        by_class = {
+            own: tuple(made.texts[row] for row in np.flatnonzero(made.owner == place))
+            for place, own in enumerate(made.names)
+        }
+        zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
+    retrieval = []
+    for name, captions in config.retrieval.items():
+        pictures, (caption,) = read(captions, name, captions.caption)
+        retrieval.append(RetrievalSet(name, pictures, caption, np.arange(len(caption))))
+    pairs = None
+    if config.pairs is not None:
+        pictures, (caption,) = read(config.pairs, "pairs", config.pairs.caption)
+        pairs = Pairs(pictures, caption)
+    split = _split(config, images)
+    counts = {
+        "images": len(images),
+        "sets": len(sets),
+        "subjects": len(images.subjects),
+        "withheld": list(split.withheld),
+        "pairs": len(pairs or ()),
+    }
+    test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
+    return Loaded(test, split, pairs, tuple(tables), inputs, counts)
 
 
 def _texts(
-    config: Config, images: ImageSets, base: Path, inputs: dict[str, Any]
+    config: Config, images: ImageSets, base: Path, inputs: dict[str, Mapping[str, Any]]
 ) -> dict[str, SubjectTexts]:
     about = config.prompts
     source = base / about.table if isinstance(about.table, Path) else about.table
@@ -143,40 +146,164 @@ def _texts(
             column=about.subject,
             expected="a neutral prompt for each subject",
         )
-    return {subject: _said(subject, images, tuple(neutral[subject])) for subject in images.subjects}
-
-
-def _said(subject: str, images: ImageSets, neutral: tuple[str, ...]) -> SubjectTexts:
-    """Gather the distinct captions of a subject, with the values that their images have."""
-    values: dict[str, dict[str, str]] = {}
-    for row in np.flatnonzero(images.subject == subject).tolist():
+    # The distinct captions of each subject, with the values of their images.
+    captions: dict[str, dict[str, dict[str, str]]] = {name: {} for name in images.subjects}
+    for row, caption in enumerate(images.caption.tolist()):
         named = {name: str(column[row]) for name, column in images.attributes.items()}
-        values.setdefault(str(images.caption[row]), named)
-    return SubjectTexts(subject, neutral, tuple(values), tuple(values.values()))
-
-
-def _zero_shot(name: str, config: Config, base: Path, inputs: dict[str, Any]) -> ZeroShotSet:
-    one = config.zero_shot[name]
-    table = listed(one, [one.label], base, what=name)
-    inputs |= table.items.inputs
-    labels = table.columns[one.label]
-    made = prompts(sorted({*labels.tolist()}), one.templates)
-    by_class = {
-        label: tuple(made.texts[row] for row in np.flatnonzero(made.owner == place))
-        for place, label in enumerate(made.names)
+        captions[images.subject[row]].setdefault(caption, named)
+    return {
+        name: SubjectTexts(name, tuple(neutral[name]), tuple(values), tuple(values.values()))
+        for name, values in captions.items()
     }
-    return ZeroShotSet(name, table.images, labels, by_class)
 
 
 def _split(config: Config, images: ImageSets) -> Split:
-    if isinstance(config.withheld, float):
-        return split_subjects(images.subjects, withheld=config.withheld, seed=config.seed)
-    unknown = [name for name in config.withheld if name not in images.subjects]
+    subjects, withheld = images.subjects, config.withheld
+    if isinstance(withheld, float):
+        return split_subjects(subjects, withheld=withheld, seed=config.seed)
+    unknown = [name for name in withheld if name not in subjects]
     if unknown:
         raise ConfigError(
             f"withheld: {unknown[0]!r} is no subject of the images. There are "
-            f"{', '.join(map(repr, images.subjects[:10]))}"
-            f"{' …' if len(images.subjects) > 10 else ''}"
+            f"{', '.join(map(repr, subjects[:10]))}{' …' if len(subjects) > 10 else ''}"
         )
-    withheld = tuple(sorted(config.withheld))
-    return Split(tuple(name for name in images.subjects if name not in withheld), withheld)
+    learned = tuple(name for name in subjects if name not in withheld)
+    return Split(learned, tuple(sorted(withheld)))
+
+
+@dataclass(frozen=True, eq=False)
+class TableImages:
+    """Images of a table as a sequence of arrays; each is read on access.
+
+    Attributes
+    ----------
+    pictures : Pictures
+    rows : ndarray of int64, shape (n,)
+        Row of each in its table, from 1.
+    column : str
+        Column of the paths.
+    """
+
+    pictures: Pictures
+    rows: npt.NDArray[np.int64]
+    column: str
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, place: int) -> Any:
+        if place >= len(self):
+            raise IndexError(place)
+        try:
+            return decode(self.content(place))
+        except ImageError as error:
+            raise self.refused(place, _trouble(error)) from error
+
+    def content(self, place: int) -> bytes:
+        """Return the bytes of an image's file.
+
+        Raises
+        ------
+        DataError
+            When it cannot be read.
+        """
+        try:
+            return self.pictures.read(place)
+        except OSError as error:
+            raise self.refused(place, _trouble(error)) from error
+
+    def refused(self, place: int, why: str) -> DataError:
+        """Return the error that names an image and its row."""
+        return DataError(
+            f"the image {self.pictures.where(place)} {why}",
+            file=self.pictures.name,
+            column=self.column,
+            row=int(self.rows[place]),
+            fix="repair it, or take its row out of the table",
+        )
+
+
+def _trouble(error: OSError | ImageError) -> str:
+    if isinstance(error, ImageError):
+        return f"cannot be decoded: {error.reason}"
+    return f"cannot be read: {error.strerror or error}"
+
+
+def check_images(tables: Sequence[TableImages], progress: Progress | None = None) -> None:
+    """Read and decode every image once, a file of several tables once for all of them.
+
+    Parameters
+    ----------
+    tables : sequence of TableImages
+    progress : callable, optional
+
+    Raises
+    ------
+    DataError
+        When one cannot be read or decoded. It names the first row of the first such table, and
+        says how many more there are.
+    """
+    files = {
+        table.pictures.where(place): (table.pictures, place)
+        for table in tables
+        for place in range(len(table))
+    }
+    names, troubles = [*files], dict[str, str]()
+
+    def check(name: str) -> None:
+        pictures, place = files[name]
+        try:
+            pixels(pictures.read(place), Decoding())
+        except (OSError, ImageError) as error:
+            troubles[name] = _trouble(error)
+
+    # Filters of warnings belong to the whole process; Pillow decodes without Python's lock.
+    with quiet(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        for start in range(0, len(names), _AT_ONCE):
+            if progress is not None:
+                progress("checking images", start, len(names))
+            for _ in pool.map(check, names[start : start + _AT_ONCE]):
+                pass
+    for table in tables:
+        where = table.pictures.where
+        lost = [place for place in range(len(table)) if where(place) in troubles]
+        lost.sort(key=lambda place: int(table.rows[place]))
+        if lost:
+            why = troubles[where(lost[0])]
+            if len(lost) > 1:
+                rows = [str(table.rows[place]) for place in lost[1:]]
+                more = ", ".join([*rows[:_LISTED], *(["…"] if len(rows) > _LISTED else [])])
+                why += f"; as are {len(rows)} more of {len(table)} images (rows {more})"
+            raise table.refused(lost[0], why)
+
+
+def _read_images(
+    config: ImagesConfig, columns: Sequence[str], base: Path, what: str
+) -> tuple[TableImages, list[Objects], Mapping[str, Mapping[str, Any]]]:
+    """Read a table of images, sorted by id: images, columns without a missing cell, and digests."""
+    table = config.table if not isinstance(config.table, Path) else base / config.table
+    wanted = tuple(dict.fromkeys((config.path, *columns)))
+    items = load_items(ItemSource(table, config.id, wanted), what=what)
+    for name in wanted:
+        # "nan" is how a table of numbers writes nothing.
+        missing = [(cell or "").strip().lower() in ("", "nan") for cell in items.columns[name]]
+        if any(missing):
+            raise DataError(
+                "a cell is missing",
+                file=items.name,
+                column=name,
+                row=missing.index(True) + 1,
+                expected="a value in every row",
+                fix="fill it in, or take the row out",
+            )
+    order = np.argsort(items.ids.astype(str), kind="stable")
+    beside = table.parent if isinstance(table, Path) else base
+    pictures = pictures_of_table(
+        items.ids[order].tolist(),
+        items.columns[config.path][order].tolist(),
+        root=beside if config.root is None else base / config.root,
+        name=items.name,
+        column=config.path,
+    )
+    images = TableImages(pictures, order + 1, config.path)
+    return images, [items.columns[name][order] for name in columns], items.inputs

@@ -3,47 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
 from equipoise.core.errors import InputError
-from equipoise.mitigate.embedding import embedded
+from equipoise.mitigate.directions import principal_rows
 from equipoise.mitigate.ensembling import ensemble_of
-from equipoise.mitigate.fitting import wrapped
-from equipoise.mitigate.record import digest_of_images, digest_of_texts, record_of
-from equipoise.mitigate.sets import ImageSets, SubjectTexts
-from equipoise.mitigate.telling import directions_of, gate_of, told_right, values_of
+from equipoise.mitigate.measuring import embed_images
+from equipoise.mitigate.recipe import (
+    Names,
+    Progress,
+    WrappedRecipe,
+    digest_of_images,
+    digest_of_texts,
+)
+from equipoise.mitigate.sets import ImageSets, Places, SubjectTexts, Training
 from equipoise.models.wrapped import PLACE, Matching, Said, Wrapping, unit_vectors
 
 if TYPE_CHECKING:
-    from equipoise.mitigate.recipe import Progress, Training
     from equipoise.models import DualEncoder
 
 Floats = npt.NDArray[np.float64]
+Values = Mapping[str, Sequence[str]]
+"""Values of each attribute, sorted."""
 
 VALUE = "{value}"
 
+# Share of the mean variance that the ridge adds: few images do not tell values by luck.
+_RIDGE = 0.01
+# Parts of the subjects, each left out in turn to see how often values are told right.
+_PARTS = 10
 
-@dataclass(frozen=True)
-class MatchedPrompts:
+
+class MatchedPrompts(WrappedRecipe):
     """A neutral prompt's similarity to an image, averaged with its captions that fit the image.
 
     score = w₀ · cos(image, prompt) + w₁ · cos(both without directions) + Σ wₐ · cos(image, captions
-    of the prompt that name the value of attribute a the image shows). Which value that is a linear
-    rule tells, learned from the images of the sets; directions are those in which the images of
+    of the prompt that name the value of attribute a the image shows). A linear rule, learned from
+    the images of the sets, tells which value that is; directions are those in which the images of
     sets differ by value on average; weights are 0 or above, 1 in all, and the same for every
     prompt: those with the least variance of neutral logits within the sets of the subjects known.
     Texts that name a value stay as they are.
 
     It rests on how such a bias comes about: who writes captions leaves out what is usual. So a
     prompt without the attribute leans to images where it is usual, a prompt that names it to images
-    where it is not, and a mean of both leans less. What is to be learned is a handful of weights,
-    of no subject in particular.
+    where it is not, and a mean of both leans less. Only a handful of weights is learned, of no
+    subject in particular.
 
     Attributes
     ----------
@@ -56,117 +65,84 @@ class MatchedPrompts:
         Whether the similarity without directions is weighed, too.
     """
 
+    recipe: Literal["matched_prompts"] = "matched_prompts"
     name: str = "matched_prompts"
-    said: Mapping[str, tuple[str, ...]] | None = None
+    said: dict[str, Names] | None = None
     directions: bool = True
 
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its settings."""
-        said = None if self.said is None else {name: [*one] for name, one in self.said.items()}
-        return {"recipe": "matched_prompts", **asdict(self), "said": said}
+    def _inputs(self, training: Training) -> dict[str, Any]:
+        sets, known = training.known_images(self.name), training.known
+        return {
+            "texts": digest_of_texts(known),
+            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
+            "subjects": sorted(texts.subject for texts in known),
+        }
 
-    def fit(
+    def _wrapping(
         self,
         base: DualEncoder,
         training: Training,
-        out: Path,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> DualEncoder:
-        """Learn to tell values, and how to weigh, from the sets of the training subjects.
-
-        Raises
-        ------
-        InputError
-            When there are no images, an attribute has one value, a value has no caption, a text
-            or a value holds ``{}``, `said` is of other attributes, or the prompts of every subject
-            name a value.
-        """
+        record: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> Wrapping:
         sets, known = training.known_images(self.name), training.known
         values = values_of(sets)
-        self._check([*values])
-        inputs = {
-            "texts": digest_of_texts(known),
-            "images": digest_of_images(sets.images, sets.set, *sets.attributes.values()),
-            "subjects": sorted(one.subject for one in known),
-        }
-        record = record_of(self.facts, base, seed, inputs)
-
-        def make() -> Wrapping:
-            spoken = {name: self._spoken(name, values[name], known) for name in values}
-            vectors = unit_vectors(embedded(base, sets.images, progress))
-            rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
-            numbers = (one.astype(np.float32) for one in (*gate_of(vectors, sets, values), rows))
-            matching = Matching(spoken, (), *numbers)
-            weights, kept = _weights(matching, base, vectors, sets, known)
-            found = {
-                "weights": [*weights],
-                "told_right": told_right(vectors, sets, values),
-                "names_a_value": [*kept],
-            }
-            matching = replace(matching, weights=weights)
-            return Wrapping(applied_to=(), matching=matching, record={**record, **found})
-
-        return wrapped(out, base, record, make)
-
-    def _check(self, attributes: Sequence[str]) -> None:
-        problem = None if self.said is None else problem_of(self.said, attributes)
-        if problem:
+        if problem := self.problem([*values]):
             raise InputError(problem)
+        spoken = {
+            name: tuple(
+                Said(value, ensemble_of([self._naming(own, name, value) for own in known]).rules)
+                for value in own_values
+            )
+            for name, own_values in values.items()
+        }
+        vectors = unit_vectors(embed_images(base, sets.images, progress))
+        rows = directions_of(vectors, sets, values) if self.directions else vectors[:0]
+        slopes, offsets = (one.astype(np.float32) for one in gate_of(vectors, sets, values))
+        matching = Matching(spoken, (), slopes, offsets, rows.astype(np.float32))
+        weights, kept = _weights(matching, base, vectors, sets, known)
+        learned = {
+            "weights": [*weights],
+            "told_right": told_right(vectors, sets, values),
+            "names_a_value": kept,
+        }
+        matching = replace(matching, weights=weights)
+        return Wrapping(applied_to=(), matching=matching, record={**record, **learned})
 
-    def _spoken(
-        self, attribute: str, values: Sequence[str], known: Sequence[SubjectTexts]
-    ) -> tuple[Said, ...]:
-        return tuple(
-            Said(value, ensemble_of([self._naming(one, attribute, value) for one in known]).rules)
-            for value in values
-        )
+    def problem(self, attributes: Sequence[str]) -> str:
+        """Return the problem of `said` for the attributes of images; "" if there is none."""
+        said = self.said or dict.fromkeys(attributes, (f"{VALUE} {PLACE}",))
+        if {*said} != {*attributes}:
+            return f"said: has {', '.join(said)}; expected the attributes {', '.join(attributes)}"
+        for name, templates in said.items():
+            for text in templates:
+                if text.count(PLACE) != 1 or text.count(VALUE) != 1:
+                    return (
+                        f"said.{name}: {text!r} does not hold {PLACE}, for the subject, and "
+                        f"{VALUE}, once each; expected such as 'a photo of a {VALUE} {PLACE}'"
+                    )
+        return ""
 
-    def _naming(self, one: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
+    def _naming(self, own: SubjectTexts, attribute: str, value: str) -> SubjectTexts:
         """Return a subject's texts with the captions alone that name a value and little else."""
         if self.said is not None:
-            given = tuple(
-                one.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
+            texts = tuple(
+                own.subject.join(part.replace(VALUE, value) for part in template.split(PLACE))
                 for template in self.said[attribute]
             )
-            values = ({attribute: value},) * len(given)
-            return SubjectTexts(one.subject, one.neutral, given, values)
-        naming = [row for row, named in enumerate(one.values) if named.get(attribute) == value]
-        if not naming:
-            raise InputError(
-                f"no caption of {one.subject!r} names {attribute} {value!r}, which images show. "
-                "To do: give captions of every value, or templates in `said`"
-            )
-        sizes = {row: sum(map(bool, one.values[row].values())) for row in naming}
-        fewest = [row for row in naming if sizes[row] == min(sizes.values())]
-        return SubjectTexts(
-            one.subject,
-            one.neutral,
-            tuple(one.attributed[row] for row in fewest),
-            tuple(one.values[row] for row in fewest),
-        )
-
-
-def problem_of(said: Mapping[str, Sequence[str]], attributes: Sequence[str]) -> str:
-    """Return what is wrong with templates for the attributes of images; "" if nothing is."""
-    if missing := [name for name in attributes if name not in said]:
-        return (
-            f"said: nothing of {missing[0]!r}, an attribute of the images; expected templates "
-            f"with {PLACE} and {VALUE} for each"
-        )
-    if unknown := [name for name in said if name not in attributes]:
-        return f"said: {unknown[0]!r} is no attribute of the images ({', '.join(attributes)})"
-    for name, templates in said.items():
-        for one in [templates] if isinstance(templates, str) else templates:
-            once = all(one.count(place) == 1 for place in (PLACE, VALUE))
-            if isinstance(templates, str) or not once:
-                return (
-                    f"said.{name}: {one!r} does not hold {PLACE}, for the subject, and {VALUE}, "
-                    f"once each, in a list; expected such as ['a photo of a {VALUE} {PLACE}']"
+            values: tuple[Mapping[str, str], ...] = ({attribute: value},) * len(texts)
+        else:
+            naming = [row for row, named in enumerate(own.values) if named.get(attribute) == value]
+            if not naming:
+                raise InputError(
+                    f"no caption of {own.subject!r} names {attribute} {value!r}, which images "
+                    "show. To do: give captions of every value, or templates in `said`"
                 )
-    return ""
+            sizes = {row: sum(map(bool, own.values[row].values())) for row in naming}
+            fewest = [row for row in naming if sizes[row] == min(sizes.values())]
+            texts = tuple(own.attributed[row] for row in fewest)
+            values = tuple(own.values[row] for row in fewest)
+        return SubjectTexts(own.subject, own.neutral, texts, values)
 
 
 def _weights(
@@ -175,28 +151,29 @@ def _weights(
     vectors: Floats,
     sets: ImageSets,
     known: Sequence[SubjectTexts],
-) -> tuple[tuple[float, ...], tuple[str, ...]]:
+) -> tuple[tuple[float, ...], list[str]]:
     """Return the weights with the least variance within sets, averaged over subjects.
 
     Subjects of which a prompt names a value, as "a red hat" does, teach nothing: such a prompt is
     not held against captions. They come second.
     """
-    by_subject: dict[str, list[npt.NDArray[np.intp]]] = {}
+    by_subject: dict[str, list[Places]] = {}
     for members in sets.by_set().values():
         by_subject.setdefault(sets.subject[members[0]], []).append(members)
-    parts, kept = [], []
-    for one in known:
-        if one.subject not in by_subject:
+    parts: list[Floats] = []
+    kept: list[str] = []
+    for own in known:
+        if own.subject not in by_subject:
             continue
-        blocks = matching.blocks(base.embed_texts, one.neutral)
+        blocks = matching.blocks(base.embed_texts, own.neutral)
         if min(map(len, blocks)) == 1:
-            kept.append(one.subject)
+            kept.append(own.subject)
             continue
-        prompts, sums = np.mean(blocks, axis=0), []
-        for members in by_subject[one.subject]:
+        prompts, apart = np.mean(blocks, axis=0), []
+        for members in by_subject[own.subject]:
             scores = matching.cosines(vectors[members], prompts)
-            sums.append(scores - scores.mean(axis=0))
-        within = np.concatenate(sums)
+            apart.append(scores - scores.mean(axis=0))
+        within = np.concatenate(apart)
         parts.append(within.T @ within / len(within))
     if not parts:
         raise InputError(
@@ -207,8 +184,115 @@ def _weights(
     size = float(np.trace(total))
     if not size > 0.0:
         raise InputError("neutral prompts are equally similar to the members of every set")
-    # What is least at a given sum is, but for its size, least less that sum: a problem of least
-    # squares without negative numbers.
+    # The least value at a given sum is, but for its size, the least of the value less that sum: a
+    # problem of least squares without negative numbers.
     root = np.linalg.cholesky(total / size + 1e-9 * np.eye(len(total)))
-    found = nnls(root.T, np.linalg.solve(root, np.ones(len(total))))[0]
-    return tuple(float(one) for one in found / found.sum()), tuple(kept)
+    solution = nnls(root.T, np.linalg.solve(root, np.ones(len(total))))[0]
+    return tuple((solution / solution.sum()).tolist()), kept
+
+
+def values_of(sets: ImageSets) -> dict[str, list[str]]:
+    """Return the values of each attribute that images show, sorted.
+
+    Raises
+    ------
+    InputError
+        When an attribute has fewer than two.
+    """
+    values = {
+        name: sorted({str(value) for value in column.tolist() if value is not None})
+        for name, column in sets.attributes.items()
+    }
+    for name, own in values.items():
+        if len(own) < 2:
+            raise InputError(
+                f"images show {', '.join(own) or 'no value'} of {name}; expected at least two "
+                f"values. To do: leave {name} out of the attributes"
+            )
+    return values
+
+
+def gate_of(
+    vectors: Floats, sets: ImageSets, values: Values, rows: Places | None = None
+) -> tuple[Floats, Floats]:
+    """Return the linear rule that tells values: ridge regression on the value an image shows.
+
+    Parameters
+    ----------
+    vectors : ndarray of float64, shape (n, dimension)
+        Of unit length.
+    sets : ImageSets
+        The same n images; those without a value of an attribute teach nothing of it.
+    values : mapping of str to sequence of str
+        See `values_of`.
+    rows : ndarray of int, optional
+        Images to learn from; all of them unless given.
+
+    Returns
+    -------
+    slopes : ndarray of float64, shape (dimension, values)
+        Columns in the order of `values`, attribute after attribute.
+    offsets : ndarray of float64, shape (values,)
+        A vector times slopes, plus offsets, is largest at its own value of each attribute.
+    """
+    chosen = np.arange(len(vectors)) if rows is None else rows
+    slopes, offsets = [], []
+    for name, own in values.items():
+        column = sets.attributes[name]
+        labelled = chosen[[value is not None for value in column[chosen].tolist()]]
+        x = vectors[labelled]
+        y = (column[labelled][:, None] == np.array(own, dtype=object)).astype(np.float64)
+        centre, level = x.mean(axis=0), y.mean(axis=0)
+        spread = (x - centre).T @ (x - centre)
+        ridge = _RIDGE * np.trace(spread) / len(spread)
+        slope = np.linalg.solve(spread + ridge * np.eye(len(spread)), (x - centre).T @ (y - level))
+        slopes.append(slope)
+        offsets.append(level - centre @ slope)
+    return np.concatenate(slopes, axis=1), np.concatenate(offsets)
+
+
+def told_right(
+    vectors: Floats, sets: ImageSets, values: Values
+) -> dict[str, dict[str, float | None]]:
+    """Return how often each value is told right by a rule learned from other subjects.
+
+    Returns
+    -------
+    dict of str to dict of str to float or None
+        By attribute and value, a share of the images that show it; None where it cannot be told,
+        as there are no other subjects.
+    """
+    places = {name: place % _PARTS for place, name in enumerate(sets.subjects)}
+    parts = np.array([places[name] for name in sets.subject.tolist()])
+    right = {name: np.zeros(len(vectors)) for name in values}
+    for part in sorted({*places.values()}):
+        others, own = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
+        if not len(others):
+            return {name: dict.fromkeys(some) for name, some in values.items()}
+        slopes, offsets = gate_of(vectors, sets, values, others)
+        scores, start = vectors[own] @ slopes + offsets, 0
+        for name, some in values.items():
+            best = scores[:, start : start + len(some)].argmax(axis=1)
+            start += len(some)
+            right[name][own] = np.array(some, dtype=object)[best] == sets.attributes[name][own]
+    return {
+        name: {value: float(right[name][sets.attributes[name] == value].mean()) for value in some}
+        for name, some in values.items()
+    }
+
+
+def directions_of(vectors: Floats, sets: ImageSets, values: Values) -> Floats:
+    """Return the directions in which images lie from the mean of their set, by value.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, dimension)
+        Orthonormal rows: one less than the values of each attribute, summed, or fewer.
+    """
+    apart = sets.deviations(vectors)
+    means = []
+    for name, own in values.items():
+        column = sets.attributes[name]
+        by_value = np.stack([apart[column == value].mean(axis=0) for value in own])
+        means.append(by_value - by_value.mean(axis=0))
+    return principal_rows(np.concatenate(means), sum(len(own) - 1 for own in values.values()))

@@ -1,31 +1,93 @@
-"""What is measured of a model before and after: whom neutral prompts prefer, and what it can do."""
+"""Measures of a model before and after: bias of neutral prompts, accuracy and recall."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from equipoise.core.errors import InputError
+from equipoise.core.errors import InputError, ModelError
 from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
 from equipoise.metrics.rankings.recall import recall_hits
-from equipoise.mitigate.embedding import embedded, in_parts, queries_of, texts_read
-from equipoise.mitigate.sets import ImageSets, Objects, Rows, SubjectTexts
+from equipoise.mitigate.recipe import Progress
+from equipoise.mitigate.sets import ImageSets, Lookup, Objects, Places, SubjectTexts
 from equipoise.models.wrapped import unit_vectors
 
 if TYPE_CHECKING:
-    from equipoise.mitigate.recipe import Progress
     from equipoise.models import DualEncoder
 
 Floats = npt.NDArray[np.float64]
+Shorts = npt.NDArray[np.float32]
+Numbers = Mapping[tuple[str, str], Mapping[str, float]]
+"""By measure and by attribute or data set: numbers of units by name."""
 
-NDKL, GAP = "ndkl", "logit_gap"
-ACCURACY = "accuracy"
+NDKL, GAP, ACCURACY = "ndkl", "logit_gap", "accuracy"
 RANKS = (1, 5, 10)
+_PART = 256
+
+
+def embed_images(model: DualEncoder, images: Any, progress: Progress | None = None) -> Shorts:
+    """Return vectors of images, (n, dimension), as the model gives them, in one piece of memory.
+
+    Raises
+    ------
+    ModelError
+        When a vector is zero or not finite.
+    """
+    vectors = np.empty((0, model.info.dimension or 0), dtype=np.float32)
+    for rows, part in image_parts(model, images, progress):
+        if not len(vectors):
+            vectors = np.empty((len(images), part.shape[1]), dtype=np.float32)
+        vectors[rows] = part
+    return vectors
+
+
+def image_parts(
+    model: DualEncoder, images: Any, progress: Progress | None = None
+) -> Iterator[tuple[slice, Shorts]]:
+    """Yield the rows of some images and their vectors, so that not all need to be held.
+
+    Raises
+    ------
+    ModelError
+        When a vector is zero or not finite.
+    """
+    for start in range(0, len(images), _PART):
+        if progress is not None:
+            progress("embedding images", start, len(images))
+        end = min(start + _PART, len(images))
+        vectors = model.embed_images([images[row] for row in range(start, end)])
+        yield slice(start, end), _finite(vectors, model)
+
+
+def queries_of(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
+    """Return one unit vector for each group of prompts: the mean of their unit vectors."""
+    vectors = text_vectors(model, [text for group in prompts for text in group])
+    ends = np.cumsum([len(group) for group in prompts])[:-1]
+    return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
+
+
+def text_vectors(model: DualEncoder, texts: Sequence[str]) -> Floats:
+    """Return unit vectors of texts, (n, dimension).
+
+    Raises
+    ------
+    ModelError
+        When a vector is zero or not finite.
+    """
+    return unit_vectors(_finite(model.embed_texts(texts), model))
+
+
+def _finite(vectors: Shorts, model: DualEncoder) -> Shorts:
+    if not (np.isfinite(vectors).all() and (np.abs(vectors).max(axis=1) > 0).all()):
+        raise ModelError(
+            f"{model.info.name} gave a vector that is zero or not finite. To do: dtype: float32"
+        )
+    return vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +127,7 @@ class RetrievalSet:
         Place of the image of each caption; a text that stands there for several images belongs to
         each of them.
     about : ndarray of str objects, shape (n,), optional
-        Subject of each image, where a model may be asked about some subjects alone.
+        Subject of each image, so that a model can be measured on some subjects alone.
     """
 
     name: str
@@ -77,7 +139,7 @@ class RetrievalSet:
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """On what models are measured.
+    """Data that models are measured on.
 
     Attributes
     ----------
@@ -94,12 +156,16 @@ class Test:
     zero_shot: tuple[ZeroShotSet, ...] = ()
     retrieval: tuple[RetrievalSet, ...] = ()
 
-    __test__ = False  # pytest takes what is called so for a class of tests
+    __test__ = False  # no class of tests, as pytest would take it for
+
+    def of(self, subjects: Collection[str]) -> Test:
+        """Return the same with the counterfactual sets of some subjects alone."""
+        return replace(self, images=self.images.of(subjects))
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found of one model.
+    """Measures of one model.
 
     Attributes
     ----------
@@ -109,22 +175,19 @@ class Measured:
         By measure and data set, a number for each image or query, by its name: higher is better.
     """
 
-    bias: Mapping[tuple[str, str], Mapping[str, float]]
-    utility: Mapping[tuple[str, str], Mapping[str, float]]
+    bias: Numbers
+    utility: Numbers
 
     def joined(self, other: Measured) -> Measured:
-        """Return this together with what was found of other subjects."""
+        """Return this together with the measures of other subjects."""
         return Measured(_joined(self.bias, other.bias), _joined(self.utility, other.utility))
 
 
-def _joined(
-    one: Mapping[tuple[str, str], Mapping[str, float]],
-    other: Mapping[tuple[str, str], Mapping[str, float]],
-) -> dict[tuple[str, str], dict[str, float]]:
-    return {key: {**one.get(key, {}), **other.get(key, {})} for key in (*one, *other)}
+def _joined(first: Numbers, second: Numbers) -> Numbers:
+    return {key: {**first.get(key, {}), **second.get(key, {})} for key in {**first, **second}}
 
 
-def measured(
+def measure(
     model: DualEncoder,
     test: Test,
     *,
@@ -138,16 +201,16 @@ def measured(
     model : DualEncoder
     test : Test
     only : collection of str, optional
-        Subjects to ask about. The classes and the images among which they are to be found stay all.
+        Subjects to measure. The classes and the images among which they are to be found stay all.
     progress : callable, optional
 
     Returns
     -------
     Measured
     """
-    utility: dict[tuple[str, str], dict[str, float]] = {}
-    for one in test.zero_shot:
-        utility[ACCURACY, one.name] = _named_right(model, one, only, progress)
+    utility: dict[tuple[str, str], Mapping[str, float]] = {}
+    for classes in test.zero_shot:
+        utility[ACCURACY, classes.name] = _named_right(model, classes, only, progress)
     for pairs in test.retrieval:
         utility |= _recalls(model, pairs, only, progress)
     images = test.images if only is None else test.images.of(only)
@@ -159,38 +222,38 @@ def _bias(
     images: ImageSets,
     texts: Mapping[str, SubjectTexts],
     progress: Progress | None,
-) -> dict[tuple[str, str], dict[str, float]]:
+) -> Numbers:
     subjects = images.subjects
     # These read vectors in float32 block by block, and take cosines of them in float64.
     scores = cosine_scores(
-        embedded(model, images.images, progress),
+        embed_images(model, images.images, progress),
         queries_of(model, [texts[name].neutral for name in subjects]),
         names=subjects,
     )
     k, prefixes = _depths(images)
-    asked: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
+    numbers: dict[tuple[str, str], Mapping[str, float]] = {}
     for attribute, groups in images.attributes.items():
         ranked = retrieval_measures(
-            scores, groups, k=k, prefixes=prefixes, measures=("ndkl",), **asked
-        )["ndkl"]
-        gap = similarity_gap(scores, groups, scale=model.info.scale or 1.0, **asked)
-        found[NDKL, attribute] = _by_subject(ranked, "ndkl", subjects)
-        found[GAP, attribute] = _by_subject(gap, GAP, subjects)
-    return found
+            scores, groups, k=k, prefixes=prefixes, measures=("ndkl",), **shared
+        )[NDKL]
+        gap = similarity_gap(scores, groups, scale=model.info.scale or 1.0, **shared)
+        numbers[NDKL, attribute] = _by_subject(ranked, NDKL, subjects)
+        numbers[GAP, attribute] = _by_subject(gap, GAP, subjects)
+    return numbers
 
 
 def _depths(images: ImageSets) -> tuple[int, int]:
-    """Return how many of the best count: one for each combination of values, and its square."""
+    """Return the depths of the rankings: one for each combination of values, and its square."""
     combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
     smallest = min(int((images.subject == name).sum()) for name in images.subjects)
     k = max(1, min(len(combinations), smallest - 1))
     return k, max(1, min(k * k, smallest - 1))
 
 
-def _by_subject(estimate: Any, metric: str, subjects: Collection[str]) -> dict[str, float]:
+def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
-        return {next(iter(subjects)): estimate.value}
+        return {subjects[0]: estimate.value}
     kept = {part.subject: part.value for part in estimate.parts if part.metric == metric}
     return {name: kept.get(name, math.nan) for name in subjects}
 
@@ -202,30 +265,23 @@ def _named_right(
     progress: Progress | None,
 ) -> dict[str, float]:
     rows = _rows(given.label, only)
-    if not len(rows):
-        return {}
-    classes = [*given.prompts]
-    scores = _cosines(
-        model, Rows(given.images, rows), queries_of(model, [*given.prompts.values()]), progress
-    )
-    named = scores.argmax(axis=1)
-    return {
-        str(row): float(classes[found] == given.label[row])
-        for row, found in zip(rows.tolist(), named.tolist(), strict=True)
-    }
+    images = Lookup([(given.images, row) for row in rows.tolist()])
+    classes = np.array([*given.prompts], dtype=object)
+    scores = _cosines(model, images, queries_of(model, [*given.prompts.values()]), progress)
+    right = classes[scores.argmax(axis=1)] == given.label[rows]
+    return dict(zip(map(str, rows.tolist()), right.astype(np.float64).tolist(), strict=True))
 
 
 def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:
     """Return cosines of images and unit vectors of texts, (images, texts); no vector is kept."""
-    found = np.empty((len(images), len(texts)))
-    for rows, vectors in in_parts(model, images, progress):
-        found[rows] = unit_vectors(vectors) @ texts.T
-    return found
+    cosines = np.empty((len(images), len(texts)))
+    for rows, vectors in image_parts(model, images, progress):
+        cosines[rows] = unit_vectors(vectors) @ texts.T
+    return cosines
 
 
-def _rows(labels: Objects, only: Collection[str] | None) -> npt.NDArray[np.intp]:
-    wanted = None if only is None else {*only}
-    return np.flatnonzero([wanted is None or label in wanted for label in labels])
+def _rows(labels: Objects, only: Collection[str] | None) -> Places:
+    return np.flatnonzero([only is None or label in only for label in labels])
 
 
 def _recalls(
@@ -233,21 +289,21 @@ def _recalls(
     pairs: RetrievalSet,
     only: Collection[str] | None,
     progress: Progress | None,
-) -> dict[tuple[str, str], dict[str, float]]:
+) -> Numbers:
     texts, own = np.unique(pairs.caption.astype(str), return_inverse=True)
     relevant = np.zeros((len(pairs.images), len(texts)), dtype=bool)
     relevant[pairs.owner, own] = True
-    scores = _cosines(model, pairs.images, texts_read(model, texts.tolist()), progress)
-    asked = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
-    about = relevant[asked].any(axis=0)
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    scores = _cosines(model, pairs.images, text_vectors(model, texts.tolist()), progress)
+    rows = np.arange(len(scores)) if pairs.about is None else _rows(pairs.about, only)
+    about = relevant[rows].any(axis=0)
+    numbers: dict[tuple[str, str], Mapping[str, float]] = {}
     for k in RANKS:
         if k <= len(texts):
-            hits = recall_hits(scores[asked], relevant[asked], k=k, to="texts")
-            named = dict(zip(map(str, asked.tolist()), hits.tolist(), strict=True))
-            found[f"text_recall_at_{k}", pairs.name] = named
+            hits = recall_hits(scores[rows], relevant[rows], k=k, to="texts")
+            named = dict(zip(map(str, rows.tolist()), hits.tolist(), strict=True))
+            numbers[f"text_recall_at_{k}", pairs.name] = named
         if k <= len(scores):
             hits = recall_hits(scores[:, about], relevant[:, about], k=k, to="images")
             named = dict(zip(texts[about].tolist(), hits.tolist(), strict=True))
-            found[f"image_recall_at_{k}", pairs.name] = named
-    return found
+            numbers[f"image_recall_at_{k}", pairs.name] = named
+    return numbers

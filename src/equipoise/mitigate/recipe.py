@@ -1,103 +1,92 @@
-"""What every recipe offers: fitted on some subjects, it is a model with a name of its own."""
+"""The base of every recipe, the record of a fitted model, and how its folder is written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from equipoise.core.errors import InputError, RunError
-from equipoise.mitigate.sets import ImageSets, Pairs, SubjectTexts, joined
-from equipoise.mitigate.split import check_split
+import numpy as np
+import numpy.typing as npt
+from pydantic import AfterValidator, Field
+
+from equipoise import __version__
+from equipoise.audits.config_fields import Name, Section, distinct
+from equipoise.core.errors import RunError
+from equipoise.evidence import leftovers
+from equipoise.mitigate.sets import SubjectTexts, Training, content_of
+from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder
 
 Progress = Callable[[str, int, int | None], None]
-"""Told the step, what is done and what there is to do."""
+"""Progress callback: (step, done, total)."""
+
+Rate = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Names = Annotated[tuple[Name, ...], Field(strict=False, min_length=1), AfterValidator(distinct)]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+
+RECORD = "mitigation.json"
+"""File beside the weights of a trained model."""
 
 
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What a recipe may learn from, and what it may stop by.
+class Recipe(Section, ABC):
+    """A way to lower a disparity of a dual encoder; its fields are its settings."""
 
-    Attributes
-    ----------
-    texts : tuple of SubjectTexts
-        Of the subjects to learn from.
-    validation : tuple of SubjectTexts
-        Of other subjects, on which a loss is watched while training; may be empty.
-    images, validation_images : ImageSets, optional
-        Of the same subjects.
-    pairs : Pairs, optional
-        Of one's own, mixed in.
-    """
-
-    texts: tuple[SubjectTexts, ...]
-    validation: tuple[SubjectTexts, ...] = ()
-    images: ImageSets | None = field(default=None, repr=False)
-    validation_images: ImageSets | None = field(default=None, repr=False)
-    pairs: Pairs | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        learned, watched = self.subjects, {one.subject for one in self.validation}
-        if not learned:
-            raise InputError("there is no subject to learn from")
-        if watched:
-            check_split(learned, watched)
-        for images, known in ((self.images, {*learned}), (self.validation_images, watched)):
-            unknown = sorted({*images.subjects} - known) if images is not None else []
-            if unknown:
-                raise InputError(
-                    f"there are images of {unknown[0]!r}, which is not among the texts of its side "
-                    "of the split"
-                )
+    recipe: str
+    name: str
 
     @property
-    def subjects(self) -> tuple[str, ...]:
-        """The subjects to learn from, in the order of their texts."""
-        return tuple(one.subject for one in self.texts)
+    def facts(self) -> dict[str, Any]:
+        """Settings, as the record of a model holds them."""
+        return self.model_dump()
 
-    @property
-    def known(self) -> tuple[SubjectTexts, ...]:
-        """Texts of all subjects that may be looked at: to learn from, and to watch."""
-        return (*self.texts, *self.validation)
-
-    def known_images(self, recipe: str, *, watched: bool = True) -> ImageSets:
-        """Return the images of these subjects, for a recipe that cannot do without.
+    @abstractmethod
+    def fit(
+        self,
+        base: DualEncoder,
+        training: Training,
+        out: Path,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> DualEncoder:
+        """Learn from the training subjects and write a model with a key of its own.
 
         Parameters
         ----------
-        recipe : str
-            Its name.
-        watched : bool
-            Whether those of the subjects to watch are among them.
+        base : DualEncoder
+            Not changed.
+        training : Training
+        out : Path
+            Folder of the new model: missing, empty, or with the model of the same record.
+        seed : int
+        progress : callable, optional
+
+        Returns
+        -------
+        DualEncoder
+            Loaded from `out`; `info.name` loads it again.
 
         Raises
         ------
         InputError
-            When there are none.
+            When the recipe cannot learn from this data.
+        RunError
+            When `out` holds something else.
         """
-        every = (self.images, self.validation_images if watched else None)
-        images = [one for one in every if one]
-        if not images:
-            raise InputError(f"{recipe} learns from images, and there are none of its subjects")
-        return images[0] if len(images) == 1 else joined(images)
 
 
-class Recipe(Protocol):
-    """A way to lower a disparity of a dual encoder."""
-
-    @property
-    def name(self) -> str:
-        """What the recipe is called in configurations and reports."""
-        ...
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """Its settings, as they stand in the record beside the model."""
-        ...
+class WrappedRecipe(Recipe):
+    """A recipe that trains no weights: it changes the vectors of a model on their way out."""
 
     def fit(
         self,
@@ -108,36 +97,134 @@ class Recipe(Protocol):
         seed: int = 0,
         progress: Progress | None = None,
     ) -> DualEncoder:
-        """Learn from some subjects and write a model, whose `info.key` is another than the base's.
+        """See `Recipe.fit`."""
+        record = record_of(self.facts, base, seed, self._inputs(training))
+        if not has_model(out, record):
+            refuse_occupied(out)
+            wrapping = self._wrapping(base, training, record, progress)
+            publish(out, lambda partial: save_wrapped(partial, base.info, wrapping, at=out))
+        return reload(f"equipoise:{out}", base)
 
-        Parameters
-        ----------
-        base : DualEncoder
-            Not changed.
-        training : Training
-        out : Path
-            Folder of the new model: missing, or empty.
-        seed : int
-        progress : callable, optional
+    def _inputs(self, training: Training) -> dict[str, Any]:
+        return {"texts": digest_of_texts(training.texts), "subjects": sorted(training.subjects)}
 
-        Returns
-        -------
-        DualEncoder
-            Loaded from `out`; `info.name` loads it again.
-        """
-        ...
+    @abstractmethod
+    def _wrapping(
+        self,
+        base: DualEncoder,
+        training: Training,
+        record: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> Wrapping:
+        """Return what is done to the vectors of the base."""
+
+
+def record_of(
+    facts: Mapping[str, Any],
+    base: DualEncoder,
+    seed: int,
+    inputs: Mapping[str, Any],
+    torch: Any = None,
+) -> dict[str, Any]:
+    """Return everything that decides a model; nothing of when or where it was made."""
+    record = {
+        **facts,
+        "base": {"key": base.info.key, "weights_sha256": base.info.weights_sha256},
+        "seed": seed,
+        "inputs": dict(inputs),
+        "versions": {"equipoise": __version__}
+        | ({} if torch is None else {"torch": str(torch.__version__)}),
+    }
+    return {**record, "digest": _sha256(record)}
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def digest_of_texts(texts: Sequence[SubjectTexts]) -> str:
+    """Return a SHA-256 of the texts of subjects."""
+    return _sha256(
+        [[own.subject, own.neutral, own.attributed, [*map(dict, own.values)]] for own in texts]
+    )
+
+
+def digest_of_images(images: Any, *columns: npt.NDArray[np.object_]) -> str:
+    """Return a SHA-256 of images and of their columns."""
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(json.dumps(column.tolist()).encode())
+    for row in range(len(images)):
+        digest.update(content_of(images, row))
+    return digest.hexdigest()
+
+
+def has_model(out: Path, record: Mapping[str, Any]) -> bool:
+    """Whether a folder holds the whole model of this record already."""
+    try:
+        if (out / RECORD).is_file():
+            known = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        else:
+            known = json.loads((out / SETTINGS).read_text(encoding="utf-8"))["record"]
+        return bool(known["digest"] == record["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def reload(name: str, base: DualEncoder) -> DualEncoder:
+    """Load a model that was just written, on the device and with the dtype of its base."""
+    from equipoise.models import load_model
+
+    info = base.info
+    backend = "auto" if info.backend == "torch" else info.backend
+    model = load_model(
+        name, device=info.device, dtype=info.dtype, backend=backend, trust_remote_code=True
+    )
+    return cast("DualEncoder", model)
 
 
 def refuse_occupied(out: Path) -> None:
-    """Refuse to write over anything: a model that is there stays as it is.
+    """Refuse to write over anything.
 
     Raises
     ------
     RunError
-        When the folder is there and not empty, or a file has its name.
+        When the folder exists and is not empty, or a file has its name.
     """
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise RunError(
             f"{out}: something lies there, and nothing is written over a model. To do: name "
             "another folder, or remove this one"
         )
+
+
+def publish(out: Path, fill: Callable[[Path], None]) -> None:
+    """Fill a folder under another name and rename it, so that a model is never there in part.
+
+    Folders that killed runs left half filled are removed.
+
+    Raises
+    ------
+    RunError
+        When something lies there, or nothing can be written.
+    """
+    refuse_occupied(out)
+    partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep(out)
+        with leftovers.made(partial):
+            fill(partial)
+            for path in sorted(partial.rglob("*")):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
+            refuse_occupied(out)
+            partial.replace(out)
+    except OSError as error:
+        raise RunError(
+            f"{out}: the model cannot be written there ({error.strerror or error}). To do: free "
+            "space, or name another folder"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

@@ -1,69 +1,61 @@
-"""An assessment as findings and tables, in the form in which every audit ends."""
+"""An assessment as findings and tables, in the form of every audit's result."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core.finding import Family, Finding, Verdict
-from equipoise.mitigate.assessing import ALPHA, HALFWAY, MARGIN, Row
-from equipoise.mitigate.crossfit import Assessment
-from equipoise.mitigate.outcomes import named
-from equipoise.mitigate.pairing import FEWEST
+from equipoise.mitigate.assessing import ALPHA, FEWEST, HALFWAY, MARGIN, Row, named
+from equipoise.mitigate.running import Assessment
 
-AUDIT = "mitigation"
+_TYPES = {
+    **dict.fromkeys(("n", "fold"), pa.int64()),
+    **dict.fromkeys(("lowered", "reaches", "transfers"), pa.bool_()),
+    **dict.fromkeys(
+        ("before", "after", "difference", "low", "high", "p_value", "q_value", "floor", "share",
+         "share_low", "share_high", "seconds"), pa.float64(),
+    ),
+}  # fmt: skip
 
-_TEXTS = ("recipe", "role", "measure", "about")
-_NUMBERS = (
-    "before", "after", "difference", "low", "high", "p_value", "q_value", "floor", "share",
-    "share_low", "share_high",
+
+def _schema(*columns: str) -> pa.Schema:
+    return pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
+
+
+ROWS = _schema(
+    "recipe", "role", "measure", "about", "n", "before", "after", "difference", "low", "high",
+    "p_value", "q_value", "floor", "share", "share_low", "share_high", "test", "share_reason",
+    "lowered", "reaches",
 )  # fmt: skip
-ROWS = pa.schema(
-    [(name, pa.string()) for name in _TEXTS]
-    + [("n", pa.int64())]
-    + [(name, pa.float64()) for name in _NUMBERS]
-    + [
-        ("test", pa.string()),
-        ("share_reason", pa.string()),
-        ("lowered", pa.bool_()),
-        ("reaches", pa.bool_()),
-    ]
-)
-RECIPES = pa.schema(
-    [(name, pa.string()) for name in ("recipe", "conclusion", "sentence", "model")]
-    + [("transfers", pa.bool_()), ("seconds", pa.float64())]
-)
-SUBJECTS = pa.schema(
-    [(name, pa.string()) for name in ("recipe", "measure", "about", "subject")]
-    + [("fold", pa.int64())]
-    + [(name, pa.float64()) for name in ("before", "after", "floor")]
-)
+RECIPES = _schema("recipe", "conclusion", "sentence", "model", "transfers", "seconds")
+SUBJECTS = _schema("recipe", "measure", "about", "subject", "fold", "before", "after", "floor")
 
 
 def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
-    """Return the tables that the report draws on.
+    """Return the tables of the report.
 
     Returns
     -------
     dict of str to pyarrow.Table
-        `mitigation` (one row for each recipe and number), `mitigation_recipes` (what is to be said
-        of each), `mitigation_subjects` (each withheld subject before and after).
+        `mitigation` (one row for each recipe and number), `mitigation_recipes` (the conclusion
+        about each), `mitigation_subjects` (each withheld subject before and after).
     """
     rows = [
         asdict(row) | {"lowered": row.lowered, "reaches": row.reaches} for row in assessment.rows
     ]
     recipes = [
-        asdict(one)
+        asdict(outcome)
         | {
-            "seconds": assessment.seconds[one.recipe],
-            "model": assessment.models.get(one.recipe, ""),
+            "seconds": assessment.seconds[outcome.recipe],
+            "model": assessment.models.get(outcome.recipe, ""),
         }
-        for one in assessment.outcomes
+        for outcome in assessment.outcomes
     ]
     return {
         "mitigation": pa.Table.from_pylist(rows, schema=ROWS),
@@ -73,117 +65,87 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
 
 
 def _subjects(assessment: Assessment) -> Iterator[dict[str, Any]]:
-    fold = {
+    folds = {
         name: number for number, split in enumerate(assessment.splits) for name in split.withheld
     }
-    for recipe, found in assessment.after.items():
-        for (measure, about), values in found.bias.items():
-            before = assessment.before.bias[measure, about]
-            floor: Mapping[str, float] = (
-                assessment.floor.bias[measure, about] if assessment.floor is not None else {}
-            )
+    floors = {} if assessment.floor is None else assessment.floor.bias
+    for recipe, measured in assessment.after.items():
+        for key, values in measured.bias.items():
             for subject, value in sorted(values.items()):
                 yield {
                     "recipe": recipe,
-                    "measure": measure,
-                    "about": about,
+                    "measure": key[0],
+                    "about": key[1],
                     "subject": subject,
-                    "fold": fold[subject],
-                    "before": before[subject],
+                    "fold": folds[subject],
+                    "before": assessment.before.bias[key][subject],
                     "after": value,
-                    "floor": floor.get(subject, math.nan),
+                    "floor": floors.get(key, {}).get(subject, math.nan),
                 }
 
 
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:
     """Return one finding for each number: its change, without a verdict on the model."""
-    said = {one.recipe: one for one in assessment.outcomes}
-    return tuple(_finding(row, said[row.recipe].conclusion) for row in assessment.rows)
+    conclusions = {outcome.recipe: outcome.conclusion for outcome in assessment.outcomes}
+    return tuple(_finding(row, conclusions[row.recipe]) for row in assessment.rows)
 
 
 def _finding(row: Row, conclusion: str) -> Finding:
     unit = "subject" if row.role == "bias" else "query" if "recall" in row.measure else "image"
+    direction = "unchanged"
+    if row.difference:
+        went = "fell" if row.difference < 0 else "rose"
+        group = "withheld subjects" if row.role == "bias" else row.about
+        change = f"from {row.before:.3g} to {row.after:.3g}"
+        direction = f"{named(row.measure)} of {group} {went} {change}"
+    method = f"Student's t, paired by {unit}"
+    if row.n < FEWEST:
+        method = f"no interval: n = {row.n}, and of fewer than {FEWEST} nothing can be shown"
+    parameters = {
+        "halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,
+        "after": row.after, "floor": None if math.isnan(row.floor) else row.floor,
+    }  # fmt: skip
     return Finding(
-        audit=AUDIT,
-        model=row.recipe,
-        metric=f"{row.measure}_change",
-        subject="",
-        groups=row.about,
-        version="default",
-        family=Family.LEAF if row.role == "bias" else Family.COMPOSITE,
-        value=row.difference,
-        ci_low=row.low,
-        ci_high=row.high,
-        level=0.95,
-        chance=math.nan,
-        chance_low=math.nan,
-        chance_high=math.nan,
-        excess=math.nan,
-        p_value=row.p_value,
-        q_value=row.q_value,
-        threshold=math.nan,
-        n=row.n,
-        by_group=(),
-        excluded=(),
-        unit=unit,
-        method=_method(row, unit),
+        audit="mitigation", model=row.recipe, metric=f"{row.measure}_change", subject="",
+        groups=row.about, version="default",
+        family=Family.LEAF if row.role == "bias" else Family.COMPOSITE, value=row.difference,
+        ci_low=row.low, ci_high=row.high, level=0.95, chance=math.nan, chance_low=math.nan,
+        chance_high=math.nan, excess=math.nan, p_value=row.p_value, q_value=row.q_value,
+        threshold=math.nan, n=row.n, by_group=(), excluded=(), unit=unit, method=method,
         null=f"before and after are exchangeable for each {unit}; {row.test}",
-        parameters=json.dumps(
-            {"halfway": HALFWAY, "margin": MARGIN, "alpha": ALPHA, "before": row.before,
-             "after": row.after, "floor": None if math.isnan(row.floor) else row.floor},
-            sort_keys=True,
-        ),
-        direction=_direction(row),
+        parameters=json.dumps(parameters, sort_keys=True), direction=direction,
         verdict=Verdict.NONE,
         reason=f"a change is no disparity of its own; said of this recipe: {conclusion}",
         citation="",
     )  # fmt: skip
 
 
-def _method(row: Row, unit: str) -> str:
-    if row.n < FEWEST:
-        return f"no interval: n = {row.n}, and of fewer than {FEWEST} nothing can be shown"
-    return f"Student's t, paired by {unit}"
-
-
-def _direction(row: Row) -> str:
-    if row.difference == 0:
-        return "unchanged"
-    went = "fell" if row.difference < 0 else "rose"
-    of = "withheld subjects" if row.role == "bias" else row.about
-    return f"{named(row.measure)} of {of} {went} from {row.before:.3g} to {row.after:.3g}"
-
-
 def notes_of(assessment: Assessment) -> tuple[str, ...]:
-    """Return what a reader must know."""
-    withheld = sum(len(split.withheld) for split in assessment.splits)
-    folds = len(assessment.splits)
-    how = (
-        f"{withheld} subjects were withheld while the recipes learned from the others"
-        if folds == 1
-        else f"each of {withheld} subjects was withheld once, in {folds} folds"
-    )
+    """Return the limitations that a reader must know."""
+    withheld, folds = sum(len(split.withheld) for split in assessment.splits), assessment.splits
+    how = f"each of {withheld} subjects was withheld once, in {len(folds)} folds"
+    if len(folds) == 1:
+        how = f"{withheld} subjects were withheld while the recipes learned from the others"
     floor = (
-        " The floor is a model without the bias: a trained model has small preferences of its own, "
+        "The floor is a model without the bias: a trained model has small preferences of its own, "
         "so that 0 is out of reach."
         if assessment.floor is not None
-        else " No model without the bias was given as a floor, so that half of a number is held "
+        else "No model without the bias was given as a floor, so that half of a number is held "
         "against 0, which trained models do not reach."
     )
-    tested = [row.n for row in assessment.rows if row.role == "bias"]
-    few = min(tested, default=0)
-    least = 2.0 ** (1 - few)
-    unsure = (
-        f"{few} subjects were withheld: the smallest p of a test over them is {least:g}, "
-        "so that nothing can be shown. Withhold six or more."
-    )
-    return (
-        *((unsure,) if tested and least > ALPHA else ()),
-        f"Disparities are those of withheld subjects: {how}. Every recipe of this run is "
-        f"shown.{floor}",
-        "A recipe transfers where every disparity fell "
-        f"(q < {ALPHA}, signs of the differences exchanged over subjects), by the estimate at "
-        "least halfway to the floor, and accuracy and "
+    notes = [
+        f"Disparities are those of withheld subjects: {how}. Every recipe of this run is shown. "
+        f"{floor}",
+        f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "
+        "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
         f"each recall fell by {100 * MARGIN:.0f} points at most. To lower a disparity that is "
         "measured is not to remove it everywhere: audit the new model on data of your own.",
-    )
+    ]
+    few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
+    if 2.0 ** (1 - few) > ALPHA:
+        notes.insert(
+            0,
+            f"{few} subjects were withheld: the smallest p of a test over them is "
+            f"{2.0 ** (1 - few):g}, so that nothing can be shown. Withhold six or more.",
+        )
+    return tuple(notes)

@@ -1,7 +1,8 @@
-"""What a recipe learns from: texts of subjects, counterfactual sets of images, plain pairs."""
+"""Training data of recipes: texts of subjects, counterfactual sets, pairs, and their split."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core.errors import InputError
+from equipoise.stats.streams import stream
 
 Objects = npt.NDArray[np.object_]
+Places = npt.NDArray[np.intp]
+
+VALIDATION = 0.2
+"""Default share of the training subjects on which a loss is watched."""
 
 
 @dataclass(frozen=True)
 class SubjectTexts:
-    """What is said of one subject, with and without attributes.
+    """Texts about one subject, with and without attributes.
 
     Attributes
     ----------
@@ -26,7 +32,7 @@ class SubjectTexts:
     attributed : tuple of str
         Captions that name it with attributes: counterfactuals of one another.
     values : tuple of mapping of str to str
-        Of each caption, attribute to the value that it names.
+        For each caption, the value of each attribute that it names.
     """
 
     subject: str
@@ -35,13 +41,11 @@ class SubjectTexts:
     values: tuple[Mapping[str, str], ...]
 
     def __post_init__(self) -> None:
-        for name, texts in (("neutral", self.neutral), ("attributed", self.attributed)):
-            if not texts:
-                raise InputError(f"{self.subject!r} has no {name} text; expected at least one")
-        if len(self.values) != len(self.attributed):
+        if not self.neutral or not self.attributed or len(self.values) != len(self.attributed):
             raise InputError(
-                f"{self.subject!r} has {len(self.attributed)} attributed texts and values of "
-                f"{len(self.values)}; expected as many"
+                f"{self.subject!r} has {len(self.neutral)} neutral texts, {len(self.attributed)} "
+                f"attributed texts and values of {len(self.values)}; expected at least one of "
+                "each, and values of each attributed text"
             )
 
 
@@ -52,7 +56,7 @@ class ImageSets:
     Attributes
     ----------
     images : sequence of n images
-        uint8 arrays (height, width, 3); a sequence may read each when it is asked for.
+        uint8 arrays (height, width, 3); a sequence may read each image on access.
     subject, set, caption : ndarray of str objects, shape (n,)
     attributes : mapping of str to ndarray of str objects, shape (n,)
         Values by attribute; None where an image has none.
@@ -65,16 +69,15 @@ class ImageSets:
     attributes: Mapping[str, Objects] = field(repr=False)
 
     def __post_init__(self) -> None:
-        n = len(self.images)
         columns = {"subject": self.subject, "set": self.set, "caption": self.caption}
         for name, column in {**columns, **self.attributes}.items():
-            if len(column) != n:
-                raise InputError(f"{name}: {len(column)} rows; expected {n}, one for each image")
-        owner: dict[str, str] = {}
+            if len(column) != len(self):
+                raise InputError(f"{name}: {len(column)} rows; expected {len(self)}, one per image")
+        owners: dict[str, str] = {}
         for name, subject in zip(self.set, self.subject, strict=True):
-            if owner.setdefault(name, subject) != subject:
+            if owners.setdefault(name, subject) != subject:
                 raise InputError(
-                    f"the set {name!r} has images of {owner[name]!r} and of {subject!r}; expected "
+                    f"the set {name!r} has images of {owners[name]!r} and of {subject!r}; expected "
                     "one subject in a set"
                 )
 
@@ -92,30 +95,37 @@ class ImageSets:
         wanted = {*subjects}
         rows = np.flatnonzero([subject in wanted for subject in self.subject])
         return ImageSets(
-            Rows(self.images, rows),
+            Lookup([(self.images, row) for row in rows.tolist()]),
             self.subject[rows],
             self.set[rows],
             self.caption[rows],
             {name: values[rows] for name, values in self.attributes.items()},
         )
 
-    def by_set(self) -> dict[str, npt.NDArray[np.intp]]:
+    def by_set(self) -> dict[str, Places]:
         """Return the rows of each set, sets sorted by name."""
         rows: dict[str, list[int]] = {}
         for row, name in enumerate(self.set.tolist()):
             rows.setdefault(str(name), []).append(row)
         return {name: np.array(rows[name], dtype=np.intp) for name in sorted(rows)}
 
+    def deviations(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the vectors of the images, (n, dimension), less the mean of their set."""
+        apart = vectors.copy()
+        for rows in self.by_set().values():
+            apart[rows] -= vectors[rows].mean(axis=0)
+        return apart
+
 
 def joined(parts: Sequence[ImageSets]) -> ImageSets:
-    """Return the images of several parts as one; they have the same attributes."""
+    """Return the images of several parts with the same attributes as one."""
     return ImageSets(
-        Several(tuple(one.images for one in parts)),
-        np.concatenate([one.subject for one in parts]),
-        np.concatenate([one.set for one in parts]),
-        np.concatenate([one.caption for one in parts]),
+        Lookup([(part.images, row) for part in parts for row in range(len(part))]),
+        np.concatenate([part.subject for part in parts]),
+        np.concatenate([part.set for part in parts]),
+        np.concatenate([part.caption for part in parts]),
         {
-            name: np.concatenate([one.attributes[name] for one in parts])
+            name: np.concatenate([part.attributes[name] for part in parts])
             for name in parts[0].attributes
         },
     )
@@ -123,7 +133,7 @@ def joined(parts: Sequence[ImageSets]) -> ImageSets:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Images with their captions, without sets: data of one's own, mixed in when training.
+    """Images with their captions, without sets: the user's own data, mixed in when training.
 
     Attributes
     ----------
@@ -140,50 +150,213 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Some rows of a sequence of images, looked up when they are asked for."""
+class Lookup:
+    """Images of other sequences, read on access: for each the sequence, and its row there."""
 
-    every: Any
-    rows: npt.NDArray[np.intp]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: int) -> Any:
-        return self.every[int(self.rows[place])]
-
-    def content(self, place: int) -> bytes:
-        """Return the bytes that an image is made of."""
-        return content_of(self.every, int(self.rows[place]))
-
-
-@dataclass(frozen=True, eq=False)
-class Several:
-    """Sequences of images, one after the other."""
-
-    parts: tuple[Any, ...]
+    places: Sequence[tuple[Any, int]]
 
     def __len__(self) -> int:
-        return sum(map(len, self.parts))
+        return len(self.places)
 
     def __getitem__(self, place: int) -> Any:
-        part, row = self._found(place)
-        return part[row]
+        images, row = self.places[place]
+        return images[row]
 
     def content(self, place: int) -> bytes:
-        """Return the bytes that an image is made of."""
-        return content_of(*self._found(place))
-
-    def _found(self, place: int) -> tuple[Any, int]:
-        for part in self.parts:
-            if place < len(part):
-                return part, place
-            place -= len(part)
-        raise IndexError(place)
+        """Return the bytes of an image."""
+        return content_of(*self.places[place])
 
 
 def content_of(images: Any, place: int) -> bytes:
-    """Return the bytes that an image is made of: of its file, or of its pixels."""
+    """Return the bytes of an image: of its file where there is one, or of its pixels."""
     if hasattr(images, "content"):
         return bytes(images.content(place))
     return np.ascontiguousarray(images[place]).tobytes()
+
+
+@dataclass(frozen=True)
+class Split:
+    """Subjects to learn from, and subjects to withhold.
+
+    Attributes
+    ----------
+    training, withheld : tuple of str
+        Sorted, without a subject in common.
+    """
+
+    training: tuple[str, ...]
+    withheld: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_split(self.training, self.withheld)
+
+
+def check_split(training: Collection[str], withheld: Collection[str]) -> None:
+    """Refuse a split with a subject on both sides, or an empty side.
+
+    Raises
+    ------
+    InputError
+        Names the subjects on both sides.
+    """
+    both = sorted({*training} & {*withheld})
+    if both or not training or not withheld:
+        raise InputError(
+            f"{len(training)} subjects to learn from, {len(withheld)} withheld, and {len(both)} on "
+            f"both sides of the split: {', '.join(both[:5])}; expected at least one on either side "
+            "and none on both, since what is learned from a subject cannot be tested on it"
+        )
+
+
+def split_subjects(subjects: Collection[str], *, withheld: float = 0.2, seed: int = 0) -> Split:
+    """Withhold a share of the subjects, drawn at random.
+
+    Parameters
+    ----------
+    subjects : collection of str
+        At least two.
+    withheld : float
+        Share to withhold, in (0, 1); rounded up to whole subjects, at least one left.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        When there are fewer than two subjects, or the share is outside (0, 1).
+    """
+    names = sorted({*subjects})
+    if len(names) < 2 or not 0.0 < withheld < 1.0:
+        raise InputError(
+            f"{len(names)} subjects and a share of {withheld} to withhold; expected at least two, "
+            "and a share between 0 and 1"
+        )
+    count = min(len(names) - 1, math.ceil(withheld * len(names) - 1e-9))
+    order = [names[place] for place in stream(seed, "mitigate", "split").permutation(len(names))]
+    return Split(tuple(sorted(order[count:])), tuple(sorted(order[:count])))
+
+
+def folds(subjects: Collection[str], *, count: int = 4, seed: int = 0) -> tuple[Split, ...]:
+    """Cut the subjects into parts, each withheld once while the others are learned from.
+
+    Parameters
+    ----------
+    subjects : collection of str
+    count : int
+        Parts, at least 2 and at most one for each subject.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        When there are too few subjects for the parts.
+    """
+    names = sorted({*subjects})
+    if not 2 <= count <= len(names):
+        raise InputError(
+            f"{count} folds of {len(names)} subjects; expected at least 2, and a subject in each"
+        )
+    order = [names[place] for place in stream(seed, "mitigate", "folds").permutation(len(names))]
+    parts = [order[k::count] for k in range(count)]
+    return tuple(Split(tuple(sorted({*names} - {*part})), tuple(sorted(part))) for part in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Data that a recipe may learn from, and data by which it may stop.
+
+    Attributes
+    ----------
+    texts : tuple of SubjectTexts
+        Texts of the training subjects.
+    validation : tuple of SubjectTexts
+        Texts of other subjects, on which a loss is watched while training; may be empty.
+    images, validation_images : ImageSets, optional
+        Images of the same subjects.
+    pairs : Pairs, optional
+        The user's own, mixed in.
+    """
+
+    texts: tuple[SubjectTexts, ...]
+    validation: tuple[SubjectTexts, ...] = ()
+    images: ImageSets | None = field(default=None, repr=False)
+    validation_images: ImageSets | None = field(default=None, repr=False)
+    pairs: Pairs | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        watched = {texts.subject for texts in self.validation}
+        if not self.texts:
+            raise InputError("there is no subject to learn from")
+        if watched:
+            check_split(self.subjects, watched)
+        for images, known in ((self.images, {*self.subjects}), (self.validation_images, watched)):
+            unknown = sorted({*images.subjects} - known) if images is not None else []
+            if unknown:
+                raise InputError(f"there are images of {unknown[0]!r}, and no texts on its side")
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The training subjects, in the order of their texts."""
+        return tuple(texts.subject for texts in self.texts)
+
+    @property
+    def known(self) -> tuple[SubjectTexts, ...]:
+        """Texts of the training and the validation subjects."""
+        return (*self.texts, *self.validation)
+
+    def known_images(self, recipe: str, *, watched: bool = True) -> ImageSets:
+        """Return the images of these subjects, for a recipe that needs some.
+
+        Parameters
+        ----------
+        recipe : str
+            Its name.
+        watched : bool
+            Whether to include the validation subjects.
+
+        Raises
+        ------
+        InputError
+            When there are none.
+        """
+        parts = [self.images, self.validation_images if watched else None]
+        images = [part for part in parts if part]
+        if not images:
+            raise InputError(f"{recipe} learns from images, and there are none of its subjects")
+        return images[0] if len(images) == 1 else joined(images)
+
+
+def training_of(
+    texts: Mapping[str, SubjectTexts],
+    images: ImageSets,
+    subjects: Sequence[str],
+    *,
+    pairs: Pairs | None = None,
+    validation: float = VALIDATION,
+    seed: int = 0,
+) -> Training:
+    """Cut subjects into training and validation subjects.
+
+    Parameters
+    ----------
+    texts : mapping of str to SubjectTexts
+    images : ImageSets
+        Images of other subjects are left out.
+    subjects : sequence of str
+        None of them withheld.
+    pairs : Pairs, optional
+    validation : float
+        Share of validation subjects; 0: none.
+    seed : int
+    """
+    learned: tuple[str, ...] = tuple(subjects)
+    watched: tuple[str, ...] = ()
+    if validation:
+        split = split_subjects(subjects, withheld=validation, seed=seed)
+        learned, watched = split.training, split.withheld
+    return Training(
+        tuple(texts[name] for name in learned),
+        tuple(texts[name] for name in watched),
+        images.of(learned),
+        images.of(watched) if watched else None,
+        pairs,
+    )

@@ -1,4 +1,4 @@
-"""A dual encoder that is a torch module, as training sees it: vectors with gradients, a folder."""
+"""A dual encoder as a torch module for training: vectors with gradients, and a folder to load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from equipoise.core.errors import ModelError
-from equipoise.mitigate.record import RECORD
+from equipoise.mitigate.recipe import RECORD
 from equipoise.models.hf import HfDualEncoder
 from equipoise.models.hub import fetched
 from equipoise.models.open_clip import SETTINGS, WEIGHTS, OpenClipEncoder
@@ -35,16 +35,16 @@ class Trainable:
     ----------
     torch : module
     model : torch.nn.Module
-        A copy: the encoder it was made of stays as it is.
+        A copy: the encoder stays as it is.
     device : str
     computes : str
-        "float32", or what autocast computes the towers with.
+        "float32", or the dtype of autocast in the towers.
     images, texts : callable
         From n images or texts to a tensor of float32, (n, dimension), not normalised.
     write : callable
         Writes the weights and all that belongs to them into a folder.
     prefix : str
-        Of the name that loads such a folder.
+        Prefix of the name that loads such a folder.
     """
 
     torch: Any
@@ -58,37 +58,36 @@ class Trainable:
 
     @property
     def scale(self) -> Any:
-        """What makes a logit of a cosine, as a tensor."""
+        """Factor from a cosine to a logit, as a tensor."""
         return self.model.logit_scale.exp()
 
     @property
     def bias(self) -> Any:
-        """What is added to a logit, of models trained with one; else None."""
+        """Constant added to a logit, of models trained with one; else None."""
         return getattr(self.model, "logit_bias", None)
 
     def weights(self, towers: Towers) -> dict[str, Any]:
-        """Return the parameters that are trained, by name; the others are frozen."""
-        chosen = {
-            name: weight for name, weight in self.model.named_parameters() if _trained(name, towers)
-        }
-        for weight in self.model.parameters():
-            weight.requires_grad_(False)
-        for weight in chosen.values():
-            weight.requires_grad_(True)
+        """Return the parameters to train, by name; the others are frozen."""
+        chosen = {}
+        for name, weight in self.model.named_parameters():
+            tower = "images" if name.startswith(_IMAGES) else "texts"
+            trained = towers == "both" or (not name.startswith(_SCALES) and tower == towers)
+            weight.requires_grad_(trained)
+            if trained:
+                chosen[name] = weight
         return chosen
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """Return what the towers run in."""
+        """Return the context in which the towers run."""
         if self.computes == "float32":
             return nullcontext()
-        kind = self.device.partition(":")[0]
         context: AbstractContextManager[Any] = self.torch.autocast(
-            kind, dtype=getattr(self.torch, self.computes)
+            self.device.partition(":")[0], dtype=getattr(self.torch, self.computes)
         )
         return context
 
     def save(self, folder: Path, record: Mapping[str, Any]) -> None:
-        """Write a folder that `load_model` opens, with a record of how it came about."""
+        """Write a folder that `load_model` opens, with the record of the model."""
         self.write(folder)
         text = json.dumps(dict(record), indent=1, ensure_ascii=True, sort_keys=True)
         (folder / RECORD).write_text(f"{text}\n", encoding="utf-8")
@@ -109,31 +108,23 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
     ModelError
         If it is no torch module of these libraries.
     """
-    if isinstance(encoder, HfDualEncoder):
-        return _of_transformers(encoder, computes)
-    if isinstance(encoder, OpenClipEncoder):
-        return _of_open_clip(encoder, computes)
-    raise ModelError(
-        f"{encoder.info.name} is a {type(encoder).__name__}, whose weights cannot be trained here. "
-        "To do: name a dual encoder of hf: or open_clip:, or use a recipe that trains nothing "
-        "(prompt_ensemble, direction_removal)"
-    )
+    if not isinstance(encoder, HfDualEncoder | OpenClipEncoder):
+        raise ModelError(
+            f"{encoder.info.name} is a {type(encoder).__name__}, whose weights cannot be trained "
+            "here. To do: name a dual encoder of hf: or open_clip:, or use a recipe that trains "
+            "nothing (prompt_ensemble, direction_removal)"
+        )
+    # No dropout while training: its draws would be part of the state to resume from.
+    model = copy.deepcopy(encoder.model).float().eval()
+    device = encoder.placement.device
+    if computes == "auto":
+        computes = "float32" if device == "cpu" else "bfloat16"
+    parts = _of_open_clip if isinstance(encoder, OpenClipEncoder) else _of_transformers
+    return Trainable(encoder.placement.torch, model, device, computes, *parts(encoder, model))
 
 
-def _computes(device: str, asked: str) -> str:
-    if asked != "auto":
-        return asked
-    return "float32" if device == "cpu" else "bfloat16"
-
-
-def _copied(encoder: Any) -> Any:
-    # No dropout while training: what is drawn then would be part of the state to resume from.
-    return copy.deepcopy(encoder.model).float().eval()
-
-
-def _of_transformers(encoder: HfDualEncoder, computes: str) -> Trainable:
-    model, device = _copied(encoder), encoder.placement.device
-    family = encoder.family
+def _of_transformers(encoder: Any, model: Any) -> tuple[Any, ...]:
+    family, device = encoder.family, encoder.placement.device
 
     def images(some: Sequence[Any]) -> Any:
         inputs = {
@@ -143,38 +134,24 @@ def _of_transformers(encoder: HfDualEncoder, computes: str) -> Trainable:
         return family.vector(model.get_image_features(**inputs)).float()
 
     def texts(some: Sequence[str]) -> Any:
-        given = [text.lower() for text in some] if family.lowercase else list(some)
-        tokens = encoder.tokenizer(given, return_tensors="pt", **encoder.text_settings)
+        words = [text.lower() if family.lowercase else text for text in some]
+        tokens = encoder.tokenizer(words, return_tensors="pt", **encoder.text_settings)
         return family.vector(model.get_text_features(**tokens.to(device))).float()
 
     def write(folder: Path) -> None:
-        _copy_settings(_checkpoint(encoder), folder)
+        from equipoise.models.hf import find_checkpoint
+
+        info = encoder.info
+        options = Options(info.name, revision=info.revision, allow_pickle=True)
+        _copy_settings(find_checkpoint(info.name.partition(":")[2], options).folder, folder)
         with quiet(transformers()):
             model.save_pretrained(folder)
 
-    torch = encoder.placement.torch
-    return Trainable(torch, model, device, _computes(device, computes), images, texts, write, "hf")
+    return images, texts, write, "hf"
 
 
-def _checkpoint(encoder: HfDualEncoder) -> Path:
-    from equipoise.models.hf import find_checkpoint
-
-    name = encoder.info.name
-    options = Options(name, revision=encoder.info.revision, allow_pickle=True)
-    return find_checkpoint(name.partition(":")[2], options).folder
-
-
-def _copy_settings(source: Path, folder: Path) -> None:
-    """Copy what travels with the weights: tokenizer, image processor, templates."""
-    for pattern in ("*.json", "*.txt", "*.model", "*.jinja"):
-        for path in sorted(source.glob(pattern)):
-            if path.name != RECORD and not path.name.endswith(".index.json"):
-                shutil.copyfile(path, folder / path.name)
-
-
-def _of_open_clip(encoder: OpenClipEncoder, computes: str) -> Trainable:
-    model, device = _copied(encoder), encoder.placement.device
-    torch = encoder.placement.torch
+def _of_open_clip(encoder: Any, model: Any) -> tuple[Any, ...]:
+    device = encoder.placement.device
 
     def images(some: Sequence[Any]) -> Any:
         return model.encode_image(encoder.prepare(some)["pixel_values"].to(device)).float()
@@ -185,33 +162,34 @@ def _of_open_clip(encoder: OpenClipEncoder, computes: str) -> Trainable:
     def write(folder: Path) -> None:
         from safetensors.torch import save_file
 
-        _open_clip_settings(encoder, folder)
-        weights = {name: one.contiguous().clone() for name, one in model.state_dict().items()}
+        _write_settings(encoder, folder)
+        weights = {name: value.contiguous().clone() for name, value in model.state_dict().items()}
         save_file(weights, folder / WEIGHTS[0])
 
-    computed = _computes(device, computes)
-    return Trainable(torch, model, device, computed, images, texts, write, "open_clip")
+    return images, texts, write, "open_clip"
 
 
-def _open_clip_settings(encoder: OpenClipEncoder, folder: Path) -> None:
-    target = encoder.info.name.partition(":")[2]
+def _write_settings(encoder: OpenClipEncoder, folder: Path) -> None:
+    info = encoder.info
+    target = info.name.partition(":")[2]
     if Path(target).is_dir():
         _copy_settings(Path(target), folder)
-        return
-    if target.startswith("hf-hub:"):
-        options = Options(encoder.info.name, revision=encoder.info.revision, fetch=False)
+    elif target.startswith("hf-hub:"):
+        options = Options(info.name, revision=info.revision, fetch=False)
         kept = fetched(target.removeprefix("hf-hub:"), options, [SETTINGS, "*.json", "*.txt"])
         _copy_settings(kept, folder)
-        return
-    facts = encoder.info.preprocessing
-    config = open_clip().get_model_config(str(facts["architecture"]))
-    told = {"model_cfg": config, "preprocess_cfg": dict(facts["image_settings"])}
-    text = json.dumps(told, indent=1, sort_keys=True)
-    (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
+    else:
+        settings = {
+            "model_cfg": open_clip().get_model_config(str(info.preprocessing["architecture"])),
+            "preprocess_cfg": dict(info.preprocessing["image_settings"]),
+        }
+        text = json.dumps(settings, indent=1, sort_keys=True)
+        (folder / SETTINGS).write_text(f"{text}\n", encoding="utf-8")
 
 
-def _trained(name: str, towers: Towers) -> bool:
-    if name.startswith(_SCALES):
-        return towers == "both"
-    of_images = name.startswith(_IMAGES)
-    return towers == "both" or of_images == (towers == "images")
+def _copy_settings(source: Path, folder: Path) -> None:
+    """Copy the files beside the weights: tokenizer, image processor, templates."""
+    for pattern in ("*.json", "*.txt", "*.model", "*.jinja"):
+        for path in sorted(source.glob(pattern)):
+            if path.name != RECORD and not path.name.endswith(".index.json"):
+                shutil.copyfile(path, folder / path.name)

@@ -23,8 +23,7 @@ from equipoise.mitigate.augmentation import (
 )
 from equipoise.mitigate.augmentation.experiment import Experiment
 from equipoise.mitigate.augmentation.findings import findings_of, gain, tables_of
-from equipoise.mitigate.augmentation.networks import network
-from equipoise.mitigate.augmentation.training import Job, say, train
+from equipoise.mitigate.augmentation.training import Job, network, predict, train
 from equipoise.planted.faces import GROUPS, TOOLS, draw_faces
 
 BIASED = (0.05, 0.05, 0.95, 0.95)
@@ -49,9 +48,9 @@ def test_networks_by_name_start_from_their_seed(name: str) -> None:
         np.testing.assert_array_equal(first, second)
     assert any((a != b).any() for a, b in zip(weights(one), weights(other), strict=True))
     assert torch.equal(before, torch.get_rng_state())
-    said = say(one.eval(), [np.zeros((40, 40, 3), np.uint8)] * 3)
-    assert said.codes.shape == (3,)
-    assert len(said.features) == 3
+    codes, features = predict(one.eval(), [np.zeros((40, 40, 3), np.uint8)] * 3)
+    assert codes.shape == (3,)
+    assert len(features) == 3
 
 
 @pytest.mark.parametrize("name", ["cnn", "vit"])
@@ -139,9 +138,7 @@ def test_a_second_run_takes_what_is_there(tmp_path: Path, small: Experiment) -> 
 
 def test_what_is_no_experiment(tmp_path: Path) -> None:
     short = faces(64, (0.0,) * 4, 1)
-    with pytest.raises(
-        InputError, match="^the balanced images have the groups short hair; expected"
-    ):
+    with pytest.raises(InputError, match="^the balanced images have the classes and groups"):
         run(tmp_path, balanced=short)
     large = faces(8, (0.5,) * 4, 1)
     grown = Faces(np.zeros((8, 48, 48, 3), np.uint8), large.labels, large.groups, large.regions)

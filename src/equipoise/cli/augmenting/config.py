@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from equipoise.audits.config import read_values
 from equipoise.audits.config_fields import FilePath, Name, Section, Table
-from equipoise.audits.config_yaml import explain, keys
-from equipoise.core.errors import ConfigError, InputError
+from equipoise.cli.mitigating import parse
 from equipoise.mitigate.augmentation import Schedule
-
-SIDES = ("left", "top", "right", "bottom")
+from equipoise.mitigate.augmentation.faces import SIDES
+from equipoise.mitigate.augmentation.training import SMALL
 
 
 class SetConfig(Section):
@@ -129,8 +127,6 @@ class AugmentConfig(Section):
     @field_validator("networks")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        from equipoise.mitigate.augmentation.networks import SMALL
-
         if len({*names}) < len(names):
             raise ValueError("a network is named twice")
         for name in names:
@@ -160,22 +156,4 @@ def load_augment_config(path: Path) -> AugmentConfig:
     ConfigError
         Naming each key that is wrong, what was given there and what is allowed.
     """
-    try:
-        values, source, node = read_values(path)
-    except ConfigError as error:
-        # The way to a first configuration is another here.
-        raise ConfigError(str(error).partition(" To do:")[0]) from None
-    if not isinstance(values, Mapping):
-        raise ConfigError(
-            f"{source}: no mapping; expected the keys {', '.join(keys(AugmentConfig))}"
-        )
-    return _checked(dict(values), source, node)
-
-
-def _checked(values: Mapping[str, Any], source: str, node: Any) -> AugmentConfig:
-    try:
-        return AugmentConfig.model_validate(values)
-    except ValidationError as error:
-        raise ConfigError(explain(error, AugmentConfig, source, node)) from None
-    except InputError as error:
-        raise ConfigError(f"{source}: {error}") from None
+    return parse(path, AugmentConfig, fix="start from the example in docs/augmentation.md")

@@ -100,7 +100,7 @@ def _names(given: str) -> tuple[str, ...]:
 
 
 def _show(result: AuditResult) -> None:
-    from equipoise.mitigate.augmentation.sentences import ARMS, accuracies, conclusions
+    from equipoise.mitigate.page import ARMS, accuracies, conclusions
 
     rows: Sequence[Sequence[str]] = accuracies(result)
     say("accuracy on the test images, by training images:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ def command(config: Path, plan: bool, as_json: bool) -> None:
 
     checked, base = load_config(config), config.parent
     if plan:
-        planned = asdict(running.plan(checked, base=base))
+        planned = running.plan(checked, base=base)
         return say_json(planned) if as_json else show_values(planned)
     result, run = _run(checked, base)
     show(result, run, as_json=as_json)
@@ -62,7 +61,6 @@ def _run(config: Any, base: Path) -> tuple[AuditResult, Path]:
         resolved=config.model_dump(mode="json"),
         inputs=loaded.inputs,
         counts=loaded.counts,
-        seed=config.seed,
         seconds=perf_counter() - began,
     )
     with new_run(run) as folder:

@@ -1,4 +1,4 @@
-"""Find faces with OpenCV: the cascade that it ships with, or YuNet from a file of its weights."""
+"""Face detectors of OpenCV: the cascade that it ships with, or YuNet from a file of its weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
-from equipoise.mitigate.augmentation.regions import Regions
+from equipoise.mitigate.augmentation.faces import Image, Regions
 
-Image = NDArray[np.uint8]
-
-CASCADE = "haarcascade_frontalface_default.xml"
+_CASCADE = "haarcascade_frontalface_default.xml"
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class CascadeDetector:
     Attributes
     ----------
     neighbours : int
-        How many overlapping hits make a face; fewer find more, and more that is none.
+        Overlapping hits that make a face; fewer find more faces, and more false ones.
     smallest : float
         Shortest side of a face, as a share of the image's shorter side.
 
@@ -53,15 +51,14 @@ class CascadeDetector:
                 f"OpenCV {cv2.__version__} has no cascade classifier. To do: install a 4.x "
                 "(pip install 'opencv-python-headless<5'), or give YuNetDetector a model file"
             )
-        cascade = cv2.CascadeClassifier(str(Path(cv2.data.haarcascades) / CASCADE))
+        cascade = cv2.CascadeClassifier(str(Path(cv2.data.haarcascades) / _CASCADE))
 
-        def faces(image: Image) -> NDArray[np.float64]:
+        def faces(image: Image) -> Any:
             grey = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
             side = max(int(self.smallest * min(grey.shape)), 1)
-            found = cascade.detectMultiScale(
+            return cascade.detectMultiScale(
                 grey, 1.1, minNeighbors=self.neighbours, minSize=(side, side)
             )
-            return np.asarray(found, dtype=np.float64).reshape(-1, 4)
 
         return _largest(images, faces)
 
@@ -96,32 +93,25 @@ class YuNetDetector:
             If the file is not there or is no such model.
         """
         cv2 = _opencv()
-        detector = self._opened(cv2)
-
-        def faces(image: Image) -> NDArray[np.float64]:
-            detector.setInputSize((image.shape[1], image.shape[0]))
-            _, found = detector.detect(np.ascontiguousarray(image[..., ::-1]))
-            return np.zeros((0, 4)) if found is None else np.asarray(found, np.float64)[:, :4]
-
-        try:
-            return _largest(images, faces)
-        except cv2.error as error:
-            raise self._wrong(error) from None
-
-    def _opened(self, cv2: Any) -> Any:
         if not Path(self.model).is_file():
             raise ModelError(
                 f"{self.model}: no such file; expected the ONNX file of YuNet, as OpenCV's model "
                 "zoo publishes it"
             )
         try:
-            return cv2.FaceDetectorYN.create(str(self.model), "", (320, 320), self.score)
-        except cv2.error as error:
-            raise self._wrong(error) from None
+            detector = cv2.FaceDetectorYN.create(str(self.model), "", (320, 320), self.score)
 
-    def _wrong(self, error: Exception) -> ModelError:
-        first = str(error).strip().splitlines()[0]
-        return ModelError(f"{self.model}: OpenCV cannot use it as a YuNet face detector ({first})")
+            def faces(image: Image) -> Any:
+                detector.setInputSize((image.shape[1], image.shape[0]))
+                _, found = detector.detect(np.ascontiguousarray(image[..., ::-1]))
+                return () if found is None else found[:, :4]
+
+            return _largest(images, faces)
+        except cv2.error as error:
+            first = str(error).strip().splitlines()[0]
+            raise ModelError(
+                f"{self.model}: OpenCV cannot use it as a YuNet face detector ({first})"
+            ) from None
 
 
 def _opencv() -> Any:
@@ -132,22 +122,15 @@ def _opencv() -> Any:
     return cv2
 
 
-def _largest(images: Sequence[Image], faces: Callable[[Image], NDArray[np.float64]]) -> Regions:
-    boxes = np.zeros((len(images), 4), dtype=np.int64)
-    found = np.zeros(len(images), dtype=bool)
+def _largest(images: Sequence[Image], faces: Callable[[Image], Any]) -> Regions:
+    ends: NDArray[np.float64] = np.zeros((len(images), 4))
     for place, image in enumerate(images):
         if image.ndim != 3 or image.shape[2] != 3:
             raise InputError(f"image {place} has the shape {image.shape}; expected (h, w, 3)")
-        every = faces(image)
-        if not len(every):
-            continue
-        # Equal areas: the upper, then the left one, whatever the order of the hits.
-        left, top, width, height = min(
-            every.tolist(), key=lambda one: (-one[2] * one[3], one[1], one[0])
-        )
-        ends = np.rint((left, top, left + width, top + height)).astype(np.int64)
-        limit = (image.shape[1], image.shape[0], image.shape[1], image.shape[0])
-        ends = np.clip(ends, 0, limit)
-        found[place] = bool((ends[2:] - ends[:2]).min() >= 2)
-        boxes[place] = ends * found[place]
-    return Regions(boxes, found)
+        boxes = np.asarray(faces(image), dtype=np.float64).reshape(-1, 4)
+        if len(boxes):
+            left, top, width, height = boxes.T
+            # Equal areas: the upper, then the left one, whatever the order of the hits.
+            best = np.lexsort((left, top, -width * height))[0]
+            ends[place] = np.concatenate([boxes[best, :2], boxes[best, :2] + boxes[best, 2:]])
+    return Regions.of(ends, [image.shape[:2] for image in images])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,26 +14,26 @@ from numpy.typing import NDArray
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
 from equipoise.metrics import association_score
-from equipoise.mitigate.augmentation.checks import check_sets, counted
-from equipoise.mitigate.augmentation.datasets import Faces, MixedFaces, NoisyFaces, PlainFaces
-from equipoise.mitigate.augmentation.mixing import cover_region
-from equipoise.mitigate.augmentation.networks import check_networks
-from equipoise.mitigate.augmentation.training import Job, Said, Schedule, say, train
+from equipoise.mitigate.augmentation.faces import (
+    Faces,
+    MixedFaces,
+    NoisyFaces,
+    PlainFaces,
+    cover_region,
+)
+from equipoise.mitigate.augmentation.training import Job, Schedule, check_networks, predict, train
 from equipoise.stats.resampling import Bootstrap, Resampling
 
-__all__ = ["ARMS", "Experiment", "Schedule", "augmentation_experiment"]
-
 ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
-"""What a network is trained on; the order of the source's Table 10.1."""
+"""Training images of a network, in the order of the source's Table 10.1."""
 
 Progress = Callable[[str, int, int | None], None]
-Named = tuple[str, str]
-"""A network and what it was trained on."""
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """What every network says of the test images after each training.
+    """Predictions of every network for the test images after each training.
 
     Attributes
     ----------
@@ -54,17 +55,17 @@ class Experiment:
     classes: tuple[str, ...]
     groups: tuple[str, ...]
     truth: NDArray[np.int64]
-    said: Mapping[Named, NDArray[np.int64]]
-    associations: Mapping[Named, Mapping[tuple[str, str], Estimate]]
+    said: Mapping[Pair, NDArray[np.int64]]
+    associations: Mapping[Pair, Mapping[Pair, Estimate]]
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
-    counts: Mapping[str, Mapping[tuple[str, str], int]] = field(default_factory=dict)
+    counts: Mapping[str, Mapping[Pair, int]] = field(default_factory=dict)
 
     def right(self, network: str, arm: str) -> NDArray[np.float64]:
         """Return whether each run is right on each image, (repeats, n)."""
         return np.asarray(self.said[network, arm] == self.truth, dtype=np.float64)
 
 
-def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
+def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     biased: Faces,
     balanced: Faces,
     test: Faces,
@@ -89,7 +90,7 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     test : Faces
         Of the same classes, as many of each group with each class; none is trained on.
     folder : Path
-        Where the state of each training is kept: a killed experiment goes on where it was.
+        Where the state of each training is kept: a killed experiment resumes.
     networks : sequence of str
         See `network`.
     repeats : int
@@ -120,85 +121,132 @@ def augmentation_experiment(  # noqa: PLR0913 - what an experiment is made of
     ----------
     Mandal 2024, chapter 10.
     """
-    classes, groups = check_sets(biased, balanced, test)
+    sets = {"biased": biased, "balanced": balanced, "test": test}
+    classes, groups = _check_sets(sets)
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
     check_networks(networks, np.asarray(test.images[0]).shape[0])
-    places = {name: place for place, name in enumerate(classes)}
-    truth = np.array([places[str(label)] for label in test.labels], dtype=np.int64)
-    covered = _covered(test)
-    said: dict[Named, NDArray[np.int64]] = {}
-    associations: dict[Named, dict[tuple[str, str], Estimate]] = {}
+    plans = {name: schedule or Schedule() for name in networks} | dict(schedules or {})
+    images = [np.asarray(image) for image in test.images]
+    boxes = map(test.regions.box, range(len(test)))
+    covered = [
+        image if box is None else cover_region(image, box)
+        for image, box in zip(images, boxes, strict=True)
+    ]
+    said: dict[Pair, NDArray[np.int64]] = {}
+    associations: dict[Pair, dict[Pair, Estimate]] = {}
     todo = [(name, arm) for name in networks for arm in ARMS]
     for number, (name, arm) in enumerate(todo):
-        plan = (schedules or {}).get(name, schedule or Schedule())
         runs = []
         for run in range(repeats):
             if progress is not None:
                 progress("training", number * repeats + run, len(todo) * repeats)
-            data = _arm(arm, biased, balanced, seed + run)
-            job = Job(name, classes, seed + run, plan)
-            module = train(job, data, folder / _state(job, arm, run))
-            whole = say(module, [*test.images])
-            runs.append(whole.codes)
+            job = Job(name, classes, seed + run, plans[name])
+            # Another schedule has another file, and begins anew.
+            words = f"{name}-{arm}-{run}".replace(":", "-").replace(" ", "-")
+            state = folder / f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"
+            module = train(job, _arm(arm, sets, seed + run), state)
+            codes, whole = predict(module, images)
+            runs.append(codes)
             if run == 0:
-                masked = say(module, covered)
-                how = Bootstrap() if resampling is None else resampling
-                associations[name, arm] = _associations(
-                    whole, masked, truth, test, (classes, groups), how, seed
-                )
+                masked = predict(module, covered)[1]
+                associations[name, arm] = {
+                    (label, version): association_score(
+                        features[test.labels == label],
+                        *(
+                            whole[(test.labels != label) & (test.groups == group)]
+                            for group in groups
+                        ),
+                        resampling=resampling or Bootstrap(),
+                        rng=seed,
+                    )
+                    for label in classes
+                    for version, features in (("whole", whole), ("masked", masked))
+                }
         said[name, arm] = np.stack(runs)
-    sets = {"biased": biased, "balanced": balanced, "test": test}
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
-    counts = {key: counted(faces) for key, faces in sets.items()}
-    names = tuple(networks), classes, groups
-    return Experiment(*names, truth, said, associations, missing, counts)
+    counts = {key: _count(faces) for key, faces in sets.items()}
+    truth = np.array([classes.index(str(label)) for label in test.labels], dtype=np.int64)
+    return Experiment(tuple(networks), classes, groups, truth, said, associations, missing, counts)
 
 
-def _arm(arm: str, biased: Faces, balanced: Faces, seed: int) -> PlainFaces:
+def _arm(arm: str, sets: Mapping[str, Faces], seed: int) -> PlainFaces:
     if arm == "partial mixing":
-        return MixedFaces(biased, seed=seed)
+        return MixedFaces(sets["biased"], seed=seed)
     if arm == "uniform noise":
-        return NoisyFaces(biased, seed=seed)
-    return PlainFaces(balanced if arm == "balanced" else biased)
+        return NoisyFaces(sets["biased"], seed=seed)
+    return PlainFaces(sets[arm])
 
 
-def _state(job: Job, arm: str, run: int) -> str:
-    """Name the file of a training's state: another schedule has another, and begins anew."""
-    words = "-".join((job.name, arm, str(run))).replace(":", "-").replace(" ", "-")
-    return f"{words}-{sha256(repr(job).encode()).hexdigest()[:8]}.pt"
+def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the classes and the groups that all three sets have.
 
-
-def _covered(test: Faces) -> list[NDArray[np.uint8]]:
-    boxes = [test.regions.box(place) for place in range(len(test))]
-    pictures = [np.asarray(image) for image in test.images]
-    return [
-        image if box is None else cover_region(image, box)
-        for image, box in zip(pictures, boxes, strict=True)
-    ]
-
-
-def _associations(
-    whole: Said,
-    masked: Said,
-    truth: NDArray[np.int64],
-    test: Faces,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    resampling: Resampling,
-    seed: int,
-) -> dict[tuple[str, str], Estimate]:
-    """Return the image-image association of each class with the groups' faces of other classes."""
-    found = {}
-    classes, groups = names
-    first = test.groups == groups[0]
-    for code, name in enumerate(classes):
-        own, others = truth == code, truth != code
-        for version, said in (("whole", whole), ("masked", masked)):
-            found[name, version] = association_score(
-                said.features[own],
-                whole.features[others & first],
-                whole.features[others & ~first],
-                resampling=resampling,
-                rng=seed,
+    Raises
+    ------
+    InputError
+        See `augmentation_experiment`.
+    """
+    known = {name: tuple(_count(faces)) for name, faces in sets.items()}
+    classes, groups = (tuple(sorted({pair[side] for pair in known["biased"]})) for side in (0, 1))
+    for name, pairs in known.items():
+        if pairs != known["biased"]:
+            own = sorted({part for pair in pairs for part in pair})
+            raise InputError(
+                f"the {name} images have the classes and groups {', '.join(own)}; expected those "
+                f"of the biased ones: {', '.join((*classes, *groups))}"
             )
-    return found
+    if len(groups) != 2 or len(classes) < 2:
+        raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")
+    sizes = {np.asarray(image).shape for faces in sets.values() for image in faces.images}
+    if len(sizes) > 1 or any(len(size) != 3 or size[0] != size[1] for size in sizes):
+        shown = ", ".join(str(size) for size in sorted(sizes)[:3])
+        raise InputError(f"images of the shapes {shown}; expected squares of one size, (s, s, 3)")
+    biased = sets["biased"]
+    missing = biased.regions.missing(biased.groups)
+    if without := [group for group, (lost, n) in missing.items() if lost == n]:
+        found = ", ".join(f"{group} {n - lost} of {n}" for group, (lost, n) in missing.items())
+        raise InputError(
+            f"biased images: no face was found in any image of {' or of '.join(without)} (found: "
+            f"{found}), so that no face could be mixed with one of the other group. To do: give "
+            "the boxes of faces in columns, or another detector"
+        )
+    if shared := shared_images(sets):
+        place, name, other = shared[0]
+        raise InputError(
+            f"{len(shared)} of {len(sets['test'])} test images are also trained on: test image "
+            f"{place} is image {other} of the {name} ones; expected none"
+        )
+    return classes, groups
+
+
+def shared_images(sets: Mapping[str, Faces]) -> list[tuple[int, str, int]]:
+    """Find the test images that are trained on: the same pixels, whatever file they come from.
+
+    Parameters
+    ----------
+    sets : mapping of str to Faces
+        "test", and the training sets by name.
+
+    Returns
+    -------
+    list of (int, str, int)
+        Place of each such test image, in order; the name of the first set that has it, and its
+        first place there.
+    """
+    digests = {
+        name: [sha256(np.ascontiguousarray(image).data).digest() for image in faces.images]
+        for name, faces in sets.items()
+    }
+    tested = digests.pop("test")
+    seen: dict[bytes, tuple[str, int]] = {}
+    for name, own in digests.items():
+        for place, digest in enumerate(own):
+            seen.setdefault(digest, (name, place))
+    return [(place, *seen[digest]) for place, digest in enumerate(tested) if digest in seen]
+
+
+def _count(faces: Faces) -> dict[Pair, int]:
+    """Count the images of each class and group; pairs without an image count 0."""
+    counts = Counter(zip(map(str, faces.labels), map(str, faces.groups), strict=True))
+    labels, groups = (sorted({pair[side] for pair in counts}) for side in (0, 1))
+    return {(label, group): counts[label, group] for label in labels for group in groups}

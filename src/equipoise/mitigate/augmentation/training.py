@@ -1,4 +1,4 @@
-"""Train a classifier, epoch by epoch, so that a killed training goes on where it was."""
+"""Classifiers by name, trained epoch by epoch, so that a killed training resumes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,139 @@ from numpy.typing import NDArray
 
 from equipoise import __version__
 from equipoise.core.errors import InputError, MissingExtraError, ModelError
-from equipoise.mitigate.augmentation.datasets import Faces, PlainFaces
-from equipoise.mitigate.augmentation.networks import network
+from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.stats.streams import stream
 
 Floats = NDArray[np.float32]
+Codes = NDArray[np.int64]
 
+SMALL = ("cnn", "vit")
+# Patches of a ViT beside one another, and their side where these do not divide an image.
+_ACROSS, _PATCH = 8, 5
 _AT_ONCE = 256
+
+
+def network(name: str, classes: int, size: int, *, seed: int) -> Any:
+    """Return an untrained classifier.
+
+    Parameters
+    ----------
+    name : str
+        "cnn" or "vit", which train in seconds on a CPU; "torchvision:resnet18",
+        "timm:vit_tiny_patch16_224" and the like.
+    classes : int
+    size : int
+        Side of the images in pixels.
+    seed : int
+        Of the first weights.
+
+    Returns
+    -------
+    torch.nn.Module
+        From (n, 3, size, size) floats to (n, classes), or to an output with `logits`.
+
+    Raises
+    ------
+    MissingExtraError
+        If its library is not installed.
+    InputError, ModelError
+        If no library has a network of this name, or it cannot take images of this size.
+    """
+    torch = _torch()
+    library, _, rest = name.partition(":")
+    makers = (
+        {"torchvision": _of_torchvision, "timm": _of_timm} if rest else {"cnn": _cnn, "vit": _vit}
+    )
+    if library not in makers:
+        raise InputError(
+            f"no network is called {name!r}; expected {', '.join(SMALL)}, torchvision:NAME or "
+            "timm:NAME"
+        )
+    before = torch.get_rng_state()
+    torch.manual_seed(seed)
+    try:
+        return makers[library](rest, classes, size)
+    finally:
+        torch.set_rng_state(before)
+
+
+def check_networks(names: Sequence[str], size: int) -> None:
+    """Build each network once, so that an error comes before any training.
+
+    Raises
+    ------
+    MissingExtraError, InputError, ModelError
+        As `network`.
+    """
+    for name in names:
+        network(name, 2, size, seed=0)
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtraError("torch", "hf") from error
+    return torch
+
+
+def _cnn(_: str, classes: int, size: int) -> Any:  # noqa: ARG001 - takes any size
+    from torch import nn
+
+    def block(channels: int, made: int) -> list[Any]:
+        return [nn.Conv2d(channels, made, 3, padding=1), nn.BatchNorm2d(made), nn.ReLU()]
+
+    return nn.Sequential(
+        *block(3, 16), nn.MaxPool2d(2), *block(16, 32), nn.MaxPool2d(2), *block(32, 48),
+        nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(48, classes),
+    )  # fmt: skip
+
+
+def _vit(_: str, classes: int, size: int) -> Any:
+    if size % _ACROSS and size % _PATCH:
+        raise ModelError(
+            f"vit: images of {size} pixels; expected a multiple of {_ACROSS} or of {_PATCH}"
+        )
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128,
+        image_size=size, patch_size=_PATCH if size % _ACROSS else size // _ACROSS,
+        num_labels=classes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    return ViTForImageClassification(config)
+
+
+def _of_torchvision(name: str, classes: int, size: int) -> Any:
+    try:
+        from torchvision.models import get_model, list_models  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise MissingExtraError("torchvision", "timm") from error
+    if name not in list_models():
+        raise ModelError(f"torchvision has no network called {name!r}")
+    options: dict[str, Any] = {"image_size": size} if name.startswith("vit") else {}
+    if name.startswith(("inception", "googlenet")):
+        options = {"aux_logits": False, "init_weights": True}
+    return get_model(name, weights=None, num_classes=classes, **options)
+
+
+def _of_timm(name: str, classes: int, size: int) -> Any:
+    try:
+        import timm
+    except ImportError as error:
+        raise MissingExtraError("timm", "timm") from error
+    if not timm.is_model(name):
+        raise ModelError(f"timm has no network called {name!r}")
+    try:
+        return timm.create_model(name, pretrained=False, num_classes=classes, img_size=size)
+    except TypeError:
+        # Networks of convolutions take any size, and no argument for it.
+        return timm.create_model(name, pretrained=False, num_classes=classes)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained.
+    """Settings of a training.
 
     Attributes
     ----------
@@ -68,14 +189,15 @@ class Job:
     seed: int
     schedule: Schedule
 
+    def codes(self, labels: Sequence[object] | NDArray[Any]) -> Codes:
+        """Return the place of each label among the classes."""
+        return np.array([self.classes.index(str(label)) for label in labels], dtype=np.int64)
+
 
 def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
-    """Name what decides the states of an experiment, beside its jobs: images, seed, libraries."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtraError("torch", "hf") from error
-    digest = sha256(json.dumps([seed, __version__, str(torch.__version__)]).encode())
+    """Return a digest of the images, seed and libraries of an experiment, for its states."""
+    facts = [seed, __version__, str(_torch().__version__)]
+    digest = sha256(json.dumps(facts).encode())
     for faces in (biased, balanced):
         digest.update(json.dumps([faces.labels.tolist(), faces.groups.tolist()]).encode())
         for values in (np.asarray(faces.images), faces.regions.boxes, faces.regions.found):
@@ -84,9 +206,9 @@ def digest_of(biased: Faces, balanced: Faces, seed: int) -> str:
 
 
 def train(
-    job: Job, data: PlainFaces, checkpoint: Path, told: Callable[[int], None] | None = None
+    job: Job, data: PlainFaces, checkpoint: Path, progress: Callable[[int], None] | None = None
 ) -> Any:
-    """Return a trained network; a checkpoint that lies there is taken up.
+    """Return a trained network; an existing checkpoint is resumed.
 
     Parameters
     ----------
@@ -94,9 +216,9 @@ def train(
     data : PlainFaces
         Images and labels; its `epoch` is set.
     checkpoint : Path
-        Where the state is kept after every epoch.
-    told : callable, optional
-        Told the number of epochs done, after each.
+        File of the state, written after every epoch.
+    progress : callable, optional
+        Called with the number of epochs done, after each.
 
     Returns
     -------
@@ -108,97 +230,58 @@ def train(
     ModelError
         When the checkpoint is of another training, or the loss is no number.
     """
-    import torch
-
-    pixels = np.asarray(data.faces.images[0])
-    module = network(job.name, len(job.classes), pixels.shape[0], seed=job.seed).train()
-    steps = -(-len(data) // job.schedule.batch) * job.schedule.epochs
+    torch, schedule = _torch(), job.schedule
+    size = np.asarray(data.faces.images[0]).shape[0]
+    module = network(job.name, len(job.classes), size, seed=job.seed).train()
+    steps = -(-len(data) // schedule.batch) * schedule.epochs
     optimizer = torch.optim.AdamW(
-        module.parameters(), lr=job.schedule.learning_rate, weight_decay=job.schedule.weight_decay
+        module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
     )
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _share(step, steps))
-    done = _taken_up(checkpoint, job, module, optimizer, rate)
-    targets = _codes(data.faces.labels, job.classes)
-    for epoch in range(done, job.schedule.epochs):
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
+    parts = {"module": module, "optimizer": optimizer, "rate": rate}
+    targets = torch.from_numpy(job.codes(data.faces.labels))
+    for epoch in range(_resume(checkpoint, job, parts), schedule.epochs):
         data.epoch = epoch
-        # What a network draws itself (dropout) follows from the seed and the epoch, too.
+        # The network's own draws (dropout) follow from the seed and the epoch, too.
         torch.manual_seed(1_000_003 * job.seed + epoch)
         order = stream(job.seed, "order", epoch).permutation(len(data))
-        for start in range(0, len(order), job.schedule.batch):
-            rows = order[start : start + job.schedule.batch]
+        for start in range(0, len(order), schedule.batch):
+            rows = order[start : start + schedule.batch]
             # Batch normalisation knows no batch of one.
             if len(rows) > 1:
-                _step(module, optimizer, data, rows, targets)
+                logits = _logits(module, [data.changed(row) for row in rows.tolist()])
+                loss = torch.nn.functional.cross_entropy(logits, targets[rows])
+                if not torch.isfinite(loss):
+                    raise ModelError("the loss is no number. To do: lower the learning rate")
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
             rate.step()
-        _keep(checkpoint, job, epoch + 1, module, optimizer, rate)
-        if told is not None:
-            told(epoch + 1)
+        # Under another name first, so that a state is never there in part.
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        partial = checkpoint.with_name(f"{checkpoint.name}.{os.getpid()}.partial")
+        state = {name: part.state_dict() for name, part in parts.items()}
+        torch.save({"job": repr(job), "epochs": epoch + 1, **state}, partial)
+        partial.replace(checkpoint)
+        if progress is not None:
+            progress(epoch + 1)
     return module.eval()
 
 
-def _share(step: int, steps: int) -> float:
+def _rate(step: int, steps: int) -> float:
+    """Return the share of the learning rate in a step."""
     warm = max(steps // 10, 1)
     if step < warm:
         return (step + 1) / warm
     return float(0.5 * (1 + np.cos(np.pi * (step - warm) / max(steps - warm, 1))))
 
 
-def _codes(labels: Sequence[object] | NDArray[Any], classes: tuple[str, ...]) -> NDArray[np.int64]:
-    places = {name: place for place, name in enumerate(classes)}
-    return np.array([places[str(label)] for label in labels], dtype=np.int64)
-
-
-def _step(
-    module: Any, optimizer: Any, data: PlainFaces, rows: NDArray[np.int64], targets: Any
-) -> None:
-    import torch
-
-    images = as_floats([data.changed(int(row)) for row in rows])
-    loss = torch.nn.functional.cross_entropy(
-        _logits(module, images), torch.from_numpy(targets[rows])
-    )
-    if not torch.isfinite(loss):
-        raise ModelError("the loss is no number. To do: lower the learning rate")
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-def _logits(module: Any, images: Floats) -> Any:
-    """Return logits, also of networks that return them with other things."""
-    import torch
-
-    made = module(torch.from_numpy(images))
-    return getattr(made, "logits", made)
-
-
-def as_floats(images: Sequence[NDArray[np.uint8]]) -> Floats:
-    """Return images of one size as (n, 3, height, width), from −1 to 1."""
-    floats = np.stack(images).astype(np.float32)
-    return np.ascontiguousarray((floats / 127.5 - 1.0).transpose(0, 3, 1, 2))
-
-
-def _keep(checkpoint: Path, job: Job, epochs: int, module: Any, optimizer: Any, rate: Any) -> None:
-    """Write the state under another name first: what lies there is whole."""
-    import torch
-
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    partial = checkpoint.with_name(f"{checkpoint.name}.{os.getpid()}.partial")
-    state = {
-        "job": repr(job), "epochs": epochs, "module": module.state_dict(),
-        "optimizer": optimizer.state_dict(), "rate": rate.state_dict(),
-    }  # fmt: skip
-    torch.save(state, partial)
-    partial.replace(checkpoint)
-
-
-def _taken_up(checkpoint: Path, job: Job, module: Any, optimizer: Any, rate: Any) -> int:
-    import torch
-
+def _resume(checkpoint: Path, job: Job, parts: dict[str, Any]) -> int:
+    """Load a state, and return how many epochs are done."""
     if not checkpoint.exists():
         return 0
     try:
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        state = _torch().load(checkpoint, map_location="cpu", weights_only=True)
         known = state["job"]
     except Exception as error:  # noqa: BLE001 - torch raises errors of many kinds
         raise ModelError(
@@ -206,42 +289,39 @@ def _taken_up(checkpoint: Path, job: Job, module: Any, optimizer: Any, rate: Any
         ) from None
     if known != repr(job):
         raise ModelError(f"{checkpoint}: the state of another training. To do: delete it")
-    module.load_state_dict(state["module"])
-    optimizer.load_state_dict(state["optimizer"])
-    rate.load_state_dict(state["rate"])
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
     return int(state["epochs"])
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What a network says of images.
+def _logits(module: Any, images: Sequence[NDArray[np.uint8]]) -> Any:
+    """Return logits of images of one size, also of networks that return them with other things."""
+    floats = np.stack(images).astype(np.float32) / 127.5 - 1.0
+    output = module(_torch().from_numpy(np.ascontiguousarray(floats.transpose(0, 3, 1, 2))))
+    return getattr(output, "logits", output)
 
-    Attributes
-    ----------
+
+def predict(module: Any, images: Sequence[NDArray[np.uint8]]) -> tuple[Codes, Floats]:
+    """Run a trained network over images of one size.
+
+    Returns
+    -------
     codes : ndarray of int64, shape (n,)
         Place of the class that it gives.
     features : ndarray of float32, shape (n, dimension)
-        What its last layer sees.
+        Input of its last layer.
     """
-
-    codes: NDArray[np.int64]
-    features: Floats
-
-
-def say(module: Any, images: Sequence[NDArray[np.uint8]]) -> Said:
-    """Run a trained network over images of one size."""
-    import torch
-
+    torch = _torch()
     seen: list[Any] = []
     last = [part for part in module.modules() if isinstance(part, torch.nn.Linear)][-1]
-    hook = last.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
     codes = []
     try:
         with torch.inference_mode():
             for start in range(0, len(images), _AT_ONCE):
-                part = as_floats([*images[start : start + _AT_ONCE]])
-                codes.append(_logits(module, part).argmax(dim=1).numpy())
+                logits = _logits(module, images[start : start + _AT_ONCE])
+                codes.append(logits.argmax(dim=1).numpy())
     finally:
         hook.remove()
-    features = torch.cat([one.reshape(len(one), -1) for one in seen]).numpy()
-    return Said(np.concatenate(codes), features)
+    features = torch.cat([part.reshape(len(part), -1) for part in seen]).numpy()
+    return np.concatenate(codes), features

@@ -1,4 +1,4 @@
-"""A model before and after: three measures of association, and retrieval, with paired intervals."""
+"""Two dual encoders on the same images: association and retrieval, with paired intervals."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ from equipoise.stats.streams import unit_keys, unit_times
 
 Floats = npt.NDArray[np.float64]
 
-MEASURES = (
-    "normalized_similarity_mad", "retrieval_mad", "differential_association",
-    "text_recall_at_1", "text_recall_at_5", "image_recall_at_1", "image_recall_at_5",
-)  # fmt: skip
 _RECALLS = (1, 5)
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What a model is tried on: best images that no unit was looked for in.
+    """Data to try a model on: best images that no unit was searched in.
 
     Attributes
     ----------
@@ -39,9 +35,9 @@ class Trial:
         Texts of each concept; the first two are those of the differential association, with the
         first two groups.
     captions : sequence of n str, optional
-        What each image shows, in words, for retrieval.
+        A description of each image, for retrieval.
     units : array-like (n,), optional
-        What images repeat within; resampled together.
+        Images of one unit are resampled together.
     k : int
         Images that are retrieved for a concept.
     """
@@ -54,19 +50,19 @@ class Trial:
     k: int = 100
 
     def __post_init__(self) -> None:
-        """Check what is given.
+        """Check the data.
 
         Raises
         ------
         InputError
             When lengths differ, there are fewer than two groups or concepts, or k is too large.
         """
-        n, found = len(self.images), self.grouped
-        for what, given in (("groups", found.codes), ("captions", self.captions),
-                            ("units", self.units)):  # fmt: skip
-            if given is not None and len(given) != n:
-                raise InputError(f"{what}: {len(given)} for {n} images; expected one each")
-        if int((found.counts > 0).sum()) < 2:
+        n = len(self.images)
+        columns = {"groups": self.grouped.codes, "captions": self.captions, "units": self.units}
+        for what, values in columns.items():
+            if values is not None and len(values) != n:
+                raise InputError(f"{what}: {len(values)} for {n} images; expected one each")
+        if len(self._present) < 2:
             raise InputError("groups: fewer than two have images; expected two or more")
         if len(self.concepts) < 2 or not all(len(texts) for texts in self.concepts.values()):
             raise InputError("concepts: expected two or more, each with texts")
@@ -78,61 +74,68 @@ class Trial:
         """The groups."""
         return Groups.of(self.groups)
 
-    @cached_property
-    def keys(self) -> npt.NDArray[np.uint64]:
-        """What each image is resampled with."""
-        names = range(len(self.images)) if self.units is None else self.units
-        return unit_keys([*map(str, names)])
+    @property
+    def _present(self) -> list[int]:
+        return np.flatnonzero(self.grouped.counts > 0).tolist()
 
     def draws(self, model: Any, replicates: int, seed: int) -> dict[str, Floats]:
         """Return each measure of a model: observed, then in each replicate.
 
-        Replicates are paired: the same images are drawn of every model.
+        Replicates are paired: the same images are drawn for every model.
         """
         vectors = _unit(model.embed_images(self.images))
-        concepts = np.stack([
-            _unit(_unit(model.embed_texts([*texts])).mean(axis=0)[None])[0]
-            for texts in self.concepts.values()
-        ])  # fmt: skip
+        concepts = [_unit(model.embed_texts([*texts])) for texts in self.concepts.values()]
+        means = _unit(np.stack([texts.mean(axis=0) for texts in concepts]))
         with np.errstate(invalid="ignore", divide="ignore"):
-            scores = vectors @ concepts.T
+            scores = vectors @ means.T
         hits = {} if self.captions is None else self._hits(model, vectors)
-        times = unit_times(self.keys, replicates, seed).T
-        parts: dict[str, list[Floats]] = {}
-        for start in range(0, len(times), _AT_ONCE):
-            weights = times[start : start + _AT_ONCE].astype(np.float64)
-            for name, values in self._measured(scores, hits, weights).items():
-                parts.setdefault(name, []).append(values)
-        return {name: np.concatenate(values) for name, values in parts.items()}
+        units = range(len(self.images)) if self.units is None else self.units
+        times = unit_times(unit_keys([*map(str, units)]), replicates, seed).T
+        parts = [
+            self._measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
+            for start in range(0, len(times), _AT_ONCE)
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _measured(
+    def _measures(
         self, scores: Floats, hits: Mapping[str, Floats], weights: Floats
     ) -> dict[str, Floats]:
-        codes = self.grouped.codes
-        members = [weights * (codes == code) for code in np.flatnonzero(self.grouped.counts > 0)]
-        known = weights * (codes >= 0)
-        means = np.stack([_mean(scores, one) for one in members])
-        found = {
+        codes, known = self.grouped.codes, weights * (self.grouped.codes >= 0)
+        means = np.stack([_mean(scores, weights * (codes == code)) for code in self._present])
+        measures = {
             "normalized_similarity_mad": _similarity(scores, known, means),
-            "retrieval_mad": _retrieval(scores, known, codes, self.k),
+            "retrieval_mad": self._retrieval(scores, known),
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
         }
-        return found | {name: _mean(one[:, None], weights)[:, 0] for name, one in hits.items()}
+        return measures | {name: _mean(hit[:, None], weights)[:, 0] for name, hit in hits.items()}
+
+    def _retrieval(self, scores: Floats, weights: Floats) -> Floats:
+        """Spread of the groups' shares of the k most similar images, mean over concepts."""
+        each = []
+        for concept in scores.T:
+            order = np.argsort(-concept, kind="stable")
+            ordered, codes = weights[:, order], self.grouped.codes[order]
+            before = ordered.cumsum(axis=1) - ordered
+            taken = np.clip(self.k - before, 0.0, ordered)
+            counts = np.stack([taken[:, codes == code].sum(axis=1) for code in self._present])
+            shares = counts / self.k
+            each.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
+        return np.asarray(np.mean(each, axis=0))
 
     def _hits(self, model: Any, vectors: Floats) -> dict[str, Floats]:
         """Return whether each image finds its caption, and is found by it, among the first k."""
-        texts, owner = np.unique(np.array(self.captions, dtype=object).astype(str),
-                                 return_inverse=True)  # fmt: skip
+        texts, owner = np.unique(np.array(self.captions, dtype=str), return_inverse=True)
         scores = vectors @ _unit(model.embed_texts(texts.tolist())).T
         own = scores[np.arange(len(scores)), owner]
         text_rank = (scores > own[:, None]).sum(axis=1)
         # A caption finds an image of its own as soon as the best of them is among the first.
-        best = np.array([scores[owner == one, one].max() for one in range(len(texts))])
-        image_rank = np.array([(scores[:, one] > best[one]).sum() for one in range(len(texts))])
+        best = np.full(len(texts), -np.inf)
+        np.maximum.at(best, owner, own)
+        image_rank = (scores > best).sum(axis=0)[owner]
         return {
             f"{what}_recall_at_{k}": (rank < k).astype(np.float64)
-            for what, rank in (("text", text_rank), ("image", image_rank[owner]))
+            for what, rank in (("text", text_rank), ("image", image_rank))
             for k in _RECALLS
         }
 
@@ -155,20 +158,6 @@ def _similarity(scores: Floats, weights: Floats, means: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
     return np.asarray(np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1))
-
-
-def _retrieval(scores: Floats, weights: Floats, codes: Any, k: int) -> Floats:
-    """Spread of the groups' shares of the k most similar images, mean over concepts."""
-    groups = [code for code in range(int(codes.max()) + 1) if (codes == code).any()]
-    each = []
-    for concept in range(scores.shape[1]):
-        order = np.argsort(-scores[:, concept], kind="stable")
-        ordered = weights[:, order]
-        before = ordered.cumsum(axis=1) - ordered
-        taken = np.clip(k - before, 0.0, ordered)
-        shares = np.stack([taken[:, codes[order] == code].sum(axis=1) for code in groups]) / k
-        each.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
-    return np.asarray(np.mean(each, axis=0))
 
 
 def compare_models(
@@ -202,14 +191,20 @@ def compare_models(
     ----------
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
     """
-    first, second = (trial.draws(one, replicates, seed) for one in (before, after))
-    rows = [_row(name, first[name], second[name], level) for name in first]
-    return pa.Table.from_pylist(rows)
+    first, second = (trial.draws(model, replicates, seed) for model in (before, after))
+    return pa.Table.from_pylist(change_rows(first, second, level))
 
 
-def _row(name: str, first: Floats, second: Floats, level: float) -> dict[str, Any]:
-    row: dict[str, Any] = {"measure": name}
-    for what, draws in (("before", first), ("after", second), ("difference", second - first)):
-        low, high, _ = percentile(draws[1:], level)
-        row |= {what: float(draws[0]), f"{what}_low": float(low), f"{what}_high": float(high)}
-    return row
+def change_rows(
+    before: Mapping[str, Floats], after: Mapping[str, Floats], level: float
+) -> list[dict[str, Any]]:
+    """Return each measure of `Trial.draws` before, after and their difference, with intervals."""
+    rows = []
+    for name, first in before.items():
+        row: dict[str, Any] = {"measure": name}
+        second = after[name]
+        for what, draws in (("before", first), ("after", second), ("difference", second - first)):
+            low, high, _ = percentile(draws[1:], level)
+            row |= {what: float(draws[0]), f"{what}_low": float(low), f"{what}_high": float(high)}
+        rows.append(row)
+    return rows

@@ -1,0 +1,315 @@
+"""Faces in images: where they are, changes of a face, and data sets for training.
+
+The data sets have `__len__` and `__getitem__` for torch's DataLoader, and need no torch. Changes
+depend on the seed, the epoch and the place of an image alone, whatever worker asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.core.errors import InputError
+from equipoise.stats.streams import stream
+
+Image = NDArray[np.uint8]
+Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels; right and bottom are outside."""
+
+SIDES = ("left", "top", "right", "bottom")
+GREY = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """A face for each image, or none.
+
+    Attributes
+    ----------
+    boxes : ndarray of int64, shape (n, 4)
+        Left, top, right, bottom in pixels; right and bottom are outside. Zeros without a face.
+    found : ndarray of bool, shape (n,)
+    """
+
+    boxes: NDArray[np.int64]
+    found: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, ends: NDArray[np.float64], sizes: Sequence[tuple[int, int]]) -> Regions:
+        """Round boxes (n, 4), and cut them at their images; fewer than 2 × 2 pixels are no face."""
+        limits = np.array([(width, height) * 2 for height, width in sizes]).reshape(-1, 4)
+        boxes = np.clip(np.rint(ends), 0, limits).astype(np.int64)
+        found = (boxes[:, 2:] - boxes[:, :2]).min(axis=1) >= 2
+        return cls(boxes * found[:, None], found)
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.found)
+
+    def box(self, place: int) -> Box | None:
+        """Return the face of an image; None without one."""
+        if not self.found[place]:
+            return None
+        left, top, right, bottom = self.boxes[place].tolist()
+        return left, top, right, bottom
+
+    def missing(self, groups: Sequence[object] | NDArray[Any]) -> Mapping[str, tuple[int, int]]:
+        """Count images without a face.
+
+        Parameters
+        ----------
+        groups : sequence, shape (n,)
+
+        Returns
+        -------
+        mapping of str to (int, int)
+            By group: images without a face, and all its images. A detector that fails on one
+            group more often leaves that group out of the augmentation more often.
+
+        Raises
+        ------
+        InputError
+            When there is not one group for each image.
+        """
+        names = [str(group) for group in groups]
+        if len(names) != len(self):
+            raise InputError(f"{len(names)} groups for {len(self)} images; expected one for each")
+        found = Counter(name for name, face in zip(names, self.found, strict=True) if face)
+        return {name: (n - found[name], n) for name, n in sorted(Counter(names).items())}
+
+
+def regions_of_columns(
+    columns: Mapping[str, Sequence[float | None]],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    rows: Sequence[int] | None = None,
+) -> Regions:
+    """Take faces from the columns of a table.
+
+    Parameters
+    ----------
+    columns : mapping
+        `left`, `top`, `right` and `bottom`, each of length n, in pixels; None or NaN in all four
+        where an image has no face.
+    sizes : sequence of (int, int)
+        Height and width of each image; boxes are cut there.
+    rows : sequence of int, optional
+        Row of each image in its table, for messages; 1 to n unless given.
+
+    Raises
+    ------
+    InputError
+        When a column is missing, lengths differ, a box has some ends only, or lies outside of
+        its image; it names the row.
+    """
+    missing = [side for side in SIDES if side not in columns]
+    if missing:
+        raise InputError(f"boxes need the columns {', '.join(SIDES)}; {missing[0]} is missing")
+    ends = np.array([columns[side] for side in SIDES], dtype=np.float64).T
+    if len(ends) != len(sizes):
+        raise InputError(f"{len(ends)} boxes for {len(sizes)} images; expected one for each")
+    known = ~np.isnan(ends)
+    regions = Regions.of(np.nan_to_num(ends), sizes)
+    for row in np.flatnonzero(known.any(axis=1) & ~(known.all(axis=1) & regions.found)).tolist():
+        box = [columns[side][row] for side in SIDES]
+        raise InputError(
+            f"row {row + 1 if rows is None else rows[row]}: the box {box}; expected four ends, at "
+            "least two pixels apart, left < right and top < bottom within the image"
+        )
+    return regions
+
+
+def mix_regions(
+    image: Image, box: Box, other: Image, other_box: Box, exchanged: Sequence[bool]
+) -> Image:
+    """Return an image whose face has quarters of another face.
+
+    Parameters
+    ----------
+    image, other : ndarray of uint8, shape (height, width, 3)
+    box, other_box : (left, top, right, bottom)
+        Where the faces are; the other one is scaled to the size of the first.
+    exchanged : sequence of 4 bool
+        Quarters that come from the other: upper left, upper right, lower left, lower right.
+
+    Raises
+    ------
+    InputError
+        When there are not four quarters, or a box is not within its image.
+
+    References
+    ----------
+    Mandal 2024, chapter 10 (partial mixing).
+    """
+    if len(exchanged) != 4:
+        raise InputError(f"{len(exchanged)} quarters; expected four, upper left first")
+    made = image.copy()
+    region, face = _cut(made, box), _cut(other, other_box)
+    height, width = region.shape[:2]
+    if face.shape != region.shape:
+        from PIL import Image as Pillow
+
+        scaled = Pillow.fromarray(face).resize((width, height), Pillow.Resampling.BILINEAR)
+        face = np.asarray(scaled)
+    rows = slice(0, height // 2), slice(height // 2, None)
+    columns = slice(0, width // 2), slice(width // 2, None)
+    for place in np.flatnonzero(exchanged).tolist():
+        quarter = rows[place // 2], columns[place % 2]
+        region[quarter] = face[quarter]
+    return made
+
+
+def noise_region(image: Image, box: Box, random: np.random.Generator) -> Image:
+    """Return an image whose face is uniform noise: each channel of each pixel in 0 to 255."""
+    made = image.copy()
+    region = _cut(made, box)
+    region[:] = random.integers(0, 256, region.shape, dtype=np.uint8)
+    return made
+
+
+def cover_region(image: Image, box: Box, value: int = GREY) -> Image:
+    """Return an image whose face is one grey."""
+    made = image.copy()
+    _cut(made, box)[:] = value
+    return made
+
+
+def _cut(image: Image, box: Box) -> Image:
+    """Return a view of the face."""
+    left, top, right, bottom = box
+    height, width = image.shape[:2]
+    if not (0 <= left < right <= width and 0 <= top < bottom <= height):
+        raise InputError(f"the box {box} is not within its image of {width} × {height} pixels")
+    return image[top:bottom, left:right]
+
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """Labelled images of people.
+
+    Attributes
+    ----------
+    images : sequence of ndarray of uint8, shape (height, width, 3)
+    labels, groups : ndarray of str, shape (n,)
+        The right answer, and the perceived group.
+    regions : Regions
+    """
+
+    images: Sequence[Image] | NDArray[np.uint8]
+    labels: NDArray[np.object_]
+    groups: NDArray[np.object_]
+    regions: Regions
+
+    def __post_init__(self) -> None:
+        sizes = [len(part) for part in (self.images, self.labels, self.groups, self.regions)]
+        if len({*sizes}) > 1 or not sizes[0]:
+            raise InputError(
+                "{} images, {} labels, {} groups and {} regions; expected one of each for every "
+                "image, and at least one image".format(*sizes)
+            )
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.labels)
+
+    @cached_property
+    def partners(self) -> dict[str, NDArray[np.int64]]:
+        """For each group, the images of other groups that have a face."""
+        return {
+            name: np.flatnonzero((self.groups != name) & self.regions.found)
+            for name in sorted({*self.groups})
+        }
+
+
+@dataclass(eq=False)
+class PlainFaces:
+    """The images as they are.
+
+    Attributes
+    ----------
+    faces : Faces
+    transform : callable, optional
+        From an image (height, width, 3) of uint8 to the input of training.
+    epoch : int
+        Set before each epoch; changes the draws.
+    share : float
+        Share of the images whose face is changed, in an epoch; other kinds of data sets read it.
+    seed : int
+    """
+
+    faces: Faces
+    transform: Callable[[Image], Any] | None = None
+    epoch: int = 0
+    share: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise InputError(f"share is {self.share}; expected a number from 0 to 1")
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.faces)
+
+    def __getitem__(self, place: int) -> tuple[Any, str]:
+        """Return an image and its label."""
+        image = self.changed(place)
+        label = str(self.faces.labels[place])
+        return image if self.transform is None else self.transform(image), label
+
+    def changed(self, place: int) -> Image:
+        """Return an image as it is trained on."""
+        return np.asarray(self.faces.images[place])
+
+
+@dataclass(eq=False)
+class MixedFaces(PlainFaces):
+    """Faces of which random quarters come from a face of another group.
+
+    An image without a face stays as it is, as does an image whose group has no other to mix with.
+
+    References
+    ----------
+    Mandal 2024, chapter 10.
+    """
+
+    def changed(self, place: int) -> Image:
+        """Return an image with one, two or three quarters of its face exchanged."""
+        faces = self.faces
+        image, box = super().changed(place), faces.regions.box(place)
+        partners = faces.partners[faces.groups[place]]
+        random = stream(self.seed, "mixing", self.epoch, int(place))
+        if box is None or not len(partners) or random.random() >= self.share:
+            return image
+        partner = int(partners[random.integers(len(partners))])
+        other = faces.regions.box(partner)
+        assert other is not None  # noqa: S101 - partners have faces
+        many = int(random.integers(1, 4))
+        exchanged = np.isin(np.arange(4), random.permutation(4)[:many])
+        return mix_regions(image, box, np.asarray(faces.images[partner]), other, exchanged.tolist())
+
+
+@dataclass(eq=False)
+class NoisyFaces(PlainFaces):
+    """Faces that are uniform noise; an image without a face stays as it is.
+
+    References
+    ----------
+    Mandal 2024, chapter 10.
+    """
+
+    share: float = 0.5
+
+    def changed(self, place: int) -> Image:
+        """Return an image with noise for a face."""
+        image, box = super().changed(place), self.faces.regions.box(place)
+        random = stream(self.seed, "noise", self.epoch, int(place))
+        if box is None or random.random() >= self.share:
+            return image
+        return noise_region(image, box, random)

@@ -1,0 +1,594 @@
+"""Units of an image encoder that respond to a group: recorded, tested, chosen and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import special, stats
+
+from equipoise.core.errors import InputError, ModelError
+from equipoise.core.groups import Groups
+from equipoise.core.labels import encode
+from equipoise.mitigate.trials import Trial, change_rows
+from equipoise.models.edits import MODES, Insides, LayerEdit, Mode, UnitEdit, edited, insides
+from equipoise.models.protocols import Classifier, DualEncoder
+from equipoise.stats.chance import benjamini_hochberg
+from equipoise.stats.streams import stream
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+Pool = Literal["mean", "max", "first"]
+
+# Class names of activation functions contain one of these.
+_ACTIVATIONS = ("relu", "gelu", "silu", "swish", "elu", "mish")
+_IMAGES_AT_ONCE, _UNITS_AT_ONCE = 64, 1024
+# Members of the smaller side up to which p is exact, where no activations are equal.
+_EXACT = 8
+_LEAST_SPREAD = 1e-6
+_POOLS: Mapping[str, Callable[[Any], Any]] = {
+    "mean": lambda places: places.mean(dim=1),
+    "max": lambda places: places.amax(dim=1),
+    "first": lambda places: places[:, 0],
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Activations of n images.
+
+    Attributes
+    ----------
+    values : ndarray of float32, shape (n, units)
+        Pooled over the places of an image.
+    layers : tuple of str
+        Names of the layers, in the order in which they ran.
+    layer, unit : ndarray of int64, shape (units,)
+        Layer of each column, and its unit there.
+    axes : mapping of str to int
+        Axis of the units in the output of a layer: 1 (channels first) or -1.
+    pool : str
+        How places became one number.
+    left_out : tuple of str
+        Layers that ran several times for one image, which hooks cannot tell apart.
+    """
+
+    values: npt.NDArray[np.float32] = field(repr=False)
+    layers: tuple[str, ...]
+    layer: Ints = field(repr=False)
+    unit: Ints = field(repr=False)
+    axes: Mapping[str, int]
+    pool: str
+    left_out: tuple[str, ...] = ()
+
+    def name(self, column: int) -> str:
+        """Return the name of a unit: its layer and its place."""
+        return f"{self.layers[self.layer[column]]}:{self.unit[column]}"
+
+
+def record_units(
+    model: Any,
+    images: Sequence[Any],
+    *,
+    layers: Sequence[str] | None = None,
+    pool: Pool = "mean",
+) -> Recording:
+    """Run a model over images and record the activations of its units.
+
+    Parameters
+    ----------
+    model : DualEncoder or Classifier
+        That runs on torch.
+    images : sequence of n images
+    layers : sequence of str, optional
+        Names in the module. Default: every activation function that runs once for an image.
+    pool : "mean", "max" or "first"
+        Over the places of an image; "first" takes a class token.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked, has no such layer, or runs it several times for an image.
+    InputError
+        When there are no images, or there is no such pool.
+    """
+    if pool not in _POOLS:
+        raise InputError(f"there is no pool {pool!r}; expected one of {', '.join(_POOLS)}")
+    if not len(images):
+        raise InputError("images: none; expected at least one")
+    inside, run = insides(model), running(model)
+    inside.need_torch("looking at units while it runs")
+    taken: dict[str, list[Any]] = {}
+    axes: dict[str, int] = {}
+    with ExitStack() as stack:
+        for name in _layers(inside, layers):
+            hook = _hook(name, pool, taken, axes)
+            stack.callback(inside.layer(name).register_forward_hook(hook).remove)
+        for start in range(0, len(images), _IMAGES_AT_ONCE):
+            run(images[start : start + _IMAGES_AT_ONCE])
+    rows = {name: sum(map(len, parts)) for name, parts in taken.items()}
+    for name in layers or ():
+        if rows.get(name) != len(images):
+            how = "does not run" if name not in rows else "runs several times"
+            raise ModelError(
+                f"{inside.name} {how} its layer {name!r} for an image, so its units cannot be "
+                "told apart. To do: name another layer."
+            )
+    kept = {name: np.concatenate(some) for name, some in taken.items() if rows[name] == len(images)}
+    if not kept:
+        raise ModelError(
+            f"{inside.name} runs every activation function several times for an image, so units "
+            "cannot be told apart. To do: name layers."
+        )
+    widths = [part.shape[1] for part in kept.values()]
+    return Recording(
+        np.concatenate([*kept.values()], axis=1),
+        tuple(kept),
+        np.repeat(np.arange(len(kept)), widths),
+        np.concatenate([np.arange(width) for width in widths]),
+        {name: axes[name] for name in kept},
+        pool,
+        tuple(name for name in taken if name not in kept),
+    )
+
+
+def running(model: Any) -> Callable[[Sequence[Any]], Any]:
+    """Return the method that runs a model over images.
+
+    Raises
+    ------
+    ModelError
+        When it is neither a dual encoder nor a classifier.
+    """
+    if isinstance(model, DualEncoder):
+        return model.embed_images
+    if isinstance(model, Classifier):
+        return model.predict_proba
+    raise ModelError(
+        f"{model.info.name} neither embeds images nor classifies them. "
+        "To do: name a dual encoder or a classifier."
+    )
+
+
+def _layers(inside: Insides, layers: Sequence[str] | None) -> list[str]:
+    if layers is not None:
+        return [*dict.fromkeys(layers)]
+    names = [
+        name
+        for name, layer in inside.module.named_modules()
+        if name
+        and not any(layer.children())
+        and any(word in type(layer).__name__.lower() for word in _ACTIVATIONS)
+    ]
+    if not names:
+        raise ModelError(
+            f"{inside.name} has no layer that is an activation function. To do: name layers."
+        )
+    return names
+
+
+def _hook(
+    name: str, pool: Pool, taken: dict[str, list[Any]], axes: dict[str, int]
+) -> Callable[..., None]:
+    def hook(_module: Any, _inputs: Any, output: Any) -> None:
+        shape = tuple(getattr(output, "shape", ()))
+        if not 2 <= len(shape) <= 4:
+            raise ModelError(
+                f"the layer {name!r} gives no tensor of units. To do: name another layer"
+            )
+        last = len(shape) < 4 or (shape[1] == shape[2] != shape[3])
+        axes[name] = -1 if last else 1
+        places = output.movedim(axes[name], -1)
+        places = places.reshape(shape[0], -1, places.shape[-1])
+        taken.setdefault(name, []).append(_POOLS[pool](places.float()).detach().cpu().numpy())
+
+    return hook
+
+
+@dataclass(frozen=True, eq=False)
+class Selectivity:
+    """Responses of units to groups.
+
+    Attributes
+    ----------
+    groups : tuple of str
+        Each against all others; of two groups the first against the second alone, which says the
+        same of both.
+    auroc : ndarray of float64, shape (groups, units)
+        Probability that a unit is more active on an image of the group than on one of the others,
+        ties counted half: 0.5 says nothing, above 0.5 it responds to the group, below to the
+        others. NaN where images cannot be compared.
+    p_value, q_value : ndarray of float64, shape (groups, units)
+        Two-sided; corrected over all units and groups together.
+    names : tuple of str
+        All groups, those without a row as well.
+    """
+
+    groups: tuple[str, ...]
+    auroc: Floats = field(repr=False)
+    p_value: Floats = field(repr=False)
+    q_value: Floats = field(repr=False)
+    names: tuple[str, ...]
+
+    @property
+    def _lean(self) -> Floats:
+        """AUROC less 0.5; 0 where images cannot be compared."""
+        return np.nan_to_num(self.auroc - 0.5)
+
+    @property
+    def strength(self) -> Floats:
+        """Distance of each unit from 0.5 in its strongest group; shape (units,)."""
+        known = ~np.isnan(self.auroc)
+        return np.asarray(np.where(known, np.abs(self._lean), -1.0).max(axis=0))
+
+    def strongest(self) -> Iterator[tuple[int, int]]:
+        """Yield units with the group they respond to (place in `names`), the strongest first.
+
+        Of units that are equally selective, the first comes first.
+        """
+        lean = self._lean
+        for unit in np.argsort(-self.strength, kind="stable").tolist():
+            # Of several groups, a unit belongs to the one that it responds to most.
+            two = len(self.names) == 2
+            yield unit, int(lean[0, unit] < 0.0) if two else int(lean[:, unit].argmax())
+
+
+def selectivity(activations: npt.ArrayLike, groups: Any, *, within: Any = None) -> Selectivity:
+    """Measure how well each unit tells groups apart.
+
+    Parameters
+    ----------
+    activations : array-like, shape (n, units)
+        Of each unit on each image.
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+        Images without a group take no part.
+    within : array-like (n,), optional
+        Strata within which alone images are compared, such as their subject or their
+        counterfactual set, so that a unit that responds to that is not taken for one that responds
+        to the group.
+
+    Returns
+    -------
+    Selectivity
+        P-values by Mann and Whitney's test: normal, with the variance that equal activations leave
+        and a correction for continuity; exact where a side has at most 8 images, no activations
+        are equal and nothing is held fixed. With `within`, statistics and variances are summed over
+        strata (van Elteren's test with equal weights).
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, an activation is not finite, or fewer than two groups have images.
+
+    References
+    ----------
+    Mann & Whitney 1947; van Elteren 1960; Benjamini & Hochberg 1995.
+    """
+    values, grouped = np.asarray(activations, dtype=np.float64), Groups.of(groups)
+    codes = grouped.codes
+    if values.ndim != 2 or len(values) != len(codes):
+        raise InputError(
+            f"activations: shape {values.shape} for {len(codes)} labels; expected (n, units)"
+        )
+    if not np.isfinite(values).all():
+        raise InputError("activations: a number is not finite; leave out its image")
+    present = np.flatnonzero(grouped.counts > 0).tolist()
+    if len(present) < 2:
+        raise InputError("groups: fewer than two have images; expected two or more to tell apart")
+    strata = [np.flatnonzero(codes >= 0)]
+    if within is not None:
+        labels, names = encode(within, what="within")
+        if len(labels) != len(codes):
+            raise InputError(
+                f"within: {len(labels)} labels for {len(codes)} images; expected one each"
+            )
+        strata = [np.flatnonzero((codes >= 0) & (labels == code)) for code in range(len(names))]
+    tested = present[:1] if len(present) == 2 else present
+    auroc, p = np.empty((2, len(tested), values.shape[1]))
+    for row, code in enumerate(tested):
+        for start in range(0, values.shape[1], _UNITS_AT_ONCE):
+            part = slice(start, start + _UNITS_AT_ONCE)
+            auroc[row, part], p[row, part] = _tested(values[:, part], codes == code, strata)
+    q = benjamini_hochberg(p.ravel()).reshape(p.shape)
+    groups_tested, every = (tuple(grouped.names[code] for code in own) for own in (tested, present))
+    return Selectivity(groups_tested, auroc, p, q, every)
+
+
+def _tested(values: Floats, member: Bools, strata: Sequence[Ints]) -> tuple[Floats, Floats]:
+    """Return AUROC and p of each unit, each (units,)."""
+    above, variance = np.zeros((2, values.shape[1]))
+    pairs, ties = 0, False
+    for rows in strata:
+        inside = member[rows]
+        members, n = int(inside.sum()), len(inside)
+        if not 0 < members < n:
+            continue
+        ranks = stats.rankdata(values[rows], axis=0)
+        above += ranks[inside].sum(axis=0) - members * (members + 1) / 2.0
+        # Equal activations take a twelfth of Σ(t³ − t) from the sum of squared ranks.
+        equal = 12.0 * (n * (n + 1) * (2 * n + 1) / 6.0 - (ranks**2).sum(axis=0))
+        left = np.maximum((n + 1) - equal / (n * (n - 1)), 0.0)
+        variance += members * (n - members) / 12.0 * left
+        pairs += members * (n - members)
+        ties = ties or bool((equal > 0.5).any())
+    if not pairs:
+        return np.full_like(above, np.nan), np.full_like(above, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Half a pair, of a statistic that counts pairs.
+        beyond = np.maximum(np.abs(above - pairs / 2.0) - 0.5, 0.0) / np.sqrt(variance)
+    p = np.where(variance > 0, 2.0 * special.ndtr(-beyond), 1.0)
+    if len(strata) == 1 and not ties:
+        inside = member[strata[0]]
+        first, second = values[strata[0]][inside], values[strata[0]][~inside]
+        if min(len(first), len(second)) <= _EXACT:
+            p = np.asarray(stats.mannwhitneyu(first, second, method="exact").pvalue)
+    return above / pairs, np.minimum(p, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Units of a model, the most selective first where they are listed.
+
+    Attributes
+    ----------
+    model : object
+        The model.
+    recording : Recording
+        Activation of each unit on each image.
+    selectivity : Selectivity
+        How well each unit tells the groups apart.
+    codes : ndarray of int32, shape (n,)
+        Group of each image, as a place in `selectivity.names`; -1 without one.
+    nuisance : mapping of str to Selectivity
+        The same for other differences of the images.
+    """
+
+    model: Any = field(repr=False)
+    recording: Recording
+    selectivity: Selectivity
+    codes: npt.NDArray[np.int32] = field(repr=False)
+    nuisance: Mapping[str, Selectivity] = field(default_factory=dict)
+
+    @property
+    def ranked(self) -> list[tuple[int, int]]:
+        """Units (columns of the recording) with the group each responds to (place in names)."""
+        return [*self.selectivity.strongest()]
+
+    def table(self, most: int | None = None) -> pa.Table:
+        """Return the units, the most selective first.
+
+        Returns
+        -------
+        pyarrow.Table
+            `layer`, `unit`, `group` (that it responds to), `auroc` of that group, `p_value`,
+            `q_value`, and `nuisance` and `nuisance_auroc`: its strongest other response.
+        """
+        rows = [self._row(unit, place) for unit, place in self.ranked[:most]]
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    def _row(self, unit: int, place: int) -> dict[str, Any]:
+        tested, record = self.selectivity, self.recording
+        name = tested.names[place]
+        # Of two groups one row is tested: the other's area is what is left of 1.
+        row = tested.groups.index(name) if name in tested.groups else 0
+        auroc = float(tested.auroc[row, unit])
+        others = [
+            (f"{what}: {group}", float(area))
+            for what, other in self.nuisance.items()
+            for group, area in zip(other.groups, other.auroc[:, unit], strict=True)
+        ]
+        nuisance = max(others, key=lambda pair: np.nan_to_num(abs(pair[1] - 0.5)), default=None)
+        return {
+            "layer": record.layers[record.layer[unit]],
+            "unit": int(record.unit[unit]),
+            "group": name,
+            "auroc": auroc if name in tested.groups else 1.0 - auroc,
+            "p_value": float(tested.p_value[row, unit]),
+            "q_value": float(tested.q_value[row, unit]),
+            "nuisance": nuisance[0] if nuisance else "",
+            "nuisance_auroc": nuisance[1] if nuisance else np.nan,
+        }
+
+    def exemplars(self, unit: int, k: int = 9) -> list[int]:
+        """Return the places of the k images that activate a unit most, the strongest first."""
+        values = self.recording.values[:, unit]
+        places: list[int] = np.argsort(-values, kind="stable")[:k].tolist()
+        return places
+
+
+_SCHEMA = pa.schema(
+    [("layer", pa.string()), ("unit", pa.int64()), ("group", pa.string())]
+    + [(name, pa.float64()) for name in ("auroc", "p_value", "q_value")]
+    + [("nuisance", pa.string()), ("nuisance_auroc", pa.float64())]
+)
+
+
+def find_units(
+    model: Any,
+    images: Sequence[Any],
+    groups: Any,
+    *,
+    layers: Sequence[str] | None = None,
+    pool: Pool = "mean",
+    within: Any = None,
+    nuisance: Mapping[str, Any] | None = None,
+) -> Found:
+    """Find the units of an image encoder that respond to a group.
+
+    Parameters
+    ----------
+    model : DualEncoder or Classifier
+        That runs on torch.
+    images : sequence of n images
+    groups : array-like (n,), mapping of attribute to labels, or Groups
+    layers, pool
+        See `record_units`.
+    within
+        See `selectivity`.
+    nuisance : mapping of str to array-like (n,), optional
+        Other differences of the images, such as their subject: each unit comes with its strongest
+        response to these. A unit that responds to them no less is no unit of the group.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked.
+    InputError
+        When shapes do not fit.
+    """
+    grouped = Groups.of(groups)
+    if len(grouped.codes) != len(images):
+        raise InputError(f"groups: {len(grouped.codes)} labels for {len(images)} images")
+    record = record_units(model, images, layers=layers, pool=pool)
+    tested = selectivity(record.values, grouped, within=within)
+    others = {name: selectivity(record.values, labels) for name, labels in (nuisance or {}).items()}
+    places = {name: place for place, name in enumerate(tested.names)}
+    by_code = np.array([places.get(name, -1) for name in grouped.names] + [-1], dtype=np.int32)
+    return Found(model, record, tested, by_code[grouped.codes], others)
+
+
+def choose_units(
+    found: Found, units: int, *, mode: Mode = "balance", alpha: float | None = 0.05
+) -> UnitEdit:
+    """Choose the most selective units, to be changed while the model runs.
+
+    Parameters
+    ----------
+    found : Found
+        Result of `find_units`.
+    units : int
+        Most units to choose.
+    mode : "balance" or "clamp"
+        See `equipoise.models.edits.UnitEdit`.
+    alpha : float, optional
+        Only units with q at most this; None takes them whatever q.
+
+    Returns
+    -------
+    UnitEdit
+        Means are those of the groups' means, so that a unit's own does not depend on how many
+        images of each group were recorded.
+
+    Raises
+    ------
+    InputError
+        When no unit is left, or there is no such mode.
+    """
+    q = found.selectivity.q_value
+    best = np.where(np.isnan(q), 2.0, q).min(axis=0)
+    kept = [(u, g) for u, g in found.ranked if alpha is None or best[u] <= alpha][:units]
+    if not kept:
+        raise InputError(
+            f"no unit responds to a group with q at most {alpha}; there is nothing to change"
+        )
+    return _edit(found, kept, mode)
+
+
+def random_units(found: Found, units: int, *, mode: Mode = "balance", seed: int = 0) -> UnitEdit:
+    """Choose units at random, each with the group it leans to, as a reference for any change.
+
+    Parameters
+    ----------
+    found, mode
+        As in `choose_units`.
+    units : int
+        At most all there are.
+    seed : int
+    """
+    ranked = sorted(found.ranked)
+    order = stream(seed, "neurons", "random").permutation(len(ranked))[:units]
+    return _edit(found, [ranked[place] for place in sorted(order.tolist())], mode)
+
+
+def _edit(found: Found, units: list[tuple[int, int]], mode: Mode) -> UnitEdit:
+    if mode not in MODES:
+        raise InputError(f"there is no mode {mode!r}; expected one of {', '.join(MODES)}")
+    record, info = found.recording, found.model.info
+    layers = []
+    for place, name in enumerate(record.layers):
+        here = sorted((unit, group) for unit, group in units if record.layer[unit] == place)
+        if not here:
+            continue
+        columns = [unit for unit, _ in here]
+        # Every group counts the same in mean and standard deviation.
+        values = record.values[:, columns].astype(np.float64)
+        groups = [values[found.codes == code] for code in range(len(found.selectivity.names))]
+        mean = np.mean([group.mean(axis=0) for group in groups], axis=0)
+        spread = np.sqrt(np.mean([((group - mean) ** 2).mean(axis=0) for group in groups], axis=0))
+        layers.append(
+            LayerEdit(
+                name,
+                record.axes[name],
+                tuple(record.unit[columns].tolist()),
+                tuple(group for _, group in here),
+                tuple(mean.tolist()),
+                tuple(np.maximum(spread, _LEAST_SPREAD).tolist()),
+            )
+        )
+    return UnitEdit(info.name, info.revision, info.weights_sha256, mode, tuple(layers))
+
+
+def sweep_units(  # noqa: PLR0913 - one keyword for each choice
+    found: Found,
+    trial: Trial,
+    counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    *,
+    mode: Mode = "balance",
+    alpha: float | None = None,
+    random: int = 3,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> pa.Table:
+    """Change more and more units, and measure the model each time.
+
+    Parameters
+    ----------
+    found : Found
+        Units of a dual encoder.
+    trial : Trial
+        Use other images than units were searched in: the result is fitted to those.
+    counts : sequence of int
+        Numbers of units.
+    mode, alpha
+        See `choose_units`.
+    random : int
+        How often as many units are drawn at random, as a reference.
+    replicates, seed, level
+        Of the paired bootstrap over images or units.
+
+    Returns
+    -------
+    pyarrow.Table
+        Per number of units, choice ("selected", "random 1", …) and measure: `units`, `chosen`, and
+        the columns of `compare_models`.
+
+    Raises
+    ------
+    InputError
+        When counts are not above 0, or no unit responds to a group.
+    ModelError
+        When the model cannot be hooked.
+    """
+    if not counts or min(counts) < 1:
+        raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
+    before = trial.draws(found.model, replicates, seed)
+    rows: list[dict[str, Any]] = []
+    for units in dict.fromkeys(min(count, found.recording.values.shape[1]) for count in counts):
+        edits = {"selected": choose_units(found, units, mode=mode, alpha=alpha)}
+        for number in range(random):
+            edit = random_units(found, units, mode=mode, seed=seed + number)
+            edits[f"random {number + 1}"] = edit
+        for chosen, edit in edits.items():
+            after = trial.draws(edited(found.model, edit), replicates, seed)
+            rows += [
+                {"units": len(edit), "chosen": chosen} | row
+                for row in change_rows(before, after, level)
+            ]
+    return pa.Table.from_pylist(rows)
