@@ -124,7 +124,7 @@ def test_an_interrupt_says_how_to_go_on(command: Command, monkeypatch: pytest.Mo
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("equipoise.counterfactuals.generating.running.worked", stop)
+    monkeypatch.setattr("equipoise.counterfactuals.generating.generation.worked", stop)
     code, out, err = command("counterfactuals", "generate", "sets.yaml")
     assert (code, out) == (130, "")
     assert err == "interrupted; finished parts stay, and the same command goes on from them\n"

@@ -2,14 +2,19 @@
 
 import re
 from collections import Counter
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 
 from equipoise.core import InputError
-from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
-from equipoise.counterfactuals.articles import agreeing
-from equipoise.counterfactuals.captions import SUBJECT_FIRST
+from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024, prompt_table
+from equipoise.counterfactuals.captions import (
+    CLASS_AND_BACKGROUND,
+    GENDER_AND_OCCUPATION,
+    SUBJECT_FIRST,
+    agreeing,
+)
 from equipoise.data.lexicons import lexicon
 
 GENDER = {"gender": ["male", "female"]}
@@ -78,55 +83,57 @@ def test_ids_are_the_same_whatever_else_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    "asked",
     [
-        ({"subjects": []}, "subjects is []; expected a list of different words"),
-        ({"subjects": "chef"}, "subjects is 'chef'; expected a list of different words"),
-        ({"subjects": ["?"]}, "subjects is ['?']; expected a list of different words"),
-        (
-            {"subjects": ["web developer", "Web-developer"]},
-            "subjects has 'Web-developer' twice; expected a list of different words",
-        ),
-        (
-            {"attributes": {"set": ["a"]}},
-            "a type of attribute is named 'set', as a column of the table",
-        ),
-        (
-            {"combinations": [("gender", "race")]},
-            "the combination ['gender', 'race'] is not of different types of attributes; expected "
-            "some of 'gender'",
-        ),
-        (
-            {"combinations": [()]},
-            "the combination [] is not of different types of attributes; expected some of 'gender'",
-        ),
-        (
-            {"attributes": {"hue": ["red"]}},
-            "the combination ['hue'] has one value of each (hue: 'red'), so that every set would "
-            "be one caption; expected two values or more of one of them",
-        ),
-        (
-            {
-                "attributes": {"hue": ["red"], "frame": ["round", "square"]},
-                "combinations": [("frame", "hue"), ("hue",)],
-            },
-            "the combination ['hue'] has one value of each (hue: 'red'), so that every set would "
-            "be one caption; expected two values or more of one of them",
-        ),
-        (
-            {"template": "{prefix} {subject}"},
-            "the template '{prefix} {subject}' has prefix, subject in braces; expected prefix, "
-            "attributes, subject, each once",
-        ),
-        (
-            {"template": "{subject} {prefix} {attributes}"},
-            "the template '{subject} {prefix} {attributes}' has its prefix later; expected it "
-            "first",
-        ),
+        {"subjects": []},
+        {"subjects": "chef"},
+        {"subjects": ["?"]},
+        {"subjects": ["web developer", "Web-developer"]},
+        {"attributes": {"set": ["a"]}},
+        {"combinations": [("gender", "race")]},
+        {"combinations": [()]},
+        {"attributes": {"hue": ["red"]}},
+        {"template": "{prefix} {subject}"},
+        {"template": "{subject} {prefix} {attributes}"},
     ],
 )
-def test_bad_input_is_refused(asked: dict[str, object], said: str) -> None:
-    given = {"subjects": ["chef"], "attributes": GENDER, **asked}
-    with pytest.raises(InputError) as error:
+def test_bad_input_is_refused(asked: dict[str, Any]) -> None:
+    given = {"subjects": ["chef"], "attributes": GENDER} | asked
+    with pytest.raises(InputError):
         caption_sets(given.pop("subjects"), given.pop("attributes"), **given)
-    assert str(error.value) == said
+
+
+def test_classes_and_backgrounds() -> None:
+    values = {"class": ["dog", "owl"], "background": ["on grass", ""]}
+    table = prompt_table(CLASS_AND_BACKGROUND, values)
+    assert table.column_names == ["prompt_id", "prompt", "class", "background"]
+    assert table["prompt"].to_pylist() == [
+        "A photo of a dog on grass", "A photo of a dog", "A photo of an owl on grass",
+        "A photo of an owl",
+    ]  # fmt: skip
+    assert table["prompt_id"].to_pylist() == [
+        "dog/on-grass", "dog/none", "owl/on-grass", "owl/none"
+    ]  # fmt: skip
+    values = {"gender": ["", "female"], "occupation": ["engineer", "umpire"]}
+    assert prompt_table(GENDER_AND_OCCUPATION, values)["prompt"].to_pylist() == [
+        "An engineer", "An umpire", "A female engineer", "A female umpire"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("template", "values"),
+    [
+        ("A {class}", {"class": []}),
+        ("A {class}", {"class": "dog"}),
+        ("A {class}", {"class": ["dog", "Dog"]}),
+        ("A {class}", {"class": ["", "-"]}),
+        ("A {prompt}", {"prompt": ["dog"]}),
+        ("A dog", {"class": ["dog"]}),
+        ("A dog", {}),
+        ("{a} {a}", {"a": ["x"]}),
+        ("A {", {"a": ["x"]}),
+    ],
+)
+def test_templates_that_cannot_be_filled(template: str, values: Any) -> None:
+    with pytest.raises(InputError):
+        prompt_table(template, values)

@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diffusion_checkpoints import stable_diffusion
-from equipoise.counterfactuals.control import ControlledSet, SharedAttention, generate_controlled
-from equipoise.counterfactuals.control.alignment import aligned, common
-from equipoise.counterfactuals.control.attention import Sharing, sharings
+from equipoise.counterfactuals.control import (
+    ControlledSet,
+    SharedAttention,
+    Sharing,
+    aligned,
+    common,
+    generate_controlled,
+    sharings,
+)
 from equipoise.models import Sampling, load_generator
 from equipoise.models.diffusers import DiffusersGenerator
 
@@ -95,7 +101,9 @@ def test_maps_of_texts_are_those_of_the_base_where_words_are_the_same(attention:
     import torch
 
     tokens = [(1, 5, 2, 0), (1, 6, 2, 0), (1, 7, 8, 2), (1, 2, 0, 0), (1, 9, 0, 0)]
-    control = SharedAttention(sharings([3, 2], [1, 0], [(0.5, 0.0), (1.0, 0.0)], tokens))
+    control = SharedAttention(
+        sharings([ControlledSet(("",) * 3, 0, 1, 0.5), ControlledSet(("",) * 2, 0, 0, 1.0)], tokens)
+    )
     control.begin(4)
     hidden, seen = torch.randn(10, 9, 8), torch.randn(10, 4, 6)  # half of it without prompts
 
@@ -191,7 +199,7 @@ def test_the_model_is_left_as_it_was(model: DiffusersGenerator, tmp_path: Path) 
         def advance(self) -> None:
             raise KeyboardInterrupt
 
-    control = Broken(sharings([3], [0], [(1.0, 1.0)], model.tokens(PROMPTS)))
+    control = Broken(sharings([ControlledSet(PROMPTS, 5, 0, 1.0, 1.0)], model.tokens(PROMPTS)))
     with pytest.raises(KeyboardInterrupt):
         model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
     assert model.pipeline.unet.attn_processors == own
@@ -211,6 +219,6 @@ def test_every_step_of_the_scheduler_counts(model: DiffusersGenerator) -> None:
             super().advance()
             seen.append(len(self.active(cross=True)))
 
-    control = Counting(sharings([3], [0], [(0.5, 0.0)], model.tokens(PROMPTS)))
+    control = Counting(sharings([ControlledSet(PROMPTS, 5, 0, 0.5)], model.tokens(PROMPTS)))
     model.generate_with(PROMPTS, seeds=[5] * 3, sampling=SAMPLING, attention=control)
     assert seen == [5, 1, 0, 0, 0, 0]

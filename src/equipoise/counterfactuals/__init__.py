@@ -2,8 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from equipoise.counterfactuals.captions import CaptionSets, caption_sets, howard_2024
-from equipoise.counterfactuals.templates import prompt_table
+from equipoise.counterfactuals.captions import (
+    CaptionSets,
+    caption_sets,
+    howard_2024,
+    neutral_prompts,
+    prompt_table,
+)
 
 if TYPE_CHECKING:
     from equipoise.counterfactuals.generating import (
@@ -17,17 +22,6 @@ if TYPE_CHECKING:
         read_generated,
     )
 
-_GENERATING = (
-    "Generated",
-    "Planned",
-    "export_images",
-    "generate_prompts",
-    "generate_sets",
-    "plan_prompts",
-    "plan_sets",
-    "read_generated",
-)
-
 __all__ = [
     "CaptionSets",
     "Generated",
@@ -37,6 +31,7 @@ __all__ = [
     "generate_prompts",
     "generate_sets",
     "howard_2024",
+    "neutral_prompts",
     "plan_prompts",
     "plan_sets",
     "prompt_table",
@@ -45,8 +40,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load what makes images on first use: captions need none of it."""
-    if name not in _GENERATING:
+    """Load the generation of images on first use: captions need none of it."""
+    if name not in __all__:
         raise AttributeError(f"module 'equipoise.counterfactuals' has no attribute {name!r}")
     from equipoise.counterfactuals import generating
 

@@ -1,17 +1,18 @@
-"""Captions in sets: one prefix and subject, every combination of some attributes."""
+"""Captions in sets, neutral prompts and tables of prompts, with articles that follow the sound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from string import Formatter
+from typing import Any
 
 import pyarrow as pa
 
 from equipoise.core import InputError
-from equipoise.counterfactuals.articles import agreeing
-from equipoise.counterfactuals.ids import word_id
 from equipoise.data.lexicons import lexicon
 
 ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
@@ -20,7 +21,71 @@ ATTRIBUTES_FIRST = "{prefix} {attributes} {subject}"
 SUBJECT_FIRST = "{prefix} {subject} {attributes} person"
 """The template for subjects that are traits: "A photo of a kind old person"."""
 
+CLASS_AND_BACKGROUND = "A photo of a {class} {background}"
+"""The template of SkewSize for classes in front of backgrounds such as "on grass"."""
+
+GENDER_AND_OCCUPATION = "A {gender} {occupation}"
+"""The template for occupations with a perceived gender."""
+
 _FIELDS = ("prefix", "attributes", "subject")
+# Numbers with a vowel sound first: eight, eleven, eighteen, eighty, eight hundred.
+_VOWEL_NUMBER = re.compile(r"(8\d*|11|18)(?!\d)")
+_ARTICLE = re.compile(r"\b(an?)\Z", re.IGNORECASE)
+
+
+def agreeing(before: str, after: str) -> str:
+    """Return a text with its last word, where that is "a" or "an", as the next words demand.
+
+    Parameters
+    ----------
+    before : str
+        Such as "A photo of a".
+    after : str
+        Next words, such as "old doctor".
+    """
+
+    def article(match: re.Match[str]) -> str:
+        if after[:1].isdigit():
+            text = "an" if _VOWEL_NUMBER.match(after) else "a"
+        else:
+            text = _article(after.partition(" ")[0])
+        return text.capitalize() if match[1][0].isupper() else text
+
+    return _ARTICLE.sub(article, before)
+
+
+@cache
+def _article(word: str) -> str:
+    return str(_english().a(word)).partition(" ")[0]
+
+
+@cache
+def _english() -> Any:
+    import inflect
+
+    engine = inflect.engine()
+    # The library takes these for words with the sound of "use".
+    for word in ("usher", "uber"):
+        engine.defan(word)
+    return engine
+
+
+def word_id(texts: Sequence[str]) -> str:
+    """Return texts as a path of plain words, fit for the name of a file on any system."""
+    return "/".join(re.sub(r"[^\w]+", "-", text.casefold()).strip("-") for text in texts)
+
+
+def _check_words(name: str, words: Sequence[str], *, empty: bool = False) -> None:
+    """Refuse a list that is empty or repeats a word; an empty text may be allowed once."""
+    ids = [] if isinstance(words, str) else [word_id([word]) for word in words]
+    repeated = [word for place, word in enumerate(words) if ids and ids[place] in ids[:place]]
+    if not ids or repeated or not (empty or all(ids)):
+        problem = f"has {repeated[0]!r} twice" if repeated else f"is {words!r}"
+        raise InputError(f"{name} {problem}; expected a list of different words")
+
+
+def _text_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> pa.Table:
+    return pa.Table.from_pylist([*rows], pa.schema([(name, pa.string()) for name in columns]))
 
 
 @dataclass(frozen=True)
@@ -34,7 +99,7 @@ class CaptionSets:
         "-"), `prefix`, `subject`, a column of text for every type of attribute (null where it
         does not vary), and `caption`. Rows of a set are together, in the order of the values.
     sets : int
-        How many there are.
+        Number of sets.
     """
 
     table: pa.Table = field(repr=False)
@@ -66,7 +131,7 @@ def caption_sets(
     attributes : mapping of str to sequence of str
         Type of attribute to its values, such as "gender" to "male" and "female".
     prefixes : sequence of str
-        What captions start with.
+        Beginnings of captions.
     combinations : sequence of sequences of str, optional
         Types that vary together, in the order in which a caption has them: any number of them.
         All types at once, in their order, unless given.
@@ -76,7 +141,7 @@ def caption_sets(
     Returns
     -------
     CaptionSets
-        The same ids for the same words, whatever else is asked for at the same time.
+        The ids depend on the words alone.
 
     Raises
     ------
@@ -88,24 +153,55 @@ def caption_sets(
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.2.
     """
-    varied = _combinations(combinations, attributes)
-    _check_words(subjects, attributes, prefixes)
-    _check_several(varied, attributes)
-    _check_template(template)
+    columns = ["caption_id", "set", "attributes", "prefix", "subject", *attributes, "caption"]
+    if len({*columns}) < len(columns):
+        raise InputError(f"types of attributes {', '.join(attributes)}: a column has such a name")
+    for what, words in {"subjects": subjects, "prefixes": prefixes, **attributes}.items():
+        _check_words(what, words)
+    varied = [tuple(types) for types in combinations or [[*attributes]]]
+    for types in varied:
+        if not types or {*types} - {*attributes} or len({*types}) < len(types):
+            raise InputError(
+                f"the combination {list(types)} is not of different types of attributes; expected "
+                f"some of {', '.join(map(repr, attributes)) or 'none, since none are given'}"
+            )
+        if all(len(attributes[name]) == 1 for name in types):
+            raise InputError(
+                f"the combination {list(types)} has one value of each, so that every set would be "
+                "one caption; expected two values or more of one of them"
+            )
+    names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    if sorted(names) != sorted(_FIELDS) or names[0] != "prefix":
+        raise InputError(
+            f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
+            f"{', '.join(_FIELDS)}, each once and the prefix first"
+        )
+    before, after = template.split("{prefix}")
     rows: list[dict[str, str]] = []
     seen: dict[str, tuple[str, str]] = {}
     for types, prefix, subject in product(varied, prefixes, subjects):
-        name = word_id(("-".join(types), prefix, subject))
+        joined = "-".join(types)
+        name = word_id((joined, prefix, subject))
         if name in seen:
             raise InputError(
                 f"{seen[name]} and {(prefix, subject)} would both be the set {name!r}; expected "
                 "subjects and prefixes that differ in more than case and punctuation"
             )
         seen[name] = (prefix, subject)
-        rows += _captions(name, types, prefix, subject, attributes, template)
-    names = ["caption_id", "set", "attributes", "prefix", "subject", *attributes, "caption"]
-    schema = pa.schema([(one, pa.string()) for one in names])
-    return CaptionSets(pa.Table.from_pylist(rows, schema=schema), len(seen))
+        for values in product(*(attributes[kind] for kind in types)):
+            words = after.format(attributes=" ".join(values), subject=subject).strip()
+            rows.append(
+                {
+                    "caption_id": f"{name}/{word_id(values)}",
+                    "set": name,
+                    "attributes": joined,
+                    "prefix": prefix,
+                    "subject": subject,
+                    **dict(zip(types, values, strict=True)),
+                    "caption": " ".join(f"{before}{agreeing(prefix, words)} {words}".split()),
+                }
+            )
+    return CaptionSets(_text_table(rows, columns), len(seen))
 
 
 def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
@@ -134,81 +230,102 @@ def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:
     )
 
 
-def _captions(
-    name: str,
-    types: Sequence[str],
-    prefix: str,
-    subject: str,
-    attributes: Mapping[str, Sequence[str]],
-    template: str,
-) -> Iterator[dict[str, str]]:
-    for values in product(*(attributes[one] for one in types)):
-        yield {
-            "caption_id": f"{name}/{word_id(values)}",
-            "set": name,
-            "attributes": "-".join(types),
-            "prefix": prefix,
-            "subject": subject,
-            **dict(zip(types, values, strict=True)),
-            "caption": _caption(template, prefix, " ".join(values), subject),
-        }
+def neutral_prompts(subjects: Sequence[str], prefixes: Sequence[str]) -> pa.Table:
+    """Return the prompts that name a subject and no attribute, one for each prefix.
+
+    Parameters
+    ----------
+    subjects : sequence of str
+        Such as occupations.
+    prefixes : sequence of str
+        Beginnings of prompts, such as "A photo of a"; "a" and "an" follow the sound of the next
+        word. With "{}" in it, the subject goes there: "A photo of a {} person".
+
+    Returns
+    -------
+    pyarrow.Table
+        `prompt` and `subject`, prefix after prefix for each subject.
+
+    Raises
+    ------
+    InputError
+        When a list is empty or repeats a text, a text is empty, or two prompts are the same.
+
+    References
+    ----------
+    Howard et al. 2024, SocialCounterfactuals, section 4.
+    """
+    for what, words in (("subjects", subjects), ("prefixes", prefixes)):
+        blank = any(not word.strip() for word in words)
+        if isinstance(words, str) or not words or blank or len({*words}) < len(words):
+            raise InputError(f"{what}: {words!r}; expected a list of different texts")
+    rows = []
+    for subject, prefix in product(subjects, prefixes):
+        before, _, after = prefix.partition("{}")
+        text = f"{agreeing(before.rstrip(), subject)} {subject}{after}"
+        rows.append({"prompt": " ".join(text.split()), "subject": subject})
+    prompts = [row["prompt"] for row in rows]
+    if twice := sorted({text for text in prompts if prompts.count(text) > 1}):
+        raise InputError(f"the prompt {twice[0]!r} is made twice; expected prefixes that differ")
+    return _text_table(rows, ("prompt", "subject"))
 
 
-def _caption(template: str, prefix: str, attributes: str, subject: str) -> str:
-    before, after = template.split("{prefix}")
-    words = after.format(attributes=attributes, subject=subject).strip()
-    return " ".join(f"{before}{agreeing(prefix, words)} {words}".split())
+def prompt_table(template: str, values: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return a prompt for every combination of values, for `generate_prompts`.
 
+    "a" and "an" before a value follow the sound of the word.
 
-def _combinations(
-    given: Sequence[Sequence[str]] | None, attributes: Mapping[str, Sequence[str]]
-) -> list[tuple[str, ...]]:
-    varied = [tuple(attributes)] if given is None else [tuple(types) for types in given]
-    for types in varied:
-        unknown = [one for one in types if one not in attributes]
-        if not types or unknown or len({*types}) < len(types):
-            raise InputError(
-                f"the combination {list(types)} is not of different types of attributes; expected "
-                f"some of {', '.join(map(repr, attributes)) or 'none, since none are given'}"
-            )
-    return varied
+    Parameters
+    ----------
+    template : str
+        With the names of the values in braces, each once.
+    values : mapping of str to sequence of str
+        An empty text is a value, too: it adds no word.
 
+    Returns
+    -------
+    pyarrow.Table
+        `prompt_id`, `prompt`, and a column for every name. Ids depend on the values alone.
 
-def _check_several(
-    varied: Sequence[Sequence[str]], attributes: Mapping[str, Sequence[str]]
-) -> None:
-    for types in varied:
-        if all(len(attributes[one]) == 1 for one in types):
-            values = ", ".join(f"{one}: {attributes[one][0]!r}" for one in types)
-            raise InputError(
-                f"the combination {list(types)} has one value of each ({values}), so that every "
-                "set would be one caption; expected two values or more of one of them"
-            )
+    Raises
+    ------
+    InputError
+        When names of template and values differ, a list is empty, or two values have one id.
 
-
-def _check_words(
-    subjects: Sequence[str], attributes: Mapping[str, Sequence[str]], prefixes: Sequence[str]
-) -> None:
-    taken = {"caption_id", "set", "attributes", "prefix", "subject", "caption"} & {*attributes}
-    if taken:
-        raise InputError(f"a type of attribute is named {min(taken)!r}, as a column of the table")
-    lists = {"subjects": subjects, "prefixes": prefixes, **attributes}
-    for name, words in lists.items():
-        ids = [word_id([word]) for word in words]
-        twice = [word for place, word in enumerate(words) if ids[place] in ids[:place]]
-        if isinstance(words, str) or not ids or not all(ids) or twice:
-            found = f"has {twice[0]!r} twice" if twice else f"is {words!r}"
-            raise InputError(f"{name} {found}; expected a list of different words")
-
-
-def _check_template(template: str) -> None:
-    found = sorted(name for _, name, _, _ in Formatter().parse(template) if name is not None)
-    if found != sorted(_FIELDS):
+    References
+    ----------
+    Albuquerque et al. 2024, SkewSize, section 4.3.
+    """
+    try:
+        pieces = [(text, name) for text, name, _, _ in Formatter().parse(template)]
+    except ValueError as error:
+        raise InputError(f"the template {template!r} cannot be read: {error}") from None
+    names = [name for _, name in pieces if name is not None]
+    if sorted(names) != sorted(values) or not names:
         raise InputError(
-            f"the template {template!r} has {', '.join(found) or 'nothing'} in braces; expected "
-            f"{', '.join(_FIELDS)}, each once"
+            f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
+            f"{', '.join(values) or 'names of values'}, each once"
         )
-    if template.index("{prefix}") > min(
-        template.index("{attributes}"), template.index("{subject}")
-    ):
-        raise InputError(f"the template {template!r} has its prefix later; expected it first")
+    if {*values} & {"prompt", "prompt_id"}:
+        raise InputError("a list of values is named as a column of the table: prompt or prompt_id")
+    for name, words in values.items():
+        _check_words(name, words, empty=True)
+    rows = []
+    for combined in product(*values.values()):
+        chosen = dict(zip(values, combined, strict=True))
+        identity = word_id([text if word_id([text]) else "none" for text in combined])
+        rows.append({"prompt_id": identity, "prompt": _prompt(pieces, chosen), **chosen})
+    return _text_table(rows, ["prompt_id", "prompt", *values])
+
+
+def _prompt(pieces: Sequence[tuple[str, str | None]], values: Mapping[str, str]) -> str:
+    """Return the prompt, from its end on: articles follow what comes after them."""
+    after = ""
+    for text, name in reversed(pieces):
+        after = f"{values.get(name or '', '')}{after}"
+        before = text.rstrip()
+        space = text[len(before) :]
+        if name is not None and (words := after.lstrip()):
+            before = agreeing(before, words)
+        after = f"{before}{space}{after}"
+    return " ".join(after.split())

@@ -13,7 +13,7 @@ import pytest
 
 from equipoise import audits
 from equipoise.core import AuditResult, ConfigError, Finding, InputError
-from equipoise.counterfactuals.neutral import neutral_prompts
+from equipoise.counterfactuals.captions import neutral_prompts
 from equipoise.metrics import max_skew, ndkl
 from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl

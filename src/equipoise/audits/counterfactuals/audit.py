@@ -252,7 +252,7 @@ def _neutral(config: Config, images: Items) -> QueriesConfig:
     ConfigError
         When no image has a subject, or prefixes make a prompt twice.
     """
-    from equipoise.counterfactuals.neutral import neutral_prompts
+    from equipoise.counterfactuals.captions import neutral_prompts
 
     column = config.data.subject
     subjects = sorted({str(name) for name in images.columns[column] if name is not None})

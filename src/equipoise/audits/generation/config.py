@@ -30,8 +30,7 @@ from equipoise.audits.config_generators import Generator, GeneratorSection, Guid
 from equipoise.core.errors import InputError
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
-from equipoise.counterfactuals.filters import HOWARD_2024
-from equipoise.counterfactuals.filters.thresholds import Thresholds
+from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
 from equipoise.data import ItemSource
 from equipoise.models.generators import Sampling
 

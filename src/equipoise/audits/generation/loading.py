@@ -16,20 +16,21 @@ import pyarrow as pa
 from equipoise.audits.outputs import LiveModels
 from equipoise.core.errors import ConfigError, DataError, InputError
 from equipoise.core.groups import CountedGroups, Groups
-from equipoise.counterfactuals.articles import agreeing
+from equipoise.counterfactuals.captions import agreeing
 from equipoise.counterfactuals.filters import (
+    IMAGE,
     Candidates,
     Filtered,
     Learned,
     Stage,
+    Thresholds,
     attribute_filter,
     candidates_of,
     content_filter,
     learned_thresholds,
+    of_combination,
     similarity_filter,
 )
-from equipoise.counterfactuals.filters.candidates import IMAGE
-from equipoise.counterfactuals.filters.thresholds import Thresholds, of_combination
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
 from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table

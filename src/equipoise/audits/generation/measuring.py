@@ -26,9 +26,7 @@ from equipoise.audits.findings import (
 from equipoise.core.estimate import Estimate
 from equipoise.core.finding import Family, GroupValue
 from equipoise.core.parts import Part, parts_to_table
-from equipoise.counterfactuals.filters.evidence import evidence
-from equipoise.counterfactuals.filters.filtered import BEST
-from equipoise.counterfactuals.filters.thresholds import of_combination
+from equipoise.counterfactuals.filters import BEST, evidence, of_combination
 from equipoise.evidence.decoding import ImageError, decode
 from equipoise.explain.blurring import WHOLE, blurred
 from equipoise.metrics.building import Percentile

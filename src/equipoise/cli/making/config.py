@@ -68,7 +68,7 @@ class PromptsConfig(Section):
         """
         if self.template is not None:
             return prompt_table(self.template, self.values)
-        from equipoise.counterfactuals.generating.prompts import read_prompts
+        from equipoise.counterfactuals.generating.requests import read_prompts
 
         return read_prompts(located(self.table, base))
 

@@ -1,36 +1,46 @@
-"""Filters of generated sets: which complete sets are kept, and what was rejected, image by image.
+"""Filters of generated sets: complete sets that are kept, and rejections image by image.
 
-A filter sees arrays: embeddings, probabilities, labels. Each gives a `Stage` that holds what every
-image, pair and set was held against; `Filtered` puts stages in their order.
+A filter sees arrays: embeddings, probabilities, labels. Each gives a `Stage` with the check of
+every image, pair and set; `Filtered` puts stages in their order.
 """
 
-from equipoise.counterfactuals.filters.attributes import attribute_filter
-from equipoise.counterfactuals.filters.candidates import Candidates, candidates_of
-from equipoise.counterfactuals.filters.content import content_filter
-from equipoise.counterfactuals.filters.filtered import Filtered
-from equipoise.counterfactuals.filters.similarity import similarity_filter
-from equipoise.counterfactuals.filters.stages import Check, Pairs, Stage
+from equipoise.counterfactuals.filters.candidates import IMAGE, Candidates, candidates_of
+from equipoise.counterfactuals.filters.checks import (
+    Check,
+    Pairs,
+    Stage,
+    attribute_filter,
+    content_filter,
+    similarity_filter,
+)
+from equipoise.counterfactuals.filters.filtered import BEST, Filtered, evidence, write_sets
 from equipoise.counterfactuals.filters.thresholds import (
     HOWARD_2024,
     Learned,
+    Thresholds,
     learned_threshold,
     learned_thresholds,
+    of_combination,
 )
-from equipoise.counterfactuals.filters.writing import write_sets
 
 __all__ = [
+    "BEST",
     "HOWARD_2024",
+    "IMAGE",
     "Candidates",
     "Check",
     "Filtered",
     "Learned",
     "Pairs",
     "Stage",
+    "Thresholds",
     "attribute_filter",
     "candidates_of",
     "content_filter",
+    "evidence",
     "learned_threshold",
     "learned_thresholds",
+    "of_combination",
     "similarity_filter",
     "write_sets",
 ]

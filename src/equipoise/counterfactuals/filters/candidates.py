@@ -19,8 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 IMAGE, ABSENT = "image", "absent"
 COLUMNS = ("image_id", "set", "caption")
-"""Columns that a table of images needs; `candidate`, `state`, `reason`, `attributes` may be left
-out."""
+"""Required columns of a table of images; `candidate`, `state` and `attributes` are optional."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +31,10 @@ class Candidates:
     types : tuple of str
         Attributes that vary within sets.
     columns : mapping of str to ndarray of objects, shape (n,)
-        Of the table, one row per member; of absent ones only what is the same throughout the
-        candidate, and the attributes.
+        Of the table, one row per member; absent ones have only the attributes, and the columns
+        that are the same throughout the candidate.
     state : ndarray of objects, shape (n,)
-        "image", what the table says instead, or "absent" of a member that has no row.
+        "image", another state of the table, or "absent" of a member that has no row.
     starts : ndarray of int64, shape (candidates + 1,)
         Where the rows of each candidate begin.
     names : tuple of str
@@ -57,13 +56,13 @@ class Candidates:
 
     @property
     def images(self) -> int:
-        """Rows: images that were asked for."""
+        """Number of images requested."""
         return len(self.state)
 
     @cached_property
     def candidate(self) -> Indices:
         """Candidate of each row, shape (n,)."""
-        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return np.repeat(np.arange(len(self)), self.sizes)
 
     @property
     def sizes(self) -> Indices:
@@ -76,7 +75,7 @@ class Candidates:
         return np.asarray(self.state == IMAGE)
 
     def of_candidates(self, column: str) -> Objects:
-        """Return what a column says of each candidate, shape (candidates,)."""
+        """Return the cell of each candidate in a column, shape (candidates,)."""
         return self.columns[column][self.starts[:-1]]
 
     @cached_property
@@ -85,21 +84,22 @@ class Candidates:
         return tuple(sorted({*self.of_candidates("attributes").tolist()}))
 
     def every(self, rows: Bools) -> Bools:
-        """Whether all rows of each candidate are so, shape (candidates,)."""
-        if not len(self):
-            return np.zeros(0, dtype=bool)
-        return np.asarray(np.logical_and.reduceat(rows, self.starts[:-1]))
+        """Whether a condition holds for all rows of each candidate, shape (candidates,)."""
+        return np.asarray(self.count(rows) == self.sizes)
 
     def count(self, rows: npt.NDArray[Any]) -> Indices:
         """Add rows up by candidate, shape (candidates,)."""
         return np.asarray(np.bincount(self.candidate, rows, minlength=len(self)).astype(np.int64))
 
     def without(self, rows: Bools, state: str, reason: str = "") -> Candidates:
-        """Return the candidates with another state of some images: those that cannot be read."""
-        changed, why = self.state.copy(), self.columns["reason"].copy()
-        changed[rows & self.made] = state
-        why[rows & self.made] = reason
-        return replace(self, state=changed, columns={**self.columns, "reason": why})
+        """Return the candidates with another state of some images, such as unreadable ones."""
+        lost = rows & self.made
+        reasons = np.where(lost, reason, self.columns["reason"]).astype(object)
+        return replace(
+            self,
+            state=np.where(lost, state, self.state).astype(object),
+            columns={**self.columns, "reason": reasons},
+        )
 
 
 def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "") -> Candidates:
@@ -108,50 +108,21 @@ def candidates_of(table: pa.Table, attributes: Sequence[str], *, file: str = "")
     Parameters
     ----------
     table : pyarrow.Table
-        A row per image that was asked for: `image_id`, `set`, `caption` and the attributes, whose
-        cells are null where they do not vary in a set. `candidate` numbers sets of images of the
-        same captions; without it a set has one. `state` is "image" where there is one; without
-        it everywhere. `attributes` names those that vary in a set, joined by "-"; without it
-        those that have a value.
+        A row per requested image: `image_id`, `set`, `caption` and the attributes, whose cells are
+        null where they do not vary in a set. `candidate` numbers sets of images of the same
+        captions; without it a set has one. `state` is "image" where there is one; without it
+        everywhere. `attributes` names those that vary in a set, joined by "-"; without it those
+        that have a value.
     attributes : sequence of str
     file : str
-        The table as given, for messages.
+        Name of the table, for messages.
 
     Raises
     ------
     DataError
         When a column is missing, an id repeats, or a set has two images of the same attributes.
     """
-    types = tuple(attributes)
-    columns = {name: _objects(table[name]) for name in _checked(table, types, file)}
-    n = table.num_rows
-    columns.setdefault("candidate", np.full(n, 0, dtype=object))
-    columns.setdefault("state", np.full(n, IMAGE, dtype=object))
-    columns.setdefault("reason", np.full(n, "", dtype=object))
-    if "attributes" not in columns:
-        columns["attributes"] = _varying([columns[one] for one in types], types)
-    named = zip(columns["attributes"], columns["set"], strict=True)
-    kept = np.array([bool(one) and owner is not None for one, owner in named], dtype=bool)
-    columns = {name: one[kept] for name, one in columns.items()}
-    if not kept.any():
-        raise DataError(
-            "no image has a set and a value of an attribute",
-            file=file or None,
-            expected=f"values of {', '.join(types)}",
-        )
-    owner, names, member, expected = _numbered(columns, types)
-    _check_once(columns, owner, names, member, np.flatnonzero(kept), file)
-    columns, owner, member = _filled(columns, types, owner, member, expected)
-    order = np.lexsort((member, owner))
-    columns = {name: one[order] for name, one in columns.items()}
-    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
-    state = columns.pop("state")
-    return Candidates(
-        types, columns, state, np.append(starts, len(order)), names, int(n - kept.sum())
-    )
-
-
-def _checked(table: pa.Table, types: Sequence[str], file: str) -> list[str]:
+    types, n = tuple(attributes), table.num_rows
     for name in (*COLUMNS, *types):
         if name not in table.column_names:
             raise DataError(
@@ -161,69 +132,73 @@ def _checked(table: pa.Table, types: Sequence[str], file: str) -> list[str]:
                 expected=f"one of {', '.join(table.column_names)}",
                 fix="rename a column, or name the attributes as the table does",
             )
-    return list(table.column_names)
-
-
-def _objects(column: pa.ChunkedArray) -> Objects:
-    found = np.empty(len(column), dtype=object)
-    found[:] = column.to_pylist()
-    return found
-
-
-def _varying(columns: Sequence[Objects], types: Sequence[str]) -> Objects:
-    has = np.stack([np.array([bool(cell) for cell in one], dtype=bool) for one in columns], 1)
-    patterns, which = np.unique(has, axis=0, return_inverse=True)
-    texts = np.array(
-        ["-".join(np.array(types, dtype=object)[one].tolist()) for one in patterns], dtype=object
-    )
-    return np.asarray(texts[which.ravel()], dtype=object)
-
-
-def _numbered(
-    columns: dict[str, Objects], types: Sequence[str]
-) -> tuple[Indices, tuple[str, ...], Indices, dict[str, list[int]]]:
-    """Number candidates by name and members by attributes; list the members of a combination."""
+    columns = {name: _objects(table[name].to_pylist()) for name in table.column_names}
+    for name, value in (("candidate", 0), ("state", IMAGE), ("reason", "")):
+        columns.setdefault(name, _objects([value] * n))
+    if "attributes" not in columns:
+        values = zip(*(columns[name].tolist() for name in types), strict=True)
+        columns["attributes"] = _objects(
+            ["-".join(t for t, cell in zip(types, row, strict=True) if cell) for row in values]
+        )
+    named = zip(columns["attributes"], columns["set"], strict=True)
+    kept = np.flatnonzero([bool(types) and owner is not None for types, owner in named])
+    if not len(kept):
+        raise DataError(
+            "no image has a set and a value of an attribute",
+            file=file or None,
+            expected=f"values of {', '.join(types)}",
+        )
+    columns = {name: column[kept] for name, column in columns.items()}
     keys = [*zip(columns["set"].tolist(), columns["candidate"].tolist(), strict=True)]
-    distinct = sorted({*keys}, key=lambda one: (str(one[0]), one[1]))
-    place = {key: index for index, key in enumerate(distinct)}
-    owner = np.fromiter((place[key] for key in keys), np.int64, len(keys))
-    names = tuple(f"{one}#{number}" for one, number in distinct)
-    told = [*zip(*(columns[one].tolist() for one in ("attributes", *types)), strict=True)]
-    # In the order of their first appearance, which is that of the captions.
-    numbers = {member: index for index, member in enumerate(dict.fromkeys(told))}
+    distinct = sorted({*keys}, key=lambda key: (str(key[0]), key[1]))
+    owner = _places(keys, distinct)
+    names = tuple(f"{name}#{number}" for name, number in distinct)
+    # Members are numbered in the order of their first appearance, which is that of the captions.
+    cells = [*zip(*(columns[name].tolist() for name in ("attributes", *types)), strict=True)]
+    members = [*dict.fromkeys(cells)]
+    member = _places(cells, members)
+    ids = columns["image_id"].astype(str)
+    _check_once("image_id", ids, ids, kept, file)
+    of_sets = _objects([names[place] for place in owner.tolist()])
+    _check_once("set", owner * len(members) + member, of_sets, kept, file)
     expected: dict[str, list[int]] = {}
-    for one, index in numbers.items():
-        expected.setdefault(one[0], []).append(index)
-    member = np.fromiter((numbers[one] for one in told), np.int64, len(told))
-    return owner, names, member, expected
+    for place, (combination, *_) in enumerate(members):
+        expected.setdefault(combination, []).append(place)
+    columns, owner, member = _filled(columns, types, owner, member, expected)
+    order = np.lexsort((member, owner))
+    columns = {name: column[order] for name, column in columns.items()}
+    starts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    state = columns.pop("state")
+    return Candidates(types, columns, state, np.append(starts, len(order)), names, n - len(kept))
+
+
+def _objects(values: Sequence[Any]) -> Objects:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _places(values: Sequence[Any], names: Sequence[Any]) -> Indices:
+    place = {name: index for index, name in enumerate(names)}
+    return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def _check_once(
-    columns: dict[str, Objects],
-    owner: Indices,
-    names: tuple[str, ...],
-    member: Indices,
-    rows: Indices,
+    column: str,
+    labels: npt.NDArray[Any],
+    names: npt.NDArray[Any],
+    rows: npt.NDArray[Any],
     file: str,
 ) -> None:
-    for what, labels in (
-        ("image_id", np.unique(columns["image_id"].astype(str), return_inverse=True)[1]),
-        ("set", owner * (int(member.max()) + 1) + member),
-    ):
-        order = np.argsort(labels, kind="stable")
-        same = np.flatnonzero(np.diff(labels[order]) == 0)
-        if not len(same):
-            continue
+    order = np.argsort(labels, kind="stable")
+    same = np.flatnonzero(labels[order][1:] == labels[order][:-1])
+    if len(same):
         first, second = sorted(order[same[0] : same[0] + 2].tolist())
-        told = (
-            f"the id {columns['image_id'][first]!r}"
-            if what == "image_id"
-            else f"candidate {names[owner[first]]!r} has the same attributes"
-        )
         raise DataError(
-            f"{told} in rows {rows[first] + 1} and {rows[second] + 1}",
+            f"{names[first]!r} has the same {column} and attributes in rows {rows[first] + 1} and "
+            f"{rows[second] + 1}",
             file=file or None,
-            column=what,
+            column=column,
             expected="each image once, and one image for each member of a set",
             fix="number sets of images of the same captions in a column `candidate`",
         )
@@ -239,26 +214,20 @@ def _filled(
     """Add the members that candidates lack."""
     count = int(member.max()) + 1
     first_of = np.unique(owner, return_index=True)[1]
-    wanted = np.concatenate(
-        [
-            index * count + np.array(expected[columns["attributes"][row]], dtype=np.int64)
-            for index, row in enumerate(first_of.tolist())
-        ]
-    )
+    combinations = columns["attributes"][first_of].tolist()
+    wanted = [
+        place * count + index for place, name in enumerate(combinations) for index in expected[name]
+    ]
     absent = np.setdiff1d(wanted, owner * count + member)
-    if not len(absent):
-        return columns, owner, member
     owners, members = absent // count, absent % count
     example = np.unique(member, return_index=True)[1]
-    sources = first_of[owners]
-    same = {"set", "candidate", "attributes", "prefix", "subject"}
     filled = {}
-    for name, one in columns.items():
+    for name, column in columns.items():
         if name in types:
-            more = one[example[members]]
-        elif name in same:
-            more = one[sources]
+            more = column[example[members]]
+        elif name in ("set", "candidate", "attributes", "prefix", "subject"):
+            more = column[first_of[owners]]
         else:
             more = np.full(len(absent), ABSENT if name == "state" else "", dtype=object)
-        filled[name] = np.concatenate([one, more])
+        filled[name] = np.concatenate([column, more])
     return filled, np.concatenate([owner, owners]), np.concatenate([member, members])

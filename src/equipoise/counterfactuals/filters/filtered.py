@@ -1,20 +1,31 @@
-"""Stages in their order: what is kept, and what each took away."""
+"""Filters in their order: the candidates that are kept, evidence of each check, and a data set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from equipoise.core import RunError
+from equipoise.core.files import write_table
 from equipoise.counterfactuals.filters.candidates import Bools, Candidates
-from equipoise.counterfactuals.filters.stages import Check, Floats, Stage, made_stage
+from equipoise.counterfactuals.filters.checks import Check, Floats, Stage, made_stage
+from equipoise.evidence.decoding import decode
+from equipoise.evidence.pictures import Pictures
 
-ALL = "all"
-BEST = "best"
+ALL, BEST = "all", "best"
+TABLE, PICTURES = "images.parquet", "pictures"
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +36,9 @@ class Filtered:
     ----------
     candidates : Candidates
     filters : tuple of Stage
-        In their order, after the one that asks for complete sets.
+        In their order, after the stage of complete sets.
     best : int, optional
-        How many candidates are kept of a set: those most like their captions. All unless given.
+        Candidates to keep of a set: those most like their captions. All unless given.
     """
 
     candidates: Candidates
@@ -53,81 +64,229 @@ class Filtered:
         passed = self.entering[-1]
         if self.best is None:
             return passed
-        order = np.lexsort((np.arange(len(passed)), -self.likeness))
+        order = np.argsort(-self.likeness, kind="stable")
         sets = self.candidates.of_candidates("set").tolist()
-        taken: dict[Any, int] = {}
-        kept = np.zeros(len(passed), dtype=bool)
+        taken: Counter[Any] = Counter()
+        kept = np.zeros_like(passed)
         for place in order[passed[order]].tolist():
-            taken[sets[place]] = taken.get(sets[place], 0) + 1
+            taken[sets[place]] += 1
             kept[place] = taken[sets[place]] <= self.best
         return kept
 
     @cached_property
     def likeness(self) -> Floats:
         """Mean cosine of each candidate's images with their captions; 0 without the filter."""
-        for stage in self.filters:
-            for check in stage.checks:
-                if check.name == "caption similarity":
-                    known = np.nan_to_num(check.value)
-                    sums = np.bincount(
-                        self.candidates.candidate, known, minlength=len(self.candidates)
-                    )
-                    return np.asarray(sums / self.candidates.sizes)
-        return np.zeros(len(self.candidates))
+        candidates = self.candidates
+        for check in (check for stage in self.filters for check in stage.checks):
+            if check.name == "caption similarity":
+                known = np.nan_to_num(check.value)
+                sums = np.bincount(candidates.candidate, known, minlength=len(candidates))
+                return np.asarray(sums / candidates.sizes)
+        return np.zeros(len(candidates))
 
     def rows(self, stage: int, check: Check) -> tuple[Bools, Floats]:
-        """Return which rows a check of a stage was made of, and what each failed itself."""
+        """Return the rows in a check of a stage, and how many checks each failed itself."""
         entering = self.entering[stage][self.candidates.candidate]
-        known = entering & ~np.isnan(check.rejected)
-        return known, check.rejected
+        return entering & ~np.isnan(check.rejected), check.rejected
 
     def summary(self) -> pa.Table:
-        """Return what each stage took away, by the attributes that vary together and over all.
+        """Return the losses of each stage, by the attributes that vary together and over all.
 
         Returns
         -------
         pyarrow.Table
             `attributes` ("all" over all), `stage`, `order`, `sets_before`, `sets_rejected`,
             `sets_after`, `images_before`, `images_rejected`, `images_after`: whole sets, and the
-            images in them. Asked for: what is before the first stage. Kept: what is after the
-            last.
+            images in them. Requested: before the first stage. Kept: after the last.
         """
-        return pa.Table.from_pylist([*self._summary()], _SUMMARY)
+        columns = [f"{unit}_{when}" for unit in ("sets", "images")
+                   for when in ("before", "rejected", "after")]  # fmt: skip
+        texts = [("attributes", pa.string()), ("stage", pa.string())]
+        schema = pa.schema(texts + [(name, pa.int64()) for name in ("order", *columns)])
+        return pa.Table.from_pylist([*self._summary()], schema)
 
     def _summary(self) -> Iterator[Mapping[str, Any]]:
         candidates = self.candidates
-        of_candidates = candidates.of_candidates("attributes")
-        every = [*candidates.combinations, *([ALL] if len(candidates.combinations) > 1 else [])]
-        masks: Sequence[Bools] = [*self.entering]
-        names = [stage.name for stage in self.stages]
+        masks, names = [*self.entering], [stage.name for stage in self.stages]
         if self.best is not None:
             masks, names = [*masks, self.kept], [*names, BEST]
-        for one in every:
-            some = np.ones(len(candidates), dtype=bool) if one == ALL else of_candidates == one
+        combinations = candidates.of_candidates("attributes")
+        every = [*candidates.combinations, *([ALL] if len(candidates.combinations) > 1 else [])]
+        for combination in every:
+            some = (combinations == combination) | (combination == ALL)
             for order, name in enumerate(names):
-                before, after = masks[order] & some, masks[order + 1] & some
-                sets = [int(before.sum()), int(after.sum())]
-                images = [int(candidates.sizes[mask].sum()) for mask in (before, after)]
-                yield {
-                    "attributes": one,
-                    "stage": name,
-                    "order": order,
-                    "sets_before": sets[0],
-                    "sets_rejected": sets[0] - sets[1],
-                    "sets_after": sets[1],
-                    "images_before": images[0],
-                    "images_rejected": images[0] - images[1],
-                    "images_after": images[1],
-                }
+                row: dict[str, Any] = {"attributes": combination, "stage": name, "order": order}
+                for unit, size in (("sets", np.ones_like(some)), ("images", candidates.sizes)):
+                    before, after = (
+                        int(size[mask & some].sum()) for mask in masks[order : order + 2]
+                    )
+                    row |= {
+                        f"{unit}_before": before,
+                        f"{unit}_rejected": before - after,
+                        f"{unit}_after": after,
+                    }
+                yield row
 
 
-_SUMMARY = pa.schema(
-    [("attributes", pa.string()), ("stage", pa.string())]
-    + [
-        (name, pa.int64())
-        for name in (
-            "order", "sets_before", "sets_rejected", "sets_after",
-            "images_before", "images_rejected", "images_after",
-        )
-    ]
-)  # fmt: skip
+def evidence(filtered: Filtered) -> dict[str, pa.Table]:
+    """Return the evidence of every stage.
+
+    Parameters
+    ----------
+    filtered : Filtered
+
+    Returns
+    -------
+    dict of str to pyarrow.Table
+        `filter_images`, `filter_pairs` and `filter_sets`: `stage`, `check`, the `set` (candidate)
+        and image or images, `value`, `threshold`, `passed`, and of images and sets a `reason`.
+        All candidates are there, those that an earlier stage rejected, too: `reached` says which
+        sets came as far.
+    """
+    tables: dict[str, list[pa.Table]] = {"filter_images": [], "filter_pairs": [], "filter_sets": []}
+    candidates = filtered.candidates
+    names = pa.array(candidates.names, pa.string())
+    ids = pa.array(candidates.columns["image_id"], pa.string())
+    for place, stage in enumerate(filtered.stages):
+        for check in stage.checks:
+            about = {"stage": stage.name, "check": check.name}
+            rows = np.flatnonzero(~np.isnan(check.rejected))
+            tables["filter_images"].append(
+                _table(
+                    len(rows),
+                    about,
+                    set=_coded(candidates.candidate[rows], names),
+                    image_id=ids.take(pa.array(rows)),
+                    value=check.value[rows],
+                    threshold=np.full(len(rows), check.threshold),
+                    passed=check.rejected[rows] == 0,
+                    reason=_texts(check.reason[rows]),
+                )
+            )
+            if (pairs := check.pairs) is not None:
+                tables["filter_pairs"].append(
+                    _table(
+                        len(pairs.value),
+                        about,
+                        set=_coded(candidates.candidate[pairs.first], names),
+                        image_id=_coded(pairs.first, ids),
+                        other_id=_coded(pairs.second, ids),
+                        value=pairs.value,
+                        threshold=np.full(len(pairs.value), check.threshold),
+                        passed=pairs.value > check.threshold,
+                    )
+                )
+            tables["filter_sets"].append(
+                _table(
+                    len(candidates),
+                    about,
+                    set=names,
+                    reached=filtered.entering[place],
+                    value=check.set_value,
+                    threshold=check.set_threshold,
+                    passed=check.passed,
+                    reason=_texts(np.where(check.passed, "", _reasons(candidates, check))),
+                )
+            )
+    return {
+        name: pa.concat_tables(parts).unify_dictionaries()
+        for name, parts in tables.items()
+        if parts
+    }
+
+
+def _reasons(candidates: Candidates, check: Check) -> npt.NDArray[np.object_]:
+    if check.pairs is not None:
+        texts = [f"least alike: {value:.4g}" for value in check.set_value]
+    else:
+        numbers = zip(check.set_value, candidates.sizes, check.set_threshold, strict=True)
+        texts = [f"{good:g} of {n} images pass, {least:g} needed" for good, n, least in numbers]
+    return np.array(texts, dtype=object)
+
+
+def _table(n: int, about: Mapping[str, str], **columns: Any) -> pa.Table:
+    same = {name: _coded(np.zeros(n, np.int64), pa.array([text])) for name, text in about.items()}
+    return pa.table({**same, **columns})
+
+
+def _coded(codes: npt.NDArray[np.int64], names: pa.Array) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), names)
+
+
+def _texts(texts: npt.NDArray[np.object_]) -> pa.DictionaryArray:
+    return pa.array(texts, pa.string()).dictionary_encode()
+
+
+def write_sets(filtered: Filtered, pictures: Pictures, folder: Path) -> int:
+    """Write the images of the kept candidates, and a table that names them.
+
+    Parameters
+    ----------
+    filtered : Filtered
+    pictures : Pictures
+        Those of the candidates, by `image_id`.
+    folder : Path
+        Left as it is where it is there already. It gets `images.parquet`: `image_id`, `file`
+        (inside the folder), `set` (the candidate), `caption_set`, and the columns of the
+        candidates; and `pictures/*.png`.
+
+    Returns
+    -------
+    int
+        Images of the data set.
+
+    Raises
+    ------
+    RunError
+        When the folder cannot be written.
+    """
+    rows = np.flatnonzero(filtered.kept[filtered.candidates.candidate])
+    if (folder / TABLE).is_file():
+        return len(rows)
+    work = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f".{folder.name}."
+        work = Path(tempfile.mkdtemp(prefix=prefix, suffix=".partial", dir=folder.parent))
+        _write(filtered, pictures, rows, work)
+        work.rename(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be written ({error.strerror}). To do: free it.") from None
+    finally:
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+    return len(rows)
+
+
+def _write(filtered: Filtered, pictures: Pictures, rows: npt.NDArray[np.intp], work: Path) -> None:
+    candidates = filtered.candidates
+    (work / PICTURES).mkdir()
+    place = {name: index for index, name in enumerate(pictures.ids.tolist())}
+    files = [f"{PICTURES}/{number:07d}.png" for number in range(len(rows))]
+    ids = candidates.columns["image_id"][rows]
+    for file, image in zip(files, ids.tolist(), strict=True):
+        (work / file).write_bytes(_as_png(pictures.read(place[image])))
+    columns: dict[str, Any] = {
+        "image_id": ids,
+        "file": np.array(files, dtype=object),
+        "set": np.array(candidates.names, dtype=object)[candidates.candidate[rows]],
+        "caption_set": candidates.columns["set"][rows],
+    }
+    for name, column in candidates.columns.items():
+        if name not in ("state", "reason", *columns):
+            columns[name] = column[rows]
+    write_table(
+        pa.table({name: pa.array(column.tolist()) for name, column in columns.items()}),
+        work / TABLE,
+    )
+
+
+def _as_png(data: bytes) -> bytes:
+    """Return a picture's bytes as PNG: as they are where they are one."""
+    if data.startswith(_PNG):
+        return data
+    from PIL import Image
+
+    buffer = BytesIO()
+    Image.fromarray(decode(data)).save(buffer, "PNG")
+    return buffer.getvalue()

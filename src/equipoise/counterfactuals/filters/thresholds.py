@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import InputError
 from equipoise.counterfactuals.filters.candidates import Candidates
-from equipoise.counterfactuals.filters.stages import Stage
 from equipoise.stats.intervals import wilson
 from equipoise.stats.streams import unit_keys
+
+if TYPE_CHECKING:
+    from equipoise.counterfactuals.filters.checks import Stage
 
 Thresholds = Mapping[str, "float | Mapping[str, float]"]
 
@@ -141,7 +143,7 @@ def learned_threshold(
             f"labels: {int(told.sum())} yes of {len(told)}; expected at least {_FEWEST} labels, "
             "of both kinds, to learn a threshold from"
         )
-    names = [str(one) for one in (range(len(told)) if clusters is None else clusters)]
+    names = [str(name) for name in (range(len(told)) if clusters is None else clusters)]
     every = sorted({*names})
     if len(every) < 2:
         raise InputError("clusters: one; expected at least two to validate a threshold with")
@@ -149,28 +151,25 @@ def learned_threshold(
     turn = {name: place % _FOLDS for place, name in enumerate(sorted(every, key=keys.__getitem__))}
     fold = np.array([turn[name] for name in names])
     right = 0
-    for one in np.unique(fold).tolist():
-        out = fold == one
+    for number in np.unique(fold).tolist():
+        out = fold == number
         chosen, _ = _best(counts[~out], told[~out], size)
         right += int(((counts[out] >= chosen) == told[out]).sum())
     chosen, curve = _best(counts, told, size)
-    accuracy, trials = right / len(told), len(every)
-    low, high = wilson(accuracy * trials, trials, level)
-    yes = int(told.sum())
-    majority = max(yes, len(told) - yes) / len(told)
+    accuracy, yes, n = right / len(told), int(told.sum()), len(told)
+    low, high = wilson(accuracy * len(every), len(every), level)
     return Learned(
-        chosen, size, len(told), yes, curve[chosen - 1], accuracy, float(low), float(high),
-        majority, curve,
+        chosen, size, n, yes, curve[chosen - 1], accuracy, float(low), float(high),
+        max(yes, n - yes) / n, curve,
     )  # fmt: skip
 
 
 def _best(
     shown: npt.NDArray[np.int64], labels: npt.NDArray[np.bool_], size: int
 ) -> tuple[int, tuple[float, ...]]:
-    agree = [int(((shown >= least) == labels).sum()) for least in range(1, size + 1)]
-    most = max(agree)
-    chosen = max(least for least, one in enumerate(agree, start=1) if one == most)
-    return chosen, tuple(one / len(labels) for one in agree)
+    """Return the largest threshold that agrees most often, and the agreement at each."""
+    agree = ((shown >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
+    return int(np.flatnonzero(agree == agree.max())[-1]) + 1, tuple(agree.tolist())
 
 
 def learned_thresholds(

@@ -1,4 +1,4 @@
-"""Images made elsewhere: a table with a row for each image that was asked for."""
+"""External images: a table with a row for each requested image."""
 
 from __future__ import annotations
 
@@ -13,95 +13,86 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.errors import DataError
-from equipoise.counterfactuals.generating.generated import Generated
-from equipoise.counterfactuals.generating.parts import COLUMNS
+from equipoise.counterfactuals.generating.reading import Generated
+from equipoise.counterfactuals.generating.requests import COLUMNS
 from equipoise.data.tables import keys_of_json_lines, read_table
 from equipoise.evidence import Pictures, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import Files
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
-"""The table that a folder of images is read by."""
+"""Names of the table of a folder of images."""
 
 _PATHS = ("path", "file_name", "file", "image")
 _STATES = ("image", "refused", "failed")
-_NUMBERS = ("candidate", "seed", "shared", "shared_self")
+_NUMBERS = {"candidate": int, "seed": int, "shared": float, "shared_self": float}
+Cells = list[str | None]
 
 
-def made_elsewhere(given: Path | str | pa.Table, *, root: Path | None = None) -> Generated:
-    """Read a table of images made elsewhere.
-
-    Parameters
-    ----------
-    given : Path, str or pyarrow.Table
-        A CSV, Parquet or JSON lines file, or a folder with `metadata.csv`, `.jsonl` or
-        `.parquet`. `prompt` is needed, and where the image lies: `path`, `file_name`, `file` or
-        `image`, which may hold the images themselves in a Parquet file. `state` says why an image
-        is not there. Other columns are kept.
-    root : Path, optional
-        What paths start from: the folder of the table unless given.
+def external_images(given: Path | str | pa.Table, *, root: Path | None = None) -> Generated:
+    """Read a table of external images; see `read_generated`.
 
     Raises
     ------
     DataError
         When a column is missing, or an image neither has a path nor a state that says why.
     """
-    source = _table_of(given)
+    source = given if isinstance(given, pa.Table) else _table_file(Path(given))
     name = source if isinstance(source, str) else "the table of images"
     columns, embedded = columns_of(source)
-    where = next((one for one in _PATHS if one in columns or one == embedded), None)
+    where = next((column for column in _PATHS if column in (*columns, embedded)), None)
     if "prompt" not in columns or where is None:
         raise DataError(
             f"it has the columns {', '.join(columns)}",
             file=name,
             expected=f"prompt, and one of {', '.join(_PATHS)}",
         )
-    found = read_table(source, texts=columns, role="images")
-    texts = {one: _emptied(one, found.texts[one].to_list()) for one in columns}
-    paths = texts.pop(where) if embedded is None else None
-    rows = _rows(texts, paths, name)
-    table = _table(rows, texts)
+    read = read_table(source, texts=columns, role="images")
+    texts: dict[str, Cells] = {column: read.texts[column].to_list() for column in columns}
+    for column in {*COLUMNS.names, *_PATHS} & {*columns}:
+        texts[column] = [cell or None for cell in texts[column]]
+    paths = None if embedded is not None else texts.pop(where)
+    table = _images(texts, paths, name)
+    states = table["state"].to_pylist()
+    rows = [row for row, state in enumerate(states) if state == "image"]
+    ids = [table["image_id"][row].as_py() for row in rows]
     folder = root or (Path(source).parent if isinstance(source, str) else Path())
-    have = [place for place, state in enumerate(rows["state"]) if state == "image"]
-    ids = [rows["image_id"][place] for place in have]
     if paths is None:
-        pictures = _inside(Path(name), where, have, ids)
+        pictures = _embedded(Path(name), where, rows, ids)
+    elif not ids:
+        pictures = Pictures(name, np.empty(0, dtype=object), Files(()))
     else:
-        pictures = _files(ids, [paths[place] for place in have], folder, name, where)
-    return Generated(folder, table, pictures, {}, {name: dict(found.digest)})
+        files = [paths[row] or "" for row in rows]
+        pictures = pictures_of_table(ids, files, root=folder, name=name, column=where)
+    return Generated(folder, table, pictures, {}, {name: dict(read.digest)})
 
 
-def _emptied(column: str, values: list[str | None]) -> list[str | None]:
-    """Return cells with null for empty ones, where the column is one of ours."""
-    own = column in COLUMNS.names or column in _PATHS
-    return [value or None for value in values] if own else values
-
-
-def _table_of(given: Path | str | pa.Table) -> str | pa.Table:
-    if isinstance(given, pa.Table):
-        return given
-    path = Path(given)
+def _table_file(path: Path) -> str:
     if not path.is_dir():
         return str(path)
     for name in METADATA:
         if (path / name).is_file():
             return str(path / name)
     raise DataError(
-        "it holds no images that were finished here, and no table of images made elsewhere",
+        "it holds no images that were finished here, and no table of external images",
         file=str(path),
         expected=f"manifest.json of a whole generation, or {', '.join(METADATA)}",
     )
 
 
 def columns_of(source: str | pa.Table) -> tuple[list[str], str | None]:
-    """Return the columns of a table that can be read as text, and that which holds images."""
+    """Return the columns of a table that can be read as text, and the column of images."""
     if isinstance(source, pa.Table):
         return [*source.column_names], None
     path = Path(source)
     try:
         if path.suffix in (".parquet", ".pq"):
             schema = pq.read_schema(path)
-            held = [one.name for one in schema if _holds_images(one.type)]
-            return [name for name in schema.names if name not in held], next(iter(held), None)
+            images = [
+                column.name
+                for column in schema
+                if pa.types.is_struct(column.type) or pa.types.is_binary(column.type)
+            ]
+            return [name for name in schema.names if name not in images], next(iter(images), None)
         if path.suffix.lower() in (".jsonl", ".ndjson"):
             return keys_of_json_lines(path.read_bytes(), source), None
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -112,80 +103,72 @@ def columns_of(source: str | pa.Table) -> tuple[list[str], str | None]:
         raise DataError(f"it cannot be read: {error}", file=source) from error
 
 
-def _holds_images(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(kind) or pa.types.is_binary(kind))
-
-
-def _rows(
-    texts: dict[str, list[str | None]], paths: list[str | None] | None, name: str
-) -> dict[str, list[Any]]:
-    """Return our columns of each row; made up where the table does not have them."""
-    prompts = _whole(texts["prompt"], "prompt", name)
+def _images(texts: dict[str, Cells], paths: Cells | None, name: str) -> pa.Table:
+    """Return the columns of each image, made up where the table lacks them, and all others."""
+    prompts = _complete(texts["prompt"], "prompt", name)
+    id = "caption_id" if "caption_id" in texts and "prompt_id" not in texts else "prompt_id"  # noqa: A001
     places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
     ids = [f"prompt-{places[prompt]:05d}" for prompt in prompts]
-    for column in ("caption_id", "prompt_id"):
-        if column in texts:
-            ids = _whole(texts[column], column, name)
+    if id in texts:
+        ids = _complete(texts[id], id, name)
     seen: Counter[str] = Counter()
     numbers = []
-    for one in ids:
-        numbers.append(seen[one])
-        seen[one] += 1
-    rows: dict[str, list[Any]] = {"ids": ids, "candidate": numbers}
-    rows |= {
+    for prompt in ids:
+        numbers.append(seen[prompt])
+        seen[prompt] += 1
+    made: dict[str, list[Any]] = {"prompt_id": ids, "candidate": numbers}
+    made |= {
         column: _numbers(texts[column], column, name) for column in _NUMBERS if column in texts
     }
-    whole = [f"{one}/{number:03d}" for one, number in zip(ids, rows["candidate"], strict=True)]
     if "image_id" in texts:
-        whole = _whole(texts["image_id"], "image_id", name)
-    _once(whole, name)
-    return rows | {"image_id": whole, "state": _states(texts.get("state"), paths, name)}
-
-
-def _whole(values: list[str | None], column: str, name: str) -> list[str]:
-    for row, value in enumerate(values, start=1):
-        if not value:
-            raise DataError("it is empty", file=name, column=column, row=row)
-    return [value or "" for value in values]
-
-
-def _once(ids: list[str], name: str) -> None:
+        images = _complete(texts["image_id"], "image_id", name)
+    else:
+        pairs = zip(ids, made["candidate"], strict=True)
+        images = [f"{prompt}/{number:03d}" for prompt, number in pairs]
     first: dict[str, int] = {}
-    for row, one in enumerate(ids, start=1):
-        if one in first:
+    for row, image in enumerate(images, start=1):
+        if first.setdefault(image, row) != row:
             raise DataError(
-                f"the image {one!r} stands in rows {first[one]} and {row}",
+                f"the image {image!r} stands in rows {first[image]} and {row}",
                 file=name,
                 expected="each image once",
                 fix="give images ids of their own (image_id), or number them (candidate)",
             )
-        first[one] = row
+    made |= {"image_id": images, "state": _states(texts.get("state"), paths, len(ids), name)}
+    columns: dict[str, pa.Array] = {}
+    for field in COLUMNS:
+        cells = made.get(field.name) or texts.get(field.name, [None] * len(ids))
+        columns[id if field.name == "prompt_id" else field.name] = pa.array(cells, field.type)
+    more = {column: pa.array(cells, pa.string()) for column, cells in texts.items()}
+    return pa.table(more | columns).select([*columns, *(c for c in more if c not in columns)])
 
 
-def _numbers(values: list[str | None], column: str, name: str) -> list[float | int | None]:
-    kind = float if column.startswith("shared") else int
-    found: list[float | int | None] = []
-    for row, value in enumerate(values, start=1):
+def _complete(cells: Cells, column: str, name: str) -> list[str]:
+    if None in cells:
+        raise DataError("it is empty", file=name, column=column, row=cells.index(None) + 1)
+    return [cell or "" for cell in cells]
+
+
+def _numbers(cells: Cells, column: str, name: str) -> list[float | None]:
+    kind, numbers = _NUMBERS[column], []
+    for row, cell in enumerate(cells, start=1):
         try:
-            found.append(kind(value) if value else None)
+            numbers.append(kind(cell) if cell else None)
         except ValueError:
             raise DataError(
-                f"{value!r} is no {'number' if kind is float else 'whole number'}",
+                f"{cell!r} is no {'number' if kind is float else 'whole number'}",
                 file=name,
                 column=column,
                 row=row,
             ) from None
-    return found
+    return numbers
 
 
-def _states(given: list[str | None] | None, paths: list[str | None] | None, name: str) -> list[str]:
-    count = len(given if given is not None else paths or [])
-    found = []
-    for row in range(count):
+def _states(given: Cells | None, paths: Cells | None, n: int, name: str) -> list[str]:
+    states = []
+    for row in range(n):
         path = None if paths is None else paths[row]
-        state = given[row] if given is not None else None
-        if state is None:
-            state = "image" if path else ""
+        state = (given[row] if given else None) or ("image" if path else "")
         if state not in _STATES or (state == "image" and paths is not None and not path):
             raise DataError(
                 f"the state is {state!r} and the path {path!r}",
@@ -194,35 +177,12 @@ def _states(given: list[str | None] | None, paths: list[str | None] | None, name
                 row=row + 1,
                 expected="a path, or a state that says why there is none: refused or failed",
             )
-        found.append(state)
-    return found
+        states.append(state)
+    return states
 
 
-def _table(rows: dict[str, list[Any]], texts: dict[str, list[str | None]]) -> pa.Table:
-    id = "caption_id" if "caption_id" in texts and "prompt_id" not in texts else "prompt_id"  # noqa: A001
-    columns: dict[str, pa.Array] = {}
-    for field in COLUMNS:
-        made = rows.get("ids" if field.name == "prompt_id" else field.name)
-        values = made or texts.get(field.name, [None] * len(rows["ids"]))
-        columns[id if field.name == "prompt_id" else field.name] = pa.array(values, field.type)
-    more = {name: pa.array(held, pa.string()) for name, held in texts.items()}
-    return pa.table(columns | {name: one for name, one in more.items() if name not in columns})
-
-
-def _files(
-    ids: list[str], paths: Sequence[str | None], root: Path, name: str, column: str
-) -> Pictures:
-    if not ids:
-        return Pictures(name, np.empty(0, dtype=object), Files(()))
-    return pictures_of_table(
-        ids, [path or "" for path in paths], root=root, name=name, column=column
-    )
-
-
-def _inside(path: Path, column: str, have: Sequence[int], ids: list[str]) -> Pictures:
-    """Return pictures that lie in the table itself, under our ids."""
-    order = sorted(range(len(have)), key=ids.__getitem__)
-    taken = pictures_on_disk(path, image=column).take([have[place] for place in order])
-    names = np.empty(len(order), dtype=object)
-    names[:] = [ids[place] for place in order]
-    return Pictures(str(path), names, taken.source)
+def _embedded(path: Path, column: str, rows: Sequence[int], ids: Sequence[str]) -> Pictures:
+    """Return pictures that lie in the table itself, by the ids of the images."""
+    order = sorted(range(len(rows)), key=ids.__getitem__)
+    taken = pictures_on_disk(path, image=column).take([rows[place] for place in order])
+    return Pictures(str(path), np.array(sorted(ids), dtype=object), taken.source)

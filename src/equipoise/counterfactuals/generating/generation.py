@@ -1,23 +1,60 @@
-"""Make images of prompts, and of caption sets under control."""
+"""Make images of prompts, and of caption sets under control; or plan it without the model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
+from equipoise import __version__
 from equipoise.core.errors import InputError, ModelError
+from equipoise.core.files import table_bytes
 from equipoise.counterfactuals.captions import CaptionSets
-from equipoise.counterfactuals.generating.drawing import Draws, Shares
-from equipoise.counterfactuals.generating.generated import Generated
-from equipoise.counterfactuals.generating.prompts import asked_captions, asked_prompts
+from equipoise.counterfactuals.control import ControlledSet, generate_controlled
+from equipoise.counterfactuals.generating.parts import (
+    Clock,
+    Ledger,
+    bytes_per_image,
+    failures,
+    key_facts,
+    key_of,
+    part_bytes,
+    read_part,
+    seconds_per_image,
+)
+from equipoise.counterfactuals.generating.reading import (
+    TABLE,
+    Generated,
+    input_of,
+    join_parts,
+    pictures_of,
+)
+from equipoise.counterfactuals.generating.requests import (
+    Candidate,
+    Draws,
+    Piece,
+    Request,
+    Shares,
+    request_captions,
+    request_prompts,
+)
 from equipoise.evidence import RunOptions
+from equipoise.evidence.store import held, read_manifest, write, write_manifest
 from equipoise.models.generators import ControlledGenerator, Sampling
+from equipoise.models.loading import load_generator
 
 Progress = Callable[[str, int, int | None], None]
+_STEP = "images generated"
 
 
 class How(TypedDict, total=False):
@@ -41,12 +78,11 @@ class Settings:
     options : RunOptions
         How a model is loaded by its name.
     part : int
-        Images in one file at most, where a candidate has no more: what is done again after a
-        kill.
+        Most images in one file, unless a candidate has more: the work that a kill loses.
     max_failures : float
         Largest share of the images on which the model may fail. Refusals are no failures.
     progress : callable or None
-        Told the step, the images done, and all of them.
+        Progress callback: (step, images done, all images).
     """
 
     sampling: Sampling = field(default_factory=Sampling)
@@ -81,8 +117,8 @@ def generate_prompts(
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
 
-    What lies in the store for the same prompts, model and settings is read; what is missing is
-    made. A killed run loses no part that was finished.
+    Images in the store for the same prompts, model and settings are read; missing ones are made. A
+    killed run loses no finished part.
 
     Parameters
     ----------
@@ -113,10 +149,22 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    from equipoise.counterfactuals.generating.running import generated
+    request = request_prompts(prompts, images)
+    return _generate(request, Draws(seed), model, Path(store), Settings(**how))
 
-    asked = asked_prompts(prompts, images)
-    return generated(asked, drawn(seed), model, store, Settings(**how))
+
+def plan_prompts(
+    prompts: pa.Table,
+    model: str,
+    store: Path,
+    *,
+    images: int = 1,
+    seed: int = 0,
+    **how: Unpack[How],
+) -> Planned:
+    """Return counts of what `generate_prompts` would do; no model is loaded."""
+    request = request_prompts(prompts, images)
+    return _plan(request, Draws(seed), model, Path(store), Settings(**how))
 
 
 def generate_sets(
@@ -134,7 +182,7 @@ def generate_sets(
 
     The images of a candidate start from one noise, and in the first steps attend to the words
     that they share as the image of one of them does, the base. The base is drawn for each
-    candidate, so that no group is always the one that is left unchanged.
+    candidate, so that no group is always the unchanged one.
 
     Parameters
     ----------
@@ -147,11 +195,12 @@ def generate_sets(
     candidates : int
         Of each set. Howard et al. 2024 make 100 and filter.
     shared : (float, float)
-        From which the share of the steps with shared maps of texts is drawn for each candidate.
+        Ends between which the share of the steps with shared maps of texts is drawn for each
+        candidate.
     shared_self : (float, float), float or None
         The same for maps of images to themselves, or one share for all; None for none.
     seed : int
-        What is drawn for a candidate depends on it, the set's id and its number alone.
+        The draws of a candidate depend on it, the set's id and its number alone.
     **how
         See `Settings`; errors as of `generate_prompts`.
 
@@ -164,39 +213,321 @@ def generate_sets(
     ----------
     Howard et al. 2024, SocialCounterfactuals, section 3.1; Hertz et al. 2023, Prompt-to-Prompt.
     """
-    from equipoise.counterfactuals.generating.running import generated
-
-    asked = asked_captions(captions, candidates)
-    draws = drawn(seed, shared, shared_self)
-    return generated(asked, draws, model, store, Settings(**how))
+    request = request_captions(captions, candidates)
+    draws = Draws.of(seed, shared, shared_self)
+    return _generate(request, draws, model, Path(store), Settings(**how))
 
 
-def drawn(seed: int, shared: Any = None, shared_self: Any = None) -> Draws:
-    """Return how candidates are drawn, after a check of the shares."""
-    return Draws(seed, _shares("shared", shared), _shares("shared_self", shared_self))
+def plan_sets(
+    captions: CaptionSets | pa.Table,
+    model: str,
+    store: Path,
+    *,
+    candidates: int = 100,
+    shared: Shares = (0.1, 0.9),
+    shared_self: Shares | float | None = None,
+    seed: int = 0,
+    **how: Unpack[How],
+) -> Planned:
+    """Return counts of what `generate_sets` would do; no model is loaded."""
+    request = request_captions(captions, candidates)
+    draws = Draws.of(seed, shared, shared_self)
+    return _plan(request, draws, model, Path(store), Settings(**how))
 
 
-def _shares(name: str, given: Any) -> Shares | None:
-    if given is None:
-        return None
-    ends = (given, given) if isinstance(given, int | float) else tuple(given)
-    if len(ends) != 2 or not 0 <= ends[0] <= ends[1] <= 1:
-        raise InputError(
-            f"{name} is {given}; expected two shares of the steps, from 0 to 1, the lower first"
-        )
-    return float(ends[0]), float(ends[1])
+@dataclass(frozen=True)
+class Planned:
+    """Images of a request that are in a store, and those that are missing.
 
-
-def check_control(model: Any) -> None:
-    """Refuse a model whose attention cannot be shared.
-
-    Raises
-    ------
-    ModelError
+    Attributes
+    ----------
+    prompts : int
+        Prompts or captions.
+    sets : int or None
+        Of captions; None of prompts without control.
+    candidates : int
+        Of each set, or images of each prompt.
+    images : int
+        Requested.
+    present : int
+        Of them in finished parts, by a model of this name.
+    to_do : int
+    bytes : int or None
+        To be written, about, by the images that are there; None before any was made.
+    seconds : float or None
+        About the time it takes, at the rate of earlier images; None before any was made.
+    folder : Path or None
+        Where they lie; None where nothing does yet: the name depends on the model's files.
     """
+
+    prompts: int
+    sets: int | None
+    candidates: int
+    images: int
+    present: int
+    to_do: int
+    bytes: int | None
+    seconds: float | None
+    folder: Path | None
+
+
+def _plan(request: Request, draws: Draws, model: str, store: Path, settings: Settings) -> Planned:
+    present, own, folders = 0, None, []
+    for path in sorted(store.glob("generations/*/manifest.json")):
+        folder, manifest = path.parent, read_manifest(path.parent)
+        known, name = manifest.get("key", {}), manifest.get("model", {}).get("name")
+        if name != model or known.get("sampling") != settings.sampling.facts:
+            continue
+        folders.append(folder)
+        facts = key_facts(request, draws, known.get("model"), settings.sampling, settings.part)
+        if facts == known:
+            todo = Ledger(folder, facts, request, draws, verified=False).split()[1]
+            there = request.images - sum(map(len, todo))
+            if there > present:
+                present, own = there, folder
+    # Other images by this model with these settings take as long, and as much room.
+    rates = [seconds_per_image(folder) for folder in ([own] if own else []) + folders]
+    rate = next((rate for rate in rates if rate is not None), None)
+    sizes = (bytes_per_image(folder) for folder in folders)
+    size = next((size for size in sizes if size is not None), None)
+    to_do = request.images - present
+    return Planned(
+        prompts=request.table.num_rows,
+        sets=None if draws.shared is None else len(request.groups),
+        candidates=request.candidates,
+        images=request.images,
+        present=present,
+        to_do=to_do,
+        bytes=None if size is None else round(size * to_do),
+        seconds=None if rate is None else rate * to_do,
+        folder=own,
+    )
+
+
+def _generate(
+    request: Request, draws: Draws, model: Any, store: Path, settings: Settings
+) -> Generated:
+    """Return the requested images: those in the store, and missing ones made anew."""
+    models = _loaded(model, settings.options)
+    for own in models if draws.shared is not None else ():
+        _check_control(own)
+    first = models[0]
+    if hasattr(first, "check_prompts"):
+        # Texts that the model would cut are refused before any image is made.
+        texts = [prompt for group in request.groups for prompt in group.prompts]
+        first.check_prompts(texts, settings.sampling)
+    facts = key_facts(request, draws, first.info.key, settings.sampling, settings.part)
+    folder = store / "generations" / key_of(facts)[:16]
+    ledger = Ledger(folder, facts, request, draws)
+    versions = {name: version(name) for name in ("pillow", "pyarrow")}
+    about = {
+        "key": facts,
+        "model": asdict(first.info),
+        "id": request.id,
+        "images": request.images,
+        "versions": {"equipoise": __version__} | versions,
+    }
+    with held(folder) as writable:
+        paths, computed = _run(ledger, models, settings, about)
+        rows = pa.concat_tables([read_part(path) for path in paths])
+        table = join_parts(rows, request.table, request.id)
+        if writable:
+            write(folder / TABLE, table_bytes(table, compression="zstd"))
+            states = table["state"].value_counts().to_pylist()
+            counts = {
+                "states": {state["values"]: state["counts"] for state in states},
+                "parts": [path.name for path in paths],
+            }
+            write_manifest(folder, about | counts | {"whole": True})
+    return Generated(
+        folder, table, pictures_of(folder, paths), asdict(first.info), input_of(folder, paths),
+        computed,
+    )  # fmt: skip
+
+
+def _check_control(model: Any) -> None:
+    """Refuse a model whose attention cannot be shared."""
     if not isinstance(model, ControlledGenerator):
         raise ModelError(
             f"{model.info.name} makes images, and offers no control of its attention. To do: use "
             "Stable Diffusion 1.x or 2.x (diffusers:…), or generate prompts without sets."
         )
     model.check_control()
+
+
+def _loaded(model: Any, options: RunOptions) -> list[Any]:
+    """Return a model, once on each device that it may use."""
+    if not isinstance(model, str):
+        return [*model] if isinstance(model, Sequence) else [model]
+
+    def load(device: str) -> Any:
+        return load_generator(
+            model,
+            device=device,
+            dtype=options.dtype,
+            revision=options.revision,
+            allow_pickle=options.allow_pickle,
+            trust_remote_code=options.trust_remote_code,
+        )
+
+    first = load(options.device)
+    if first.info.device != "cuda":
+        return [first]
+    from equipoise.models.runtimes import gpus
+
+    return [first, *(load(f"cuda:{index}") for index in range(1, gpus()))]
+
+
+def _run(
+    ledger: Ledger, models: Sequence[Any], settings: Settings, about: dict[str, Any]
+) -> tuple[list[Path], int]:
+    """Return the parts, in order, and how many images this run computed.
+
+    Raises
+    ------
+    ModelError
+        When the model fails on too many images, or on all so far. Parts with failures are removed,
+        so that the next run tries again.
+    """
+    done, todo = ledger.split()
+    images = ledger.request.images
+    there = images - sum(map(len, todo))
+    if todo:
+        write_manifest(ledger.folder, about | {"whole": False})
+    failed = {path: count for path in done.values() if (count := failures(path))}
+    allowed = math.floor(settings.max_failures * images + 1e-9)
+
+    def check(so_far: int) -> None:
+        count = sum(failed.values())
+        if count <= min(allowed, so_far - 1):
+            return
+        rows = [row for path in sorted(failed) for row in read_part(path).to_pylist()]
+        first = next(row for row in rows if row["state"] == "failed")
+        for path in failed:
+            path.unlink(missing_ok=True)
+        raise ModelError(
+            f"{models[0].info.name} failed on {count} of {images} images, and max_failures allows "
+            f"{allowed}; the first is {first['image_id']!r}: {first['reason']}"
+        )
+
+    clock, computed = Clock(ledger.folder), 0
+    counter = _Counter(settings.progress, images, there)
+    with closing(worked(models, todo, settings.sampling, counter)) as outcomes:
+        for piece, made in outcomes:
+            path = done[piece.number] = ledger.path(piece)
+            write(path, part_bytes(piece, made))
+            computed += len(piece)
+            clock.save(computed)
+            if count := sum(isinstance(image, str) for image in made):
+                failed[path] = count
+            check(there + computed)
+    check(images)
+    return [done[number] for number in sorted(done)], computed
+
+
+class _Counter:
+    """Counts images that are done, over several threads, for the progress callback."""
+
+    def __init__(self, progress: Progress | None, total: int, done: int) -> None:
+        self._progress, self._total, self._done = progress, total, done
+        self._lock = threading.Lock()
+
+    def __call__(self, images: int) -> None:
+        with self._lock:
+            self._done += images
+            if self._progress is not None:
+                self._progress(_STEP, self._done, self._total)
+
+
+def worked(
+    models: Sequence[Any],
+    todo: Sequence[Piece],
+    sampling: Sampling,
+    count: Callable[[int], None],
+) -> Generator[tuple[Piece, list[Any]]]:
+    """Yield each piece with its images, as soon as it is done.
+
+    Parameters
+    ----------
+    models : sequence of ImageGenerator
+        The same model, once on each device. A piece is made by one of them whole, so the images
+        do not depend on how many there are.
+    todo : sequence of Piece
+    sampling : Sampling
+    count : callable
+        Called with how many images more are done.
+    """
+    if len(models) == 1:
+        # In this thread: an interrupt ends it between two operators, not between two pieces.
+        for piece in todo:
+            yield piece, _made(models[0], piece, sampling, count)
+        return
+    free: SimpleQueue[Any] = SimpleQueue()
+    for model in models:
+        free.put(model)
+
+    def work(piece: Piece) -> tuple[Piece, list[Any]]:
+        model = free.get()
+        try:
+            return piece, _made(model, piece, sampling, count)
+        finally:
+            free.put(model)
+
+    pool = ThreadPoolExecutor(len(models))
+    try:
+        for future in as_completed([pool.submit(work, piece) for piece in todo]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _made(model: Any, piece: Piece, sampling: Sampling, count: Callable[[int], None]) -> list[Any]:
+    """Return, for each image of a piece, an array, None where refused, or why it failed.
+
+    A batch that fails is tried again candidate by candidate.
+    """
+    made: list[Any] = []
+    for batch in _batches(model, piece.candidates, sampling):
+        try:
+            images = _images(model, batch, sampling)
+        except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
+            images = []
+            for candidate in batch:
+                try:
+                    if len(batch) == 1:
+                        raise error
+                    images += _images(model, [candidate], sampling)
+                except Exception as why:  # noqa: BLE001
+                    reason = str(why).partition("\n")[0] or type(why).__name__
+                    images += [reason] * len(candidate)
+        made += images
+        count(len(images))
+    return made
+
+
+def _batches(
+    model: Any, candidates: Sequence[Candidate], sampling: Sampling
+) -> Iterator[list[Candidate]]:
+    """Yield whole candidates that go to the model together; all where it names no limit."""
+    room = int(model.room(sampling)) if hasattr(model, "room") else sys.maxsize
+    batch: list[Candidate] = []
+    for candidate in candidates:
+        if batch and sum(map(len, batch)) + len(candidate) > room:
+            yield batch
+            batch = []
+        batch.append(candidate)
+    yield batch
+
+
+def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:
+    if batch[0].shared is None:
+        prompts = [prompt for candidate in batch for prompt in candidate.group.prompts]
+        seeds = [candidate.seed for candidate in batch for _ in candidate.group.ids]
+        return [*model.generate(prompts, seeds=seeds, sampling=sampling)]
+    sets = [
+        ControlledSet(
+            own.group.prompts, own.seed, own.base or 0, own.shared or 0.0, own.shared_self or 0.0
+        )
+        for own in batch
+    ]
+    return [image for made in generate_controlled(model, sets, sampling) for image in made]

@@ -1,0 +1,393 @@
+"""Filters of candidates by content, similarity and detectability, with every image's check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from equipoise.core import InputError
+from equipoise.counterfactuals.filters.candidates import Bools, Candidates, Indices, Objects
+from equipoise.counterfactuals.filters.thresholds import Thresholds, needed
+
+Floats = npt.NDArray[np.float64]
+Shorts = npt.NDArray[np.float32]
+
+CONTENT, SIMILARITY = 0.5, 0.2
+"""Default thresholds; that of similarity is the source's: Howard et al. 2024, section 3.3."""
+
+# Numbers of the matrices that are held at once.
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of images of one candidate.
+
+    Attributes
+    ----------
+    first, second : ndarray of int64, shape (p,)
+        Rows of the candidates.
+    value : ndarray of float64, shape (p,)
+    """
+
+    first: Indices = field(repr=False)
+    second: Indices = field(repr=False)
+    value: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One criterion for images.
+
+    Attributes
+    ----------
+    name : str
+        Such as "caption similarity" or "gender shown".
+    value : ndarray of float64, shape (n,)
+        Of each image; NaN where it was not checked.
+    threshold : float
+        Bound that the value has to exceed (`below`: stay below).
+    rejected, checks : ndarray of float64, shape (n,)
+        How many checks each image fails itself, and how many were made of it: one, or one for
+        every other image of its set. NaN where it was not checked.
+    reason : ndarray of objects, shape (n,)
+        Why an image fails; "" otherwise.
+    set_value, set_threshold : ndarray of float64, shape (candidates,)
+        The number that decides for the set, and its bound.
+    passed : ndarray of bool, shape (candidates,)
+    below : bool
+        Whether values, and those of sets, must stay below their bounds.
+    pairs : Pairs or None
+    """
+
+    name: str
+    value: Floats = field(repr=False)
+    threshold: float
+    rejected: Floats = field(repr=False)
+    checks: Floats = field(repr=False)
+    reason: Objects = field(repr=False)
+    set_value: Floats = field(repr=False)
+    set_threshold: Floats = field(repr=False)
+    passed: Bools = field(repr=False)
+    below: bool = False
+    pairs: Pairs | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One filter: a candidate passes it when it passes each of its checks.
+
+    Attributes
+    ----------
+    name : str
+    checks : tuple of Check
+    """
+
+    name: str
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> Bools:
+        """Whether each candidate passes, shape (candidates,)."""
+        return np.asarray(np.logical_and.reduce([check.passed for check in self.checks]))
+
+
+def own_check(  # noqa: PLR0913 - the parts of a check
+    candidates: Candidates,
+    name: str,
+    value: Floats,
+    threshold: float,
+    fails: Bools,
+    reason: Objects | str,
+    *,
+    checked: Bools | None = None,
+    needed: Floats | None = None,
+    below: bool = False,
+) -> Check:
+    """Return a check of each image by itself.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    name : str
+    value, threshold, reason
+        As in `Check`.
+    fails : ndarray of bool, shape (n,)
+    checked : ndarray of bool, shape (n,), optional
+        Images to check; those that were made unless given.
+    needed : ndarray of float64, shape (candidates,), optional
+        How many images of a candidate must not fail; all unless given.
+    below : bool
+    """
+    checked = candidates.made if checked is None else checked
+    good = candidates.count(checked & ~fails).astype(np.float64)
+    least = candidates.sizes.astype(np.float64) if needed is None else needed
+    return Check(
+        name,
+        np.where(checked, value, np.nan),
+        threshold,
+        np.where(checked, fails, np.nan),
+        checked.astype(np.float64),
+        np.where(checked & fails, reason, "").astype(object),
+        good,
+        least,
+        good >= least,
+        below,
+    )
+
+
+def made_stage(candidates: Candidates) -> Stage:
+    """Return the stage before any filter: whether there is an image of every caption."""
+    made = candidates.made
+    texts = zip(candidates.state, candidates.columns["reason"], strict=True)
+    reason = np.array([f"{state}: {why}" if why else str(state) for state, why in texts], object)
+    value, every = made.astype(np.float64), np.ones_like(made)
+    check = own_check(candidates, "image made", value, 0.0, ~made, reason, checked=every)
+    return Stage("complete", (check,))
+
+
+def content_filter(
+    candidates: Candidates,
+    probabilities: npt.ArrayLike,
+    labels: Sequence[str],
+    unsafe: Sequence[str],
+    *,
+    threshold: float = CONTENT,
+) -> Stage:
+    """Reject images that a classifier gives to labels that count as unsafe.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        n images.
+    probabilities : array-like, shape (n, labels)
+        In the order of the candidates; rows without an image are not read.
+    labels, unsafe : sequence of str
+        Those of the classifier, and those of them that count as unsafe.
+    threshold : float
+        From which sum of the probabilities of unsafe labels on an image fails.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, an unsafe label is none of the classifier's, or a probability is
+        not from 0 to 1.
+    """
+    array = np.asarray(probabilities, dtype=np.float64)
+    if array.shape != (candidates.images, len(labels)):
+        raise InputError(
+            f"probabilities: shape {array.shape}; expected ({candidates.images}, {len(labels)}), "
+            "a row for each image and a column for each label"
+        )
+    unknown = {*unsafe} - {*labels}
+    if unknown or not unsafe:
+        raise InputError(
+            f"unsafe: {f'{min(unknown)!r} is no label' if unknown else 'no label'} of the "
+            f"classifier; expected some of {', '.join(map(repr, labels[:20]))}"
+        )
+    made = candidates.made
+    if not ((array[made] >= -1e-6) & (array[made] <= 1 + 1e-6)).all():
+        raise InputError("probabilities: expected numbers from 0 to 1")
+    # A label that is listed twice counts once.
+    places = sorted({labels.index(name) for name in unsafe})
+    share = array[:, places].sum(axis=1)
+    names = np.array(labels, dtype=object)[places]
+    worst = names[np.nan_to_num(array[:, places]).argmax(axis=1)]
+    check = own_check(
+        candidates, "content", share, threshold, share >= threshold, worst, below=True
+    )
+    return Stage("content", (check,))
+
+
+def similarity_filter(
+    candidates: Candidates,
+    images: npt.ArrayLike,
+    captions: npt.ArrayLike,
+    *,
+    threshold: float = SIMILARITY,
+    pairs: float | None = SIMILARITY,
+) -> Stage:
+    """Compare every image with its caption and with the other images of its candidate.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        n images.
+    images : array-like, shape (n, d)
+        Embeddings, in the order of the candidates; rows without an image are not read.
+    captions : array-like, shape (n, d)
+        Of each image's caption, in the same space.
+    threshold : float
+        Bound that the cosine of image and caption must exceed.
+    pairs : float, optional
+        Bound that the cosine of any two images of a candidate must exceed; None: not checked.
+
+    Returns
+    -------
+    Stage
+        Checks "caption similarity" and "pair similarity". An outlier fails every pair it is in,
+        and costs each other image one.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, or an embedding is zero or not finite.
+    """
+    seen = _units(images, candidates, "images")
+    texts = _units(captions, candidates, "captions")
+    if seen.shape != texts.shape:
+        raise InputError(
+            f"images of {seen.shape[1]} numbers and captions of {texts.shape[1]}; expected one "
+            "space"
+        )
+    cosine = np.einsum("nd,nd->n", seen, texts, dtype=np.float64)
+    reason = f"cosine with the caption ≤ {threshold:g}"
+    check = own_check(
+        candidates, "caption similarity", cosine, threshold, cosine <= threshold, reason
+    )
+    if pairs is None:
+        return Stage("similarity", (check,))
+    return Stage("similarity", (check, _pair_check(candidates, seen, pairs)))
+
+
+def _units(given: npt.ArrayLike, candidates: Candidates, what: str) -> Shorts:
+    array, made = np.asarray(given), candidates.made
+    if array.ndim != 2 or len(array) != candidates.images:
+        raise InputError(
+            f"{what}: shape {array.shape}; expected ({candidates.images}, d), a row for each image"
+        )
+    units = np.zeros(array.shape, dtype=np.float32)
+    rows = array[made].astype(np.float64)
+    length = np.linalg.norm(rows, axis=1)
+    wrong = np.flatnonzero(made)[~(np.isfinite(length) & (length > 0))]
+    if len(wrong):
+        raise InputError(f"{what}, row {wrong[0] + 1}: the embedding is zero or not finite")
+    units[made] = rows / length[:, None]
+    return units
+
+
+def _pair_check(candidates: Candidates, units: Shorts, least: float) -> Check:
+    parts = [*_pairs(candidates, units)]
+    first, second = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    value = np.concatenate([part[2] for part in parts])
+    known = candidates.made[first] & candidates.made[second]
+    first, second, value = first[known], second[known], value[known]
+    n, both = candidates.images, np.concatenate([first, second])
+    checks = np.bincount(both, minlength=n).astype(np.float64)
+    failed = np.bincount(both, np.tile(value <= least, 2), minlength=n)
+    lowest, of_set = np.full(n, np.inf), np.full(len(candidates), np.inf)
+    np.minimum.at(lowest, both, np.tile(value, 2))
+    np.minimum.at(of_set, candidates.candidate[first], value)
+    text = f"cosine with another image of the set ≤ {least:g}"
+    return Check(
+        "pair similarity",
+        np.where(np.isfinite(lowest), lowest, np.nan),
+        least,
+        np.where(checks > 0, failed, np.nan),
+        checks,
+        np.where(failed > 0, text, "").astype(object),
+        np.where(np.isfinite(of_set), of_set, np.nan),
+        np.full(len(candidates), least),
+        of_set > least,
+        pairs=Pairs(first, second, value),
+    )
+
+
+def _pairs(candidates: Candidates, units: Shorts) -> Iterator[tuple[Indices, Indices, Floats]]:
+    """Yield pairs and their cosines, candidates of one size at a time."""
+    for size in np.unique(candidates.sizes).tolist():
+        begin = candidates.starts[:-1][candidates.sizes == size]
+        left, right = np.triu_indices(size, 1)
+        step = max(1, _CELLS // max(1, size * max(size, units.shape[1])))
+        for start in range(0, len(begin), step):
+            rows = begin[start : start + step, None] + np.arange(size)
+            some = units[rows]
+            cosines = np.matmul(some, some.transpose(0, 2, 1))[:, left, right]
+            yield rows[:, left].ravel(), rows[:, right].ravel(), cosines.ravel().astype(np.float64)
+
+
+def attribute_filter(
+    candidates: Candidates,
+    images: npt.ArrayLike,
+    values: Mapping[str, tuple[Sequence[str], npt.ArrayLike]],
+    thresholds: Thresholds,
+) -> Stage:
+    """Keep candidates of which enough images look most like their own value of each attribute.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        n images.
+    images : array-like, shape (n, d)
+        Embeddings, in the order of the candidates; rows without an image are not read.
+    values : mapping of str to (names, vectors)
+        Of every attribute that varies its values, and a vector of shape (values, d) of a text for
+        each, such as "an old person".
+    thresholds : mapping
+        Images of a candidate that must show their attribute: of each attribute, or by the
+        attributes that vary together (`HOWARD_2024`). A whole number of at least 2, or a share of
+        the set above 0 and at most 1.
+
+    Returns
+    -------
+    Stage
+        A check "<attribute> shown" for every attribute.
+
+    Raises
+    ------
+    InputError
+        When shapes do not fit, a value or a threshold is missing, or a threshold exceeds a set.
+    """
+    checks = []
+    for name in candidates.types:
+        if any(name in combination.split("-") for combination in candidates.combinations):
+            if name not in values:
+                raise InputError(
+                    f"values: {name!r} is missing; expected its values with their vectors"
+                )
+            checks.append(_shown(candidates, np.asarray(images), name, *values[name], thresholds))
+    return Stage("attributes", tuple(checks))
+
+
+def _shown(
+    candidates: Candidates,
+    images: npt.NDArray[np.floating],
+    name: str,
+    names: Sequence[str],
+    vectors: npt.ArrayLike,
+    thresholds: Thresholds,
+) -> Check:
+    column = candidates.columns[name].tolist()
+    if unknown := sorted({str(cell) for cell in column if cell} - {*names}):
+        raise InputError(f"values[{name!r}]: {unknown[0]!r} is missing; expected every value")
+    own = np.array([names.index(cell) if cell else -1 for cell in column], dtype=np.int64)
+    checked, texts = candidates.made & (own >= 0), np.asarray(vectors, dtype=np.float64)
+    if images.ndim != 2 or texts.shape != (len(names), images.shape[1]):
+        raise InputError(
+            f"values[{name!r}]: vectors of shape {texts.shape} for images of shape {images.shape}; "
+            f"expected ({len(names)}, {images.shape[-1]})"
+        )
+    units = texts / np.linalg.norm(texts, axis=1, keepdims=True)
+    rows = images[checked].astype(np.float64)
+    cosines = np.zeros((candidates.images, len(names)))
+    cosines[checked] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)) @ units.T
+    # By how much the own value leads the best other one.
+    every = np.arange(len(own))
+    others = cosines.copy()
+    others[every, own] = -np.inf
+    other = others.argmax(axis=1)
+    margin = cosines[every, own] - others[every, other]
+    looks = np.array([f"looks more like “{value}”" for value in names], dtype=object)[other]
+    # How many images of each candidate must show the attribute; 0 where it is constant.
+    least, combinations = np.zeros(len(candidates)), candidates.of_candidates("attributes")
+    for combination in candidates.combinations:
+        if name in combination.split("-"):
+            same = combinations == combination
+            size = int(candidates.sizes[same].max())
+            least[same] = needed(thresholds, combination, name, size)
+    return own_check(
+        candidates, f"{name} shown", margin, 0.0, margin <= 0, looks, checked=checked, needed=least
+    )
