@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate
-from equipoise.core.finding import GroupValue
 from equipoise.core.labels import encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import against_chance, bootstrap_method, ends_of, group_rows, part
@@ -93,7 +92,7 @@ class Similarity:
             if clusters is None
             else unit_codes(clusters, len(pools.groups.codes), "clusters")[0]
         )
-        keys = image_keys(pools, shared, sets if clusters is None else clusters)
+        keys = _image_keys(pools, shared, sets if clusters is None else clusters)
         return cls(pools, tuple(shared), keys, sets is not None, units)
 
     @cached_property
@@ -112,30 +111,7 @@ class Similarity:
         """What the interval of the whole resamples."""
         if len(self.pools.pools) > 1:
             return "query"
-        return self.of_one
-
-    @property
-    def of_one(self) -> str:
-        """What the interval of one concept resamples."""
-        if self.clusters is not None:
-            return "unit"
-        return "set" if self.sets else "image"
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """Parameters of the estimate."""
-        found = {"queries": len(self.pools.pools), "null": "images within pools"}
-        if not self.sets:
-            return found
-        return {**found, "null": "images within sets", "items_without_set": self.pools.without_set}
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """Concepts without a value and groups without images."""
-        missing = len(self.pools.pools) - len(self.known)
-        absent = int((self.pools.sizes == 0).all(axis=0).sum())
-        found = {"queries with one group or equal scores": missing, "empty groups": absent}
-        return {reason: many for reason, many in found.items() if many}
+        return "unit" if self.clusters is not None else "set" if self.sets else "image"
 
     @cached_property
     def means(self) -> Floats:
@@ -143,7 +119,7 @@ class Similarity:
         found = np.full(self.pools.sizes.shape, np.nan)
         for one in self.shared:
             codes = self.pools.groups.codes[one.items][None]
-            found[one.places] = group_means(one, codes, len(self.pools.groups))[0]
+            found[one.places] = _group_means(one, codes, len(self.pools.groups))[0]
         return found
 
     def spread(self, p: Floats) -> Floats:
@@ -184,7 +160,7 @@ class Similarity:
         sizes = np.bincount(codes, minlength=compared.shape[1])
 
         def mad(sums: Floats) -> Floats:
-            p = means_of(sums, sizes)
+            p = _means_of(sums, sizes)
             return deviation(p, np.broadcast_to(compared, p.shape))
 
         name = f"similarity, block {self.pools.pools[one.places[0]].block}"
@@ -206,7 +182,7 @@ class Similarity:
         def block(codes: npt.NDArray[np.int32]) -> Floats:
             p = np.full((len(codes), *self.pools.sizes.shape), np.nan)
             for one, drawn in zip(some, np.split(codes, edges, axis=1), strict=True):
-                p[:, one.places] = group_means(one, drawn, len(self.pools.groups))
+                p[:, one.places] = _group_means(one, drawn, len(self.pools.groups))
             return self.spread(p)
 
         places = np.concatenate([one.places for one in some])
@@ -216,11 +192,10 @@ class Similarity:
 
     def resampled(self, replicates: int, rng: int) -> Floats:
         """Return p of resampled images, shape (replicates, pools, groups)."""
-        groups = len(self.pools.groups)
         found = np.full((replicates, *self.pools.sizes.shape), np.nan)
         for one in self.shared:
             codes, keys = self.pools.groups.codes[one.items], self.keys[one.items]
-            found[:, one.places] = resampled_images(one, codes, keys, groups, replicates, rng)
+            found[:, one.places] = _resampled(one, codes, keys, found.shape[2], replicates, rng)
         return found
 
 
@@ -240,7 +215,7 @@ def _shared(pools: Pools, scores: dict[int, Scores]) -> Shared:
     return Shared(places, items[order], by_image)
 
 
-def resampled_images(
+def _resampled(
     one: Shared,
     codes: npt.NDArray[np.int32],
     keys: npt.NDArray[np.uint64],
@@ -273,22 +248,22 @@ def resampled_images(
     return np.asarray(np.round(found, _DECIMALS))
 
 
-def group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Floats:
+def _group_means(one: Shared, codes: npt.NDArray[np.int32], groups: int) -> Floats:
     """Return the mean standardised score of each group, (draws, concepts, groups)."""
     sums = np.zeros((len(codes), groups, one.by_image.shape[1]))
     counts = np.zeros((len(codes), groups))
     group_sums(np.ascontiguousarray(codes), one.by_image, sums, counts)
-    return means_of(sums, counts, rounded=len(codes) > 1)
+    return _means_of(sums, counts, rounded=len(codes) > 1)
 
 
-def means_of(sums: Floats, counts: npt.NDArray[Any], *, rounded: bool = True) -> Floats:
+def _means_of(sums: Floats, counts: npt.NDArray[Any], *, rounded: bool = True) -> Floats:
     """Return sums (draws, groups, concepts) over counts, shape (draws, concepts, groups)."""
     with np.errstate(invalid="ignore"):
         found = (sums / counts[..., None]).transpose(0, 2, 1)
     return np.asarray(np.round(found, _DECIMALS)) if rounded else found
 
 
-def image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:
+def _image_keys(pools: Pools, shared: Sequence[Shared], sets: Any) -> npt.NDArray[np.uint64]:
     """Return the key that each image is resampled by: its set's, else its own, shape (n,).
 
     `sets` may be other units, too.
@@ -363,17 +338,27 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     if isinstance(resampling, Bootstrap) and len(similarity.known):
         boot = similarity.resampled(resampling.replicates, rng)
     draws = _draws(similarity, boot, resampling, rng)
-    held = against_chance(draws, 0, "higher")
-    value = float(draws.observed[0])
+    value, held = float(draws.observed[0]), against_chance(draws, 0, "higher")
+    params: dict[str, Any] = {"queries": len(pools.pools), "null": "images within pools"}
+    if sets is not None:
+        params |= {"null": "images within sets", "items_without_set": pools.without_set}
+    left_out = {
+        "queries with one group or equal scores": len(pools.pools) - len(similarity.known),
+        "empty groups": int((pools.sizes == 0).all(axis=0).sum()),
+    }
+    why = "not estimable" if math.isnan(value) else "no set holds several groups"
+    if resampling is None and not math.isnan(value):
+        why = "no resampling was asked for"
+    over = "queries" if similarity.unit == "query" else f"{similarity.unit}s"
     return make_estimate(
         metric="normalized_similarity_mad",
         value=value,
         n=pools.counts,
-        method=_method(similarity, draws, resampling),
-        params=similarity.params,
-        **held.fields(_why_none(value, resampling)),
+        method=bootstrap_method(draws.boot, resampling if len(similarity.known) else None, over),
+        params=params,
+        **held.fields(why),
         by=parts_to_table(_parts(similarity, draws, boot)),
-        excluded={**pools.excluded, **similarity.left_out},
+        excluded={**pools.excluded, **{name: many for name, many in left_out.items() if many}},
         unit=similarity.unit,
         reason=similarity.why(0) if math.isnan(value) else "",
         ends=ends_of(draws.boot, 0),
@@ -384,16 +369,21 @@ def _draws(
     similarity: Similarity, boot: Floats | None, resampling: Resampling | None, rng: int
 ) -> Draws:
     """Put the mean over concepts first, and each concept after it."""
-    each, known = similarity.spread(similarity.means), similarity.known
+    each, known, pools = similarity.spread(similarity.means), similarity.known, similarity.pools
     observed = np.append(each[known].mean() if len(known) else np.nan, each)
     if resampling is None or not len(known):
         return Draws(observed)
+    # The replicates of one concept are over images, of several over concepts.
+    whole = None if boot is None else similarity.spread(boot)
+    if len(pools.pools) > 1:
+        weights = query_weights(pools, known, resampling, rng)
+        whole = None if weights is None else weighted_mean(weights, each[known])[:, None]
     null = similarity.exchanged(resampling, rng)
     plain = POOL_ORDER if similarity.clusters is None else UNIT_ORDER
     text = SET_ORDER if similarity.sets else plain
     return Draws(
         observed=observed,
-        boot=None if boot is None else _whole(similarity, each, boot, resampling, rng),
+        boot=whole,
         null=None if null is None else np.insert(null, 0, null[:, known].mean(axis=1), axis=1),
         level=resampling.level,
         null_text="" if null is None else f"{text}; {len(null)} permutations",
@@ -402,57 +392,28 @@ def _draws(
     )
 
 
-def _whole(
-    similarity: Similarity, each: Floats, boot: Floats, resampling: Resampling, rng: int
-) -> Floats | None:
-    """Return replicates of the mean, (replicates, 1): over images for one concept."""
-    if len(similarity.pools.pools) == 1:
-        return similarity.spread(boot)
-    weights = query_weights(similarity.pools, similarity.known, resampling, rng)
-    return None if weights is None else weighted_mean(weights, each[similarity.known])[:, None]
-
-
 def _parts(similarity: Similarity, draws: Draws, boot: Floats | None) -> Iterator[Part]:
     """Yield a part per concept with the normalised similarity of each group."""
     spread = None if boot is None else similarity.spread(boot)
+    groups, nothing = similarity.pools.groups, np.full(len(similarity.pools.groups), np.nan)
     for index, pool in enumerate(similarity.pools.pools):
-        has = index in similarity.known
-        ends = ends_of(spread if has else None, index)
-        drawn = boot[:, index] if has and boot is not None else None
-        made = part(
+        has, low, high = index in similarity.known, nothing, nothing
+        if has and boot is not None:
+            low, high, _ = percentile(boot[:, index], draws.level)
+        sizes = similarity.pools.sizes[index]
+        notes = ["" if many else "not in the pool" for many in sizes]
+        yield part(
             "normalized_similarity_mad",
             pool.name,
             draws,
             index + 1,
-            ends=ends,
+            ends=ends_of(spread if has else None, index),
             held=against_chance(draws, index + 1, "higher"),
             n=len(pool.items),
-            by_group=_by_group(similarity, index, drawn, draws.level),
-            reason="" if index in similarity.known else similarity.why(index),
+            by_group=group_rows(groups, sizes, similarity.means[index], low, high, notes),
+            reason="" if has else similarity.why(index),
+            shows="normalised similarity",
         )
-        yield replace(made, shows="normalised similarity")
-
-
-def _by_group(
-    similarity: Similarity, index: int, boot: Floats | None, level: float
-) -> tuple[GroupValue, ...]:
-    groups, sizes = similarity.pools.groups, similarity.pools.sizes[index]
-    low = high = np.full(len(sizes), np.nan)
-    if boot is not None:
-        low, high, _ = percentile(boot, level)
-    notes = ["" if many else "not in the pool" for many in sizes]
-    return group_rows(groups, sizes, similarity.means[index], low, high, notes)
-
-
-def _method(similarity: Similarity, draws: Draws, resampling: Resampling | None) -> str:
-    what = "queries" if similarity.unit == "query" else f"{similarity.unit}s"
-    return bootstrap_method(draws.boot, resampling if len(similarity.known) else None, what)
-
-
-def _why_none(value: float, resampling: Resampling | None) -> str:
-    if math.isnan(value):
-        return "not estimable"
-    return "no resampling was asked for" if resampling is None else "no set holds several groups"
 
 
 register(
