@@ -253,11 +253,6 @@ def test_marginals_restrict_the_pool_to_one_value() -> None:
         alone = max_skew(scores[row][held], race[held], k=6, resampling=None)
         assert part["value"] == pytest.approx(alone.value, abs=1e-13)
         assert part["n"] == 40
-    two = max_skew(
-        scores[0], race, k=3, within={"gender": gender, "half": [0] * 40 + [1] * 40},
-        resampling=None,
-    )  # fmt: skip
-    assert [p["subject"] for p in parts(two)] == ["f, 0", "f, 1", "m, 0", "m, 1"]
 
 
 def test_bias_needs_two_groups_and_says_which() -> None:
@@ -518,12 +513,6 @@ def test_curves_are_the_metric_at_every_k(ties: bool, sets: bool) -> None:
             assert row["value"] == pytest.approx(found.value, abs=1e-12)
             assert row["chance_low"] <= row["chance_high"]
             assert row["low"] <= row["value"] <= row["high"]
-        first = [row for row in table if row["metric"] == metric.__name__ and row["query"] == "1"]
-        alone = metric(scores[1], groups, k=9, resampling=None).value
-        assert first[8]["value"] == pytest.approx(alone, abs=1e-12)
-    bare = retrieval_curves(scores, groups, k=12, resampling=None).to_pylist()
-    assert [row["value"] for row in bare] == [row["value"] for row in table]
-    assert all(math.isnan(row["chance"]) for row in bare)
 
 
 def test_distribution_over_queries() -> None:
@@ -538,9 +527,6 @@ def test_distribution_over_queries() -> None:
     assert [held.lowest, held.median, held.highest] == pytest.approx(expected, abs=1e-12)
     assert held.first_quartile == pytest.approx(np.quantile(expected, 0.25), abs=1e-12)
     assert held.sd == pytest.approx(np.std(expected, ddof=1), abs=1e-12)
-    lows = query_distribution(min_skew(scores, groups, k=4, resampling=None))
-    assert (lows.lowest, lows.first_quartile) == (-math.inf, -math.inf)
-    assert math.isnan(lows.sd)
     with pytest.raises(InputError, match=r"^max_skew: no query has a value$"):
         query_distribution(max_skew([1, 2], ["a", "b"], k=2, resampling=None))
 
@@ -616,38 +602,27 @@ def test_scores_closer_than_float32_can_tell_are_told_apart() -> None:
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 10**6), st.booleans(), st.booleans())
-def test_metrics_are_those_of_the_table_of_scores(seed: int, own: bool, gaps: bool) -> None:
+@given(st.integers(0, 10**6), st.booleans())
+def test_metrics_are_those_of_the_table_of_scores(seed: int, own: bool) -> None:
     images, queries = vectors(seed, 90, d=5)
     rng = np.random.default_rng(seed)
-    groups = np.array(["x", "y", None if gaps else "z"], dtype=object)[rng.integers(0, 3, 90)]
-    owner = np.array(["q", "r", "" if gaps else "s"], dtype=object)[rng.integers(0, 3, 90)]
-    table = unit(queries) @ unit(images).T
-    scores = cosine_scores(images, queries, names=["q", "r", "s"])
+    groups = np.array(["x", "y", None], dtype=object)[rng.integers(0, 3, 90)]
+    owner = np.array(["q", "r", ""], dtype=object)[rng.integers(0, 3, 90)]
+    names, table = ["q", "r", "s"], unit(queries) @ unit(images).T
+    embedded: dict[str, Any] = {"scores": cosine_scores(images, queries, names=names)}
+    plain_: dict[str, Any] = {"scores": table, "queries": names}
     if own:
-        place = {"q": 0, "r": 1, "s": 2, "": 0}
-        short = table[[place[name] for name in owner], np.arange(90)]
-        embedded = {"scores": scores, "queries": owner}
-        table_of = {"scores": short, "queries": owner}
-        if gaps:  # A query of the scores that no image belongs to has no pool.
-            embedded["scores"] = cosine_scores(images, queries[:2], names=["q", "r"])
-    else:
-        embedded, table_of = {"scores": scores}, {"scores": table, "queries": ["q", "r", "s"]}
-    for metric in (max_skew, ndkl):
-        for extra in ({}, {"within": np.arange(90) % 2}, {"sets": np.arange(90) // 5}):
-            one = metric(**embedded, groups=groups, k=6, resampling=FEW, **extra)
-            other = metric(**table_of, groups=groups, k=6, resampling=FEW, **extra)
-            assert str(one) == str(other)
-            assert str(one.by) == str(other.by)
-    curves = [
-        retrieval_curves(**one, groups=groups, k=5, resampling=FEW) for one in (embedded, table_of)
-    ]
-    assert str(curves[0]) == str(curves[1])
-    values = [
-        normalized_similarity_mad(**one, groups=groups, resampling=None).value
-        for one in (embedded, table_of)
-    ]
-    assert values[0] == pytest.approx(values[1], abs=1e-12)
+        # A query of the scores that no image belongs to has no pool.
+        short = table[[[*names[:2], ""].index(name) for name in owner], np.arange(90)]
+        embedded = {"scores": cosine_scores(images, queries[:2], names=names[:2])}
+        embedded["queries"], plain_ = owner, {"scores": short, "queries": owner}
+    for extra in ({}, {"within": np.arange(90) % 2}, {"sets": np.arange(90) // 5}):
+        one, other = (
+            ndkl(**given, groups=groups, k=6, resampling=FEW, **extra)
+            for given in (embedded, plain_)
+        )
+        assert str(one) == str(other)
+        assert str(one.by) == str(other.by)
 
 
 def test_the_same_bytes_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,14 +324,6 @@ def test_clusters_count_as_fewer_rows() -> None:
     )
 
 
-def test_summaries_are_joined_and_taken_in_order() -> None:
-    first, second = ([[9, 4], [3, 8]], [[20, 1], [3, 30]]), ([[5, 0, 7], [2, 9, 1]],)
-    joined = Association.concatenate([Association.of(first), Association.of(second)])
-    low, high = joined.take(np.array([2, 0])).interval()
-    for place, table in enumerate([second[0], first[0]]):
-        assert (low[place], high[place]) == association_interval(table)
-
-
 rates = st.floats(0.05, 0.95)
 powers = st.sampled_from([0.5, 0.8, 0.95])
 tests = st.sampled_from([1, 10, 91])
