@@ -29,8 +29,7 @@ from benchmarks.harness import Row, alternate, peak_mb, sizes, timed
 from equipoise.metrics import Choices
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_metrics
-from equipoise.metrics.scores.inputs import Prevalence
-from equipoise.metrics.scores.measure import ConceptResults
+from equipoise.metrics.scores.measure import ConceptResults, Prevalence
 from equipoise.stats.resampling import Bootstrap
 from equipoise.stats.threads import threads
 

@@ -31,8 +31,7 @@ from equipoise.metrics.scores.disparity import (
     concept_metrics,
     concept_results,
 )
-from equipoise.metrics.scores.inputs import Choices, Prevalence
-from equipoise.metrics.scores.measure import ConceptResults
+from equipoise.metrics.scores.measure import Choices, ConceptResults, Prevalence
 from equipoise.stats.resampling import Bootstrap, Exact, Permutation
 from goldens import cases
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -157,18 +158,23 @@ def as_row(one: Any) -> dict[str, Any]:
 
 def findings_from_table(table: pa.Table) -> tuple[Finding, ...]:
     """Rebuild findings from the table that `findings_to_table` makes."""
-    columns = {
-        name: table.column(name).to_pylist()
-        for name in table.column_names
-        if name not in ("by_group", "excluded")
+    kinds = {"family": Family, "verdict": Verdict}
+    return tuple(Finding(**row) for row in records(table, kinds))
+
+
+def records(
+    table: pa.Table, kinds: Mapping[str, Callable[[str], Any]] = MappingProxyType({})
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of findings or parts, with their groups and exclusions as records."""
+    lists: dict[str, Callable[..., Any]] = {"by_group": GroupValue, "excluded": Excluded}
+    columns: dict[str, list[Any]] = {
+        name: nested(column, lists[name]) if name in lists else column.to_pylist()
+        for name, column in zip(table.column_names, table.columns, strict=True)
     }
-    columns["family"] = [Family(one) for one in columns["family"]]
-    columns["verdict"] = [Verdict(one) for one in columns["verdict"]]
-    columns["by_group"] = nested(table.column("by_group"), GroupValue)
-    columns["excluded"] = nested(table.column("excluded"), Excluded)
-    names = tuple(columns)
-    rows = zip(*columns.values(), strict=True)
-    return tuple(Finding(**dict(zip(names, row, strict=True))) for row in rows)
+    for name, kind in kinds.items():
+        columns[name] = [kind(one) for one in columns[name]]
+    for row in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, row, strict=True))
 
 
 def nested(column: pa.ChunkedArray, kind: Callable[..., Any]) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 
 from equipoise.core.finding import SCHEMA as FINDINGS_SCHEMA
-from equipoise.core.finding import Excluded, GroupValue, as_row, nested
+from equipoise.core.finding import Excluded, GroupValue, as_row, records
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,4 @@ def parts_to_table(parts: Iterable[Part]) -> pa.Table:
 
 def parts_from_table(table: pa.Table) -> tuple[Part, ...]:
     """Rebuild parts from the table that `parts_to_table` makes."""
-    columns = {
-        name: table.column(name).to_pylist()
-        for name in table.column_names
-        if name not in ("by_group", "excluded")
-    }
-    columns["by_group"] = nested(table.column("by_group"), GroupValue)
-    columns["excluded"] = nested(table.column("excluded"), Excluded)
-    names = tuple(columns)
-    rows = zip(*columns.values(), strict=True)
-    return tuple(Part(**dict(zip(names, row, strict=True))) for row in rows)
+    return tuple(Part(**row) for row in records(table))

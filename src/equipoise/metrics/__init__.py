@@ -59,7 +59,7 @@ from equipoise.metrics.scores.disparity import (
     concept_metrics,
     concept_results,
 )
-from equipoise.metrics.scores.inputs import Choices
+from equipoise.metrics.scores.measure import Choices
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.table_metric import metric
 from equipoise.metrics.values.activation import activation_share, activation_share_gap

@@ -21,8 +21,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.groups import Groups
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.disparity import concept_hit_rate, concept_metrics, summarise
-from equipoise.metrics.scores.inputs import Choices
-from equipoise.metrics.scores.measure import FOLLOWS, permutations_of, reasons_of
+from equipoise.metrics.scores.measure import FOLLOWS, Choices, permutations_of, reasons_of
 from equipoise.stats.power import minimum_difference
 from equipoise.stats.resampling import Bootstrap
 

@@ -27,34 +27,20 @@ _FIRST = 8192
 _CROWD = 0.25
 
 
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Scores that reach their query's bar: query, place of the item, score."""
+Hits = tuple[npt.NDArray[np.int16], Indices, Shorts]
+"""Scores that reach their query's bar: query, place of the item, score."""
 
-    query: npt.NDArray[np.int16]
-    place: Indices
-    score: Shorts
 
-    @classmethod
-    def of(cls, products: Shorts, inverse: Shorts, bar: Shorts, places: Indices) -> Hits:
-        """List what reaches the bar among products (queries, items) times `inverse`."""
-        room = products.size // 16 + 1
-        while True:
-            query, column = np.empty(room, np.int16), np.empty(room, np.int32)
-            score = np.empty(room, np.float32)
-            many = reaching(products, inverse, bar, query, column, score)
-            if many <= room:
-                return cls(query[:many], places[column[:many]], score[:many])
-            room = many
-
-    @classmethod
-    def join(cls, every: Sequence[Hits]) -> Hits:
-        """Put hits together."""
-        return cls(
-            np.concatenate([one.query for one in every]),
-            np.concatenate([one.place for one in every]),
-            np.concatenate([one.score for one in every]),
-        )
+def _hits(products: Shorts, inverse: Shorts, bar: Shorts, places: Indices) -> Hits:
+    """List what reaches the bar among products (queries, items) times `inverse`."""
+    room = products.size // 16 + 1
+    while True:
+        query, column = np.empty(room, np.int16), np.empty(room, np.int32)
+        score = np.empty(room, np.float32)
+        many = reaching(products, inverse, bar, query, column, score)
+        if many <= room:
+            return query[:many], places[column[:many]], score[:many]
+        room = many
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +74,15 @@ class Search:
         places = np.concatenate(
             [np.arange(start, min(start + BLOCK, self.items)) for start in first]
         )
-        hits = Hits.of(table, np.ones(len(places), np.float32), bar, places)
+        hits = _hits(table, np.ones(len(places), np.float32), bar, places)
         crowded = np.zeros(len(bar), dtype=bool)
         hits, bar = self._raised(hits, crowded)
         for starts in later:
             found = each(partial(self._scan, bar), starts)
-            hits, bar = self._raised(Hits.join([hits, *found]), crowded)
-        edges = np.cumsum(np.bincount(hits.query, minlength=len(bar)))[:-1]
-        near = np.split(hits.place, edges)
+            query, place, score = (np.concatenate(one) for one in zip(hits, *found, strict=True))
+            hits, bar = self._raised((query, place, score), crowded)
+        edges = np.cumsum(np.bincount(hits[0], minlength=len(bar)))[:-1]
+        near = np.split(hits[1], edges)
         return [None if full else one for one, full in zip(near, crowded.tolist(), strict=True)]
 
     def _rounds(self) -> Iterator[list[int]]:
@@ -117,7 +104,7 @@ class Search:
     def _scan(self, bar: Shorts, start: int) -> Hits:
         block, inverse = self.read(start)
         places = np.arange(start, start + len(block))
-        return Hits.of(self.queries @ block.T, inverse, bar, places)
+        return _hits(self.queries @ block.T, inverse, bar, places)
 
     def _bar(self, scores: Shorts) -> float:
         """Return what a score must reach to be among the k best of all, by those of some."""
@@ -128,20 +115,19 @@ class Search:
 
     def _raised(self, hits: Hits, crowded: npt.NDArray[np.bool_]) -> tuple[Hits, Shorts]:
         """Return hits by query that reach the bar they set, and the bar; marks crowded queries."""
-        order = np.argsort(hits.query, kind="stable")
-        counts = np.bincount(hits.query, minlength=len(crowded))
-        edges = np.cumsum(counts)[:-1]
-        rows = np.split(hits.score[order], edges)
+        order = np.argsort(hits[0], kind="stable")
+        query, place, score = hits[0][order], hits[1][order], hits[2][order]
+        counts = np.bincount(query, minlength=len(crowded))
+        rows = np.split(score, np.cumsum(counts)[:-1])
         bar = np.array([self._bar(row) for row in rows], dtype=np.float32)
         # Down to the next number, as rounding may have gone up.
         bar = np.nextafter(bar, np.float32(-np.inf))
-        kept = hits.score[order] >= np.repeat(bar, counts)
-        many = np.bincount(hits.query[order][kept], minlength=len(crowded))
+        kept = score >= np.repeat(bar, counts)
+        many = np.bincount(query[kept], minlength=len(crowded))
         crowded |= many > max(_CROWD * self.items, 8 * self.k)
         bar[crowded] = np.inf
         kept &= ~np.repeat(crowded, counts)
-        order = order[kept]
-        return Hits(hits.query[order], hits.place[order], hits.score[order]), bar
+        return (query[kept], place[kept], score[kept]), bar
 
 
 Found = tuple[Indices, Floats]

@@ -30,8 +30,15 @@ from equipoise.metrics.building import excluded_of as with_groups
 from equipoise.metrics.counts.accuracy import hit_rate
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.scores.cells import Flags, Floats, Metric
-from equipoise.metrics.scores.inputs import BLOCK, Choices, Prevalence, read_concepts
-from equipoise.metrics.scores.measure import CENTRED, ConceptResults, measure_concepts
+from equipoise.metrics.scores.measure import (
+    BLOCK,
+    CENTRED,
+    Choices,
+    ConceptResults,
+    Prevalence,
+    measure_concepts,
+    read_concepts,
+)
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
