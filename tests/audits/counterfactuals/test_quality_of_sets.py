@@ -105,12 +105,6 @@ def result() -> AuditResult:
     return run(quality, reference={"file": rng.standard_normal((80, 6))})
 
 
-def test_an_empty_section_asks_about_sets_and_subjects() -> None:
-    metrics = {f.metric for f in run({}).findings}
-    assert metrics >= {"image_similarity", "confusable_subjects", "subject_accuracy"}
-    assert not metrics & {"frechet_distance", "label_error_gap", "pose_similarity"}
-
-
 def test_findings_are_what_the_functions_give(result: AuditResult) -> None:
     frame, rng = table(), np.random.default_rng(9)
     subjects, sets = (frame[name].to_numpy() for name in ("subject", "set"))
@@ -191,16 +185,6 @@ def test_the_inception_score_is_of_a_classifiers_probabilities() -> None:
     assert found.value == pytest.approx(expected)
     assert (found.model, found.verdict, found.n) == ("", Verdict.NONE, 215)
     assert found.ci_low < found.value < found.ci_high
-
-
-def test_labelled_images_that_are_no_images_are_counted() -> None:
-    extra = pl.concat([people(), pl.DataFrame({"image": ["x"], "said": ["good"], "found": ["no"]})])
-    found = run(asked(table=extra))
-    assert "1 labelled images are not among the images, and are not used." in found.manifest.notes
-    missing = run(asked(table=people(said=pl.lit(None, pl.String)).head(0).vstack(
-        people().with_columns(said=pl.when(pl.col("image") == "0").then(None).otherwise("said"))
-    )))  # fmt: skip
-    assert one(missing, "label_error_gap").n == LABELLED - 1
 
 
 @pytest.mark.parametrize(

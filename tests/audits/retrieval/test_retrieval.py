@@ -169,17 +169,6 @@ def test_equal_scores_show_nobody_first() -> None:
     assert not [f for f in found.values() if f.verdict == Verdict.DISPARITY]
 
 
-def test_images_that_cannot_be_ranked_are_counted() -> None:
-    vectors = images()
-    vectors[0], vectors[7, 2] = 0.0, np.nan
-    notes = run(
-        models={"m": {"images": {"file": vectors}, "queries": {"file": prompts()}}}
-    ).manifest.notes
-    assert "m: 1 image with an embedding of zeros, not used." in notes
-    assert "m: 1 image with an embedding that is not finite, not used." in notes
-    assert "m: the embeddings are not of length 1; they are normalised." in notes
-
-
 def test_a_small_pool_shortens_the_prefixes_and_says_so() -> None:
     data = {"images": {"table": table(), "id": "image"}, "groups": ["gender"], "subject": "job"}
     notes = run(data=data).manifest.notes
@@ -334,11 +323,6 @@ def test_queries_and_columns_without_each_other(
     changes = {"data": BY_JOB, "queries": ASKED, "models": {"m": {"scores": {"file": scores}}}}
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         step(audits.parse_config(values(**changes)))
-
-
-def test_images_and_queries_of_different_dimensions() -> None:
-    with pytest.raises(DataError, match=r"embeddings of 4 numbers; those of the images have 5"):
-        run(models={"m": {"images": {"file": images()}, "queries": {"file": np.ones((3, 4))}}})
 
 
 def unasked_notes(data: dict[str, Any], queries: dict[str, Any], model: Any) -> list[str]:

@@ -55,16 +55,6 @@ def test_a_model_that_answers_is_refused_with_what_the_audit_takes(
     )
 
 
-def test_an_object_that_is_no_model_is_refused(
-    prepare: Callable[[dict[str, Any]], Inputs[Any, Any]],
-) -> None:
-    class Nothing:
-        info = fakes.info("nothing")
-
-    with pytest.raises(ConfigError, match=r"^models\.m\.model: python:nothing is no model; an aud"):
-        prepare(retrieval(model=Nothing()))
-
-
 def test_retrieval_averages_the_scores_of_the_queries_of_a_subject(world: Path) -> None:
     queries = pl.read_csv(world / "queries.csv")
     twice = pl.concat([queries, queries.with_columns(id="x" + pl.col("id"), text=pl.lit("abcd"))])

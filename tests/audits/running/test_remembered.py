@@ -106,15 +106,6 @@ def test_a_changed_file_makes_it_another_model(world: Path, changed: str) -> Non
     assert not isinstance(open_model(name, CPU, store), Deferred)
 
 
-def test_a_copy_is_the_same_model_under_its_own_name(world: Path) -> None:
-    store = world / "evidence"
-    open_model(f"hf:{world / 'clip'}", CPU, store)
-    (world / "clip").rename(world / "moved")
-    moved = open_model(f"hf:{world / 'moved'}", CPU, store)
-    assert isinstance(moved, Deferred)
-    assert moved.info.name == f"hf:{world / 'moved'}"
-
-
 def test_a_graph_is_known_again_with_its_classes(tmp_path: Path) -> None:
     from equipoise.planted.scenes.embed import load_cnn
 

@@ -83,16 +83,7 @@ CASES: list[tuple[Values, str]] = [
         "bolt', 'hollow cross', 'hollow diamond', 'hollow heart' and 15 more), and 5 ranks of each "
         "image are kept, so that each gets some. Expected: one of ",
     ),
-    (
-        predictions(TREE, min_group_size=60),
-        f"{BARE}: {FEW} groups have 60 or more rows (level: 48, upright: 48). Expected: at least "
-        "two groups of that size. To do: choose other groups, or lower data.min_group_size.",
-    ),
     (answers(TREE, min_group_size=60), f"{BARE}: {FEW} groups have 60 or more rows"),
-    (
-        predictions(TREE | {"rules": [rule(groups={"a": CHOSEN, "b": "y"})]}, groups=["shape"]),
-        f"{RULED}, column 'shape': every row has the one value 'a', which leaves no groups to ",
-    ),
     (
         predictions(IMAGES | {"rules": [rule()]}, groups=["shape"], min_group_size=60),
         "{world}/images.csv (data.images under its rules): groups shape: fewer than two groups ",
@@ -109,17 +100,9 @@ CASES: list[tuple[Values, str]] = [
         "makes it: a rule, or of a folder a level",
     ),
     (
-        similarity(TREE, min_group_size=60),
-        f"{BARE}: {FEW} have 60 or more images that can be compared",
-    ),
-    (
         of(diversity, TREE, sets=["frame"])
         | {"references": {"r": {"images": TREE | {"rules": [rule(column="x")]}}}},
         "references.r.images.rules[0] (value_groups): {tree} has no column 'x'; expected one of ",
-    ),
-    (
-        of(KINDS["concepts"], TREE),
-        "{world}/labels.csv, column 'image_id': no id matches an id in {tree} (data.images): ",
     ),
     (
         KINDS["concepts"]() | {"concepts": ["solid cirle"]},
