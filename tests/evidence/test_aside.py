@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.aside import aside
+from equipoise.evidence.engine import aside
 from picture_models import Means, write_pictures
 
 
@@ -52,7 +52,7 @@ def test_what_is_given_up_is_closed() -> None:
 
 INTERRUPTED = """
 import os, signal, threading
-from equipoise.evidence.aside import aside
+from equipoise.evidence.engine import aside
 
 def items():
     yield 1

@@ -11,8 +11,8 @@ import pytest
 from equipoise.core.errors import DataError, RunError
 from equipoise.counterfactuals import generate_prompts, read_generated
 from equipoise.evidence import extract_answers, extract_embeddings, pictures_in_folder
+from equipoise.evidence.extraction import pending
 from equipoise.evidence.texts import embed_texts
-from equipoise.evidence.waiting import pending
 from generator_models import Swatches, prompts
 from picture_models import Means, write_pictures
 

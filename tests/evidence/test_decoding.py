@@ -10,7 +10,7 @@ from PIL import Image
 
 from equipoise.core.errors import DataError, InputError
 from equipoise.evidence import Decoding, ImageError, decode
-from equipoise.evidence.pillow_errors import of_bomb
+from equipoise.evidence.decoding import of_bomb
 
 CORNERS = np.array(
     [[[255, 0, 0], [0, 255, 0], [0, 0, 255]], [[255, 255, 0], [0, 255, 255], [9, 9, 9]]], np.uint8

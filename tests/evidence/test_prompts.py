@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.core.errors import InputError
 from equipoise.data import TEMPLATES, filled, templates
-from equipoise.evidence.prompts import class_vectors, prompts, units
+from equipoise.evidence.zero_shot import class_vectors, prompts, units
 
 
 @pytest.mark.parametrize(("name", "count"), [("openai_80", 80), ("openai_7", 7), ("plain", 1)])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.evidence import extract_embeddings, pictures_in_folder
-from equipoise.evidence.readers import Readers, StoppedError
+from equipoise.evidence.working import Readers, StoppedError
 from picture_models import Means, write_pictures
 
 HERE = Path(__file__).parent.parent

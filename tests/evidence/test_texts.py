@@ -12,8 +12,8 @@ import pytest
 
 from equipoise.core.errors import InputError, ModelError, RunError
 from equipoise.evidence import texts as module
-from equipoise.evidence.prompts import class_vectors, prompts
 from equipoise.evidence.texts import embed_classes, embed_texts
+from equipoise.evidence.zero_shot import class_vectors, prompts
 from equipoise.models.info import ModelInfo
 
 WORDS = [f"word {number}" for number in range(10)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from equipoise.evidence import extract_embeddings, pictures_of_table
-from equipoise.evidence.twins import packed, same_pictures
+from equipoise.evidence.pictures import packed, same_pictures
 from picture_models import Means, write_pictures
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from equipoise.evidence.asking import RunOptions
     from equipoise.evidence.extraction import Extraction
     from equipoise.evidence.pictures import Pictures
-    from equipoise.evidence.prompts import Prompts
+    from equipoise.evidence.zero_shot import Prompts
 
 
 __all__ = [
@@ -572,7 +572,7 @@ def filled_in(
     ConfigError
         When there is no such list of templates, or one is there twice; it names the place.
     """
-    from equipoise.evidence.prompts import prompts
+    from equipoise.evidence.zero_shot import prompts
 
     try:
         return prompts(words, templates)

@@ -4,20 +4,31 @@ from equipoise.evidence.asking import RunOptions
 from equipoise.evidence.decoding import Decoding, ImageError, decode
 from equipoise.evidence.extraction import (
     Extraction,
+    Pending,
     extract_answers,
     extract_embeddings,
     extract_probabilities,
     extract_scores,
+    pending,
 )
-from equipoise.evidence.ownership import relist
-from equipoise.evidence.picture_tables import pictures_on_disk
-from equipoise.evidence.pictures import Pictures, pictures_in_folder, pictures_of_table
+from equipoise.evidence.pictures import (
+    Pictures,
+    pictures_in_folder,
+    pictures_of_table,
+    pictures_on_disk,
+)
 from equipoise.evidence.predictions import read_predictions, write_predictions
-from equipoise.evidence.prompts import Prompts, class_vectors, prompts
-from equipoise.evidence.rundir import check_place, is_run, new_run
+from equipoise.evidence.rundir import check_place, is_run, new_run, relist
 from equipoise.evidence.texts import Texts, embed_classes, embed_texts
-from equipoise.evidence.waiting import Pending, pending
-from equipoise.evidence.zero_shot import ZeroShot, activation_of, concept_scores, zero_shot
+from equipoise.evidence.zero_shot import (
+    Prompts,
+    ZeroShot,
+    activation_of,
+    class_vectors,
+    concept_scores,
+    prompts,
+    zero_shot,
+)
 
 __all__ = [
     "Decoding",

@@ -1,4 +1,4 @@
-"""The plan that runs over the pieces of an extraction: Daft, in this process or on a cluster."""
+"""The engine: batches of images through a model, in one process or on a cluster."""
 
 from __future__ import annotations
 
@@ -6,20 +6,85 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from queue import Empty, Full, Queue, SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from equipoise.core.errors import MissingExtraError, ModelError, RunError
-from equipoise.evidence.aside import aside
-from equipoise.evidence.asking import Asked, Request, asked
-from equipoise.evidence.decoding import Decoding
-from equipoise.evidence.working import Outcome, Piece, Worker
+from equipoise.core.errors import EquipoiseError, MissingExtraError, ModelError, RunError
+from equipoise.evidence.asking import Asked, Request, RunOptions, asked
+from equipoise.evidence.decoding import Decoding, ignore_warnings
+from equipoise.evidence.store import Outcome, Piece
+from equipoise.evidence.working import Worker
 from equipoise.models import ModelInfo
 
 if TYPE_CHECKING:
     from equipoise.evidence.extraction import Settings
+
+
+Item = TypeVar("Item")
+
+# Seconds after which either side looks whether the other still waits. Where Polars is loaded, a
+# signal does not end the wait for a lock.
+_PATIENCE = 0.1
+
+
+def aside(items: Generator[Item]) -> Generator[Item]:
+    """Yield what a generator yields, made in another thread, one item ahead.
+
+    An interrupt raises here at once, whatever the generator is doing: Daft hangs where it sees
+    Ctrl-C before Python does. A generator that is given up is closed in its thread, which nobody
+    waits for.
+    """
+    handover: _Handover[Item] = _Handover()
+    threading.Thread(target=handover.make, args=[items], name="extraction", daemon=True).start()
+    try:
+        while True:
+            found, error = handover.take()
+            if error is not None:
+                raise error
+            if not found:
+                return
+            yield from found
+    finally:
+        handover.left.set()
+
+
+class _Handover(Generic[Item]):
+    """What is made in one thread for another: an item, nothing at the end, or an error."""
+
+    def __init__(self) -> None:
+        self.ready: Queue[tuple[tuple[Item, ...], BaseException | None]] = Queue(maxsize=1)
+        self.left = threading.Event()
+
+    def take(self) -> tuple[tuple[Item, ...], BaseException | None]:
+        """Return what is handed over next."""
+        while True:
+            with suppress(Empty):
+                return self.ready.get(timeout=_PATIENCE)
+
+    def make(self, items: Generator[Item]) -> None:
+        """Hand over each item, until there is none or nobody waits."""
+        try:
+            with closing(items):
+                for item in items:
+                    self._hand((item,))
+                    if self.left.is_set():
+                        return
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            self._hand((), error)
+        else:
+            self._hand(())
+
+    def _hand(self, found: tuple[Item, ...], error: BaseException | None = None) -> None:
+        while not self.left.is_set():
+            try:
+                self.ready.put((found, error), timeout=_PATIENCE)
+            except Full:
+                continue
+            return
+
 
 # Daft and Ray tell their makers about each use unless these are set before they are imported.
 _SILENT = {"SCARF_NO_ANALYTICS": "1", "DO_NOT_TRACK": "1", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -78,7 +143,6 @@ def engine_of(settings: Settings, model: Any, request: Request) -> Engine:
     """
     if settings.engine == "native":
         return _native(settings, model, request)
-    from equipoise.evidence.cluster import cluster
 
     return cluster(model, settings.options, request, settings.decoding)
 
@@ -293,3 +357,185 @@ def use_runner(library: Any, name: str) -> None:
                 f"the engine {name!r} was asked for, and Daft runs by {found!r} in this process "
                 "already. To do: use one engine in a process"
             ) from None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a model is on a worker; `trouble` says why there is none."""
+
+    info: ModelInfo | None = None
+    names: tuple[str, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A model by name and what it is asked: all that a worker needs to make it ready."""
+
+    model: str
+    options: RunOptions
+    request: Request
+
+    @cached_property
+    def ready(self) -> Asked:
+        """The model, loaded when it is first needed."""
+        return asked(self.options.load(self.model), self.request)
+
+    def __call__(self, _: object) -> Identity:
+        """Return what the model is."""
+        try:
+            return Identity(self.ready.info, self.ready.names)
+        except EquipoiseError as error:
+            return Identity(trouble=str(error))
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Works on pieces in a process of the cluster."""
+
+    ask: Ask
+    key: str
+    expected: str
+    decoding: Decoding
+    threads: int
+
+    @cached_property
+    def worker(self) -> Worker:
+        """What works there, with the model of this process."""
+        ignore_warnings()  # the process is the worker's own
+        ready = self.ask.ready
+        if ready.info.key != self.expected:
+            raise ModelError(
+                f"{self.ask.model} is not the same on every worker ({ready.info.device}, "
+                f"{ready.info.dtype}, weights {ready.info.weights_sha256[:12]}). "
+                "To do: name a device and a dtype that all have, and the same files"
+            )
+        return Worker(self.key, ready, self.decoding, self.threads)
+
+    def __call__(self, piece: Piece) -> Outcome:
+        """Return the part of a piece."""
+        try:
+            return self.worker(piece)
+        except EquipoiseError as error:
+            return Outcome(piece.number, trouble=str(error))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Daft on Ray.
+
+    Attributes
+    ----------
+    ask : Ask
+    decoding : Decoding
+    share : Share
+        What each worker is given.
+    identity : Identity
+    """
+
+    ask: Ask
+    decoding: Decoding
+    share: Share
+    info: ModelInfo
+    names: tuple[str, ...]
+
+    def outcomes(
+        self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
+    ) -> Generator[Outcome]:
+        """Yield what becomes of each piece, as soon as it is done."""
+        work = Remote(self.ask, key, self.info.key, self.decoding, self.share.threads)
+        sizes = {piece.number: len(piece.pictures) for piece in pieces}
+        for outcome in self.share.run(work, pieces):
+            tell(sizes[outcome.number])
+            yield outcome
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of a cluster each worker is given.
+
+    Attributes
+    ----------
+    workers : int
+        How many there are: one for each GPU, or for each node where the model runs on processors.
+    cpus, gpus : int
+        Of each.
+    """
+
+    workers: int
+    cpus: float
+    gpus: int = 0
+    library: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def threads(self) -> int:
+        """How many threads a worker decodes with."""
+        return max(int(self.cpus), 1)
+
+    def run(self, work: Callable[[Any], Any], rows: Sequence[Any]) -> Generator[Any]:
+        """Yield what the workers make of rows.
+
+        Raises
+        ------
+        RunError
+            When the cluster gives up.
+        """
+        most = min(self.workers, len(rows))
+        plan = planned(
+            self.library, work, rows, most=most, split=True, cpus=self.cpus, gpus=self.gpus
+        )
+        try:
+            yield from plan
+        except EquipoiseError:
+            raise
+        except Exception as error:
+            told = str(error).strip().partition("\n")[0]
+            raise RunError(
+                f"the cluster gave up: {type(error).__name__}: {told}. "
+                "To do: look at its workers, and run again; finished parts stay"
+            ) from error
+        finally:
+            plan.close()
+
+
+def cluster(model: Any, options: RunOptions, request: Request, decoding: Decoding) -> Cluster:
+    """Return the engine on the cluster that Ray is connected to, or that RAY_ADDRESS names.
+
+    Raises
+    ------
+    MissingExtraError
+        When Ray is not installed.
+    ModelError
+        When the workers cannot load the model, or ask it that.
+    RunError
+        When the model is no name, or Daft runs otherwise in this process already.
+    """
+    if not isinstance(model, str):
+        raise RunError(
+            "a loaded model stays in this process. To do: give the engine 'ray' the model's name"
+        )
+    share = _share(options)
+    ask = Ask(model, options, request)
+    identity: Identity = next(iter([*share.run(ask, [0])]))
+    if identity.info is None:
+        raise ModelError(identity.trouble)
+    return Cluster(ask, decoding, share, identity.info, identity.names)
+
+
+def _share(options: RunOptions) -> Share:
+    library, ray = daft(), _ray()
+    use_runner(library, "ray")
+    gpus = int(ray.cluster_resources().get("GPU", 0))
+    nodes = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+    cpus = [count for count in nodes if count]
+    if gpus and options.device != "cpu":
+        return Share(gpus, max(sum(cpus) // (2 * gpus), 1), 1, library)
+    return Share(len(cpus), min(cpus), 0, library)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("ray", "ray") from error
+    return ray

@@ -1,20 +1,45 @@
-"""Run a model over pictures once, and keep what it gave: resumable, content-keyed evidence."""
+"""Extraction: what models give for images, kept in parts that are made once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from equipoise.core.errors import InputError
+from equipoise import __version__
+from equipoise.core.errors import DataError, EquipoiseError, InputError, ModelError, RunError
+from equipoise.core.files import table_bytes
 from equipoise.evidence.asking import Request, RunOptions
-from equipoise.evidence.decoding import Decoding
-from equipoise.evidence.parts import read_rows
-from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.decoding import Decoding, quiet
+from equipoise.evidence.engine import Engine, Telling, engine_of
+from equipoise.evidence.pictures import Files, Pictures, same_pictures
+from equipoise.evidence.store import (
+    Failure,
+    Ledger,
+    Outcome,
+    crops_digest,
+    failure_table,
+    failures_of,
+    held,
+    ids_digest,
+    parts_in,
+    read_manifest,
+    read_rows,
+    write,
+    write_manifest,
+)
+from equipoise.models.info import one_digest, sha256_of
 
 Progress = Callable[[str, int, int | None], None]
 """Told the step, what is done, and what there is to do."""
@@ -167,8 +192,6 @@ def extract_embeddings(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    from equipoise.evidence.extracting import extracted
-
     request = Request("embeddings", features=features)
     return extracted(request, pictures, model, store, Settings(**how))
 
@@ -194,8 +217,6 @@ def extract_scores(
     Extraction
         With `scores`: m probabilities of a match, higher is better.
     """
-    from equipoise.evidence.extracting import extracted
-
     request = Request("scores", texts=tuple(texts))
     return extracted(request, pictures, model, store, Settings(**how))
 
@@ -219,8 +240,6 @@ def extract_probabilities(
     Extraction
         With `probabilities`, one for each of `names`.
     """
-    from equipoise.evidence.extracting import extracted
-
     return extracted(Request("probabilities"), pictures, model, store, Settings(**how))
 
 
@@ -246,7 +265,314 @@ def extract_answers(
     Extraction
         With `answer`, as the model wrote it.
     """
-    from equipoise.evidence.extracting import extracted
-
     settings = Settings(**{"part": PART_OF_ANSWERS, **how})  # type: ignore[arg-type]
     return extracted(Request("answers", question=question), pictures, model, store, settings)
+
+
+# Raised whenever the same images, model and settings would give other files than before.
+_FORMAT = 1
+# Pictures with several ids that the manifest names.
+_FIRST = 20
+
+
+def extracted(
+    request: Request, pictures: Pictures, model: Any, store: Path, settings: Settings
+) -> Extraction:
+    """Return the evidence of a request: what lies there, and what is missing computed anew.
+
+    Raises
+    ------
+    ModelError, DataError, RunError
+        See `extract_embeddings`.
+    """
+    engine = engine_of(settings, model, request)
+    facts = _facts(request, engine, pictures, settings)
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    folder = Path(store) / request.table / key[:16]
+    info = asdict(engine.info)
+    about = {"key": facts, "model": info, "images": len(pictures), "versions": _versions()}
+    ledger = Ledger(folder, pictures, settings.part)
+    with held(folder) as writable, quiet():
+        if writable:
+            write_manifest(folder, about | {"whole": False})
+        done = _done(ledger, engine, key, settings)
+        failures = _failures(done, pictures)
+        rows = len(pictures) - len(failures)
+        identical = same_pictures(pictures, b"".join(one.contents for one in done))
+        if writable:
+            ledger.drop_others(done)
+            _write_failures(folder, failures)
+            counts = {"rows": rows, "failures": _by_stage(failures)}
+            write_manifest(folder, about | {"whole": True} | counts | _told(identical))
+        parts = tuple(ledger.path(outcome) for outcome in done)
+        inputs = {f"evidence/{request.table}/{key[:16]}": _input(parts, rows)}
+    computed = sum(outcome.computed for outcome in done)
+    return Extraction(
+        folder, parts, engine.names, failure_table(failures), info, inputs, computed, identical
+    )
+
+
+def _facts(
+    request: Request, engine: Engine, pictures: Pictures, settings: Settings
+) -> dict[str, Any]:
+    """Return all that decides what the parts hold but the pictures themselves."""
+    return {
+        "format": _FORMAT,
+        "table": request.table,
+        "model": engine.info.key,
+        "names": list(engine.names),
+        "question": request.question,
+        "features": request.features,
+        "decoding": settings.decoding.facts,
+        "ids": ids_digest(pictures),
+        "crops": crops_digest(pictures),
+        "part": settings.part,
+    }
+
+
+def _told(identical: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Say how many images share their bytes with another, and which are the first of them."""
+    if not identical:
+        return {}
+    counts = {"images": sum(map(len, identical)), "pictures": len(identical)}
+    return {"identical": counts | {"first": [[*ids] for ids in identical[:_FIRST]]}}
+
+
+def _versions() -> dict[str, str]:
+    return {"equipoise": __version__} | {n: version(n) for n in ("daft", "pillow", "pyarrow")}
+
+
+def _done(ledger: Ledger, engine: Engine, key: str, settings: Settings) -> list[Outcome]:
+    """Return what became of every part, in order.
+
+    Raises
+    ------
+    ModelError, DataError
+        When too many images fail.
+    RunError
+        When a part cannot be written.
+    """
+    n = len(ledger.pictures)
+    allowed = math.floor(settings.max_failures * n + 1e-9)
+    telling = Telling(settings.progress, n)
+    done: list[Outcome] = []
+    failed = 0
+    with closing(engine.outcomes(key, [*ledger.pieces()], telling)) as outcomes:
+        for outcome in outcomes:
+            done.append(ledger.keep(outcome))
+            failed += len(done[-1].failures)
+            if failed > allowed:
+                break
+    done.sort(key=lambda outcome: outcome.number)
+    if failed > allowed or failed == n:
+        ledger.forget(done)
+        failures = _failures(done, ledger.pictures)
+        with suppress(RunError):  # the error that is raised says more
+            _write_failures(ledger.folder, failures)
+        raise _too_many(ledger, engine, failures, allowed, rows=sum(one.rows for one in done))
+    return done
+
+
+def _too_many(
+    ledger: Ledger, engine: Engine, failures: Sequence[Failure], allowed: int, *, rows: int
+) -> EquipoiseError:
+    first = failures[0]
+    told = f"the first is {first.image_id!r}: {first.reason}"
+    if not rows and all(failure.stage == "model" for failure in failures):
+        return ModelError(
+            f"{engine.info.name} failed on each of {len(failures)} images; {told}. "
+            "To do: run the model on one of them, and see what it needs"
+        )
+    return DataError(
+        f"{len(failures)} of {len(ledger.pictures)} images failed, and max_failures allows "
+        f"{allowed}; {told}",
+        file=ledger.pictures.name,
+        fix=_advice(ledger, wrong_folder=not rows and {one.stage for one in failures} == {"read"}),
+    )
+
+
+def _advice(ledger: Ledger, *, wrong_folder: bool) -> str:
+    listed = ledger.folder / "failures.parquet"
+    if wrong_folder:
+        return (
+            "see whether the files lie there: the folder that paths start from is the one that "
+            f"the configuration gives as 'root'. The rest was not tried; {listed} lists these"
+        )
+    return (
+        f"see {listed}; repair these images, or raise max_failures to do without them (removed "
+        "from the set, they make it another, which is computed anew)"
+    )
+
+
+def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
+    """Return every failure; those of reading say where the picture was looked for.
+
+    Parts do not say it: they hold for the same pictures in another folder.
+    """
+    found = [failure for outcome in done for failure in outcome.failures]
+    if not found:
+        return found
+    unread = {failure.image_id for failure in found if failure.stage == "read"}
+    where = {
+        one: pictures.where(place)
+        for place, one in enumerate(pictures.ids.tolist())
+        if one in unread
+    }
+    return [
+        replace(one, reason=f"{one.reason} ({where[one.image_id]})") if one.stage == "read" else one
+        for one in found
+    ]
+
+
+def _by_stage(failures: Sequence[Failure]) -> dict[str, int]:
+    return dict(sorted(Counter(failure.stage for failure in failures).items()))
+
+
+def _write_failures(folder: Path, failures: Sequence[Failure]) -> None:
+    write(folder / "failures.parquet", table_bytes(failure_table(failures)))
+
+
+def _input(parts: Sequence[Path], rows: int) -> dict[str, Any]:
+    return {
+        "sha256": one_digest({part.name: sha256_of(part) for part in parts}),
+        "bytes": sum(part.stat().st_size for part in parts),
+        "rows": rows,
+    }
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What lies in a store for a model and a set of images, and what is missing.
+
+    Attributes
+    ----------
+    images : int
+        In the set.
+    present : int
+        Of them with a row in finished parts. Whether pictures have changed since is not looked at;
+        a part with a picture whose file was there and is gone counts as missing, for it will be
+        made anew.
+    failed : int
+        With a failure in such parts, which is kept and not tried again.
+    gone : int or None
+        Whose file is not there now; None where pictures are no files of their own.
+    bytes : int or None
+        To be written, about; None where nothing tells how long a row is.
+    """
+
+    images: int
+    present: int
+    failed: int
+    gone: int | None
+    bytes: int | None
+
+    @property
+    def to_do(self) -> int:
+        """Images that are to be read, and of which the model is to be asked."""
+        return self.images - self.present - self.failed
+
+
+def pending(  # noqa: PLR0913 - all of them decide
+    pictures: Pictures,
+    model: str,
+    table: str,
+    store: Path,
+    *,
+    texts: Sequence[str] = (),
+    question: str = "",
+    key: str | None = None,
+    features: bool = False,
+    part: int | None = None,
+) -> Pending:
+    """Say what an extraction would do.
+
+    Parameters
+    ----------
+    pictures : Pictures
+    model : str
+        The name for `load_model`; evidence is looked for by it where `key` is not given.
+    table : str
+        ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
+    store : Path
+        Where evidence lies.
+    texts, question, features, part
+        As in the extraction.
+    key : str, optional
+        `ModelInfo.key` of the model, whatever its name.
+
+    Returns
+    -------
+    Pending
+    """
+    wanted: dict[str, Any] = {
+        "ids": ids_digest(pictures),
+        "crops": crops_digest(pictures),
+        "question": question,
+        "features": features,
+        "decoding": Decoding().facts,
+        "part": part or (PART_OF_ANSWERS if table == "answers" else Settings.part),
+    }
+    if table == "scores":
+        wanted["names"] = [*texts]
+    source = pictures.source
+    gone = source.gone if isinstance(source, Files) else None
+    best, size = (0, 0), _row(table, len(texts))
+    for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
+        facts = read_manifest(manifest.parent)
+        about = facts.get("key", {})
+        told = facts.get("model", {}).get("name") if key is None else about.get("model")
+        if told != (model if key is None else key):
+            continue
+        parts = [*_parts(manifest.parent)]
+        rows = sum(part.rows for part in parts)
+        size = sum(part.bytes for part in parts) // rows if rows else size
+        if all(about.get(name) == value for name, value in wanted.items()):
+            lost = _by_part(pictures, gone or (), wanted["part"])
+            best = max(best, _held(parts, lost), key=sum)
+    found = Pending(len(pictures), *best, None if gone is None else len(gone), None)
+    return found if size is None else replace(found, bytes=size * found.to_do)
+
+
+def _row(table: str, texts: int) -> int | None:
+    return {"scores": 4 * texts, "answers": 100}.get(table)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A finished part: its rows and bytes, and the stage of each failure by image."""
+
+    number: int
+    rows: int
+    bytes: int
+    failures: Mapping[str, str]
+
+
+def _parts(folder: Path) -> Iterator[_Part]:
+    """Yield the finished parts that can be read."""
+    for part in parts_in(folder):
+        try:
+            rows = pq.read_metadata(part.path).num_rows
+            failures = {one.image_id: one.stage for one in failures_of(part.path)}
+            yield _Part(part.number, rows, part.path.stat().st_size, failures)
+        except (OSError, ValueError, pa.ArrowException):
+            continue
+
+
+def _by_part(pictures: Pictures, gone: Sequence[int], part: int) -> Mapping[int, set[str]]:
+    """Return the ids of the pictures whose files are not there, by the part that they are in."""
+    found: dict[int, set[str]] = {}
+    for place in gone:
+        found.setdefault(place // part, set()).add(pictures.ids[place])
+    return found
+
+
+def _held(parts: Sequence[_Part], lost: Mapping[int, set[str]]) -> tuple[int, int]:
+    """Return the rows and the failures of parts without a picture that is gone since."""
+    # Of one number the last is taken, as in the ledger.
+    every = {part.number: part for part in parts}
+    held = [
+        part
+        for part in every.values()
+        if all(part.failures.get(one) == "read" for one in lost.get(part.number, ()))
+    ]
+    return sum(part.rows for part in held), sum(len(part.failures) for part in held)

@@ -1,19 +1,176 @@
-"""Run directories that are whole or not there at all."""
+"""Run directories: written whole or not at all, and removed only where equipoise wrote them."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 
 from equipoise.core.errors import RunError
 from equipoise.data.problems import listed
-from equipoise.evidence.leftovers import made, sweep
-from equipoise.evidence.ownership import foreign_files, read_list, write_list
+
+LIST = "files.json"
+_WRITER = "equipoise"
+
+
+def write_list(folder: Path) -> None:
+    """Write `files.json`: the SHA-256 of every file in a folder, by relative path."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    digests = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
+    _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
+
+
+def relist(folder: Path, path: Path) -> None:
+    """Update the digest of a file that equipoise wrote again; an unlisted file stays unlisted."""
+    files = read_list(folder)
+    try:
+        name = path.resolve().relative_to(folder.resolve()).as_posix()
+    except ValueError:
+        return
+    if files is not None and name in files:
+        _write(folder, {**files, name: _digest(folder / name)})
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    text = json.dumps({"written_by": _WRITER, "files": files}, indent=1)
+    partial = folder / f".{LIST}.partial"
+    partial.write_text(f"{text}\n", encoding="utf-8", newline="\n")
+    partial.replace(folder / LIST)
+
+
+def read_list(folder: Path) -> Mapping[str, str] | None:
+    """Return the digest of every file that equipoise wrote; None where `files.json` isn't ours."""
+    path = folder / LIST
+    try:
+        content = None if path.is_symlink() else json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("written_by") != _WRITER:
+        return None
+    files = content.get("files")
+    return files if isinstance(files, dict) else None
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """Return what equipoise did not write into a folder, or what has changed since.
+
+    Links are never followed. A folder of other files is named once, without what is in it.
+    """
+    return sorted(_foreign(folder, read_list(folder) or {}))
+
+
+def _foreign(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+    parents = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    for root, folders, names in os.walk(folder):
+        relative = Path(root).relative_to(folder)
+        for name in [*folders]:
+            path = (relative / name).as_posix()
+            if path not in parents or Path(root, name).is_symlink():
+                folders.remove(name)
+                yield path
+        for name in names:
+            path = (relative / name).as_posix()
+            if path != LIST and not _is_intact(folder / path, files.get(path)):
+                yield path
+
+
+def _is_intact(path: Path, digest: str | None) -> bool:
+    if digest is None or path.is_symlink() or not path.is_file():
+        return False
+    return _digest(path) == digest
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """Make a folder and hold it as one that a process is at work in; the hold ends with it."""
+    descriptor = _made(folder)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _made(folder: Path) -> int | None:
+    """Return a descriptor that holds a new folder; None where none can be had."""
+    while True:
+        folder.mkdir(exist_ok=True)
+        try:
+            descriptor = _held(folder, wait=True)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+        # Between the making and the hold another run may have taken it for a leftover.
+        if descriptor is None or folder.is_dir():
+            return descriptor
+        os.close(descriptor)
+
+
+def _held(folder: Path, *, wait: bool) -> int | None:
+    """Return a descriptor that holds a folder, None where the system has no locks.
+
+    Raises
+    ------
+    OSError
+        When it is held by another process (without `wait`), or cannot be held.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def sweep(target: Path) -> None:
+    """Remove the hidden folders that killed runs left beside where they were to lie.
+
+    A run that was moved aside for another to take its place, which then was killed, is put back.
+
+    Parameters
+    ----------
+    target : Path
+        Where a run is to lie.
+    """
+    name = f".{_plain(target.name)}.????????"
+    for partial in target.parent.glob(f"{name}.partial"):
+        with suppress(OSError):  # held by a run at work
+            descriptor = _held(partial, wait=False)
+            if descriptor is None:
+                return
+            shutil.rmtree(partial, ignore_errors=True)
+            os.close(descriptor)
+    for old in target.parent.glob(f"{name}.old"):
+        if read_list(old) is None:
+            continue
+        if target.exists():
+            if not foreign_files(old):
+                shutil.rmtree(old, ignore_errors=True)
+        elif not old.with_suffix(".partial").exists():
+            old.rename(target)
+
+
+def _plain(name: str) -> str:
+    """Return a name without meaning for `glob`."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
 
 _TROUBLE = {
     errno.ENOSPC: "the disk is full. To do: free space, or choose another --out",

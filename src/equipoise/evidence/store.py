@@ -1,18 +1,27 @@
-"""The folder of one extraction: one process at a time, files that are whole or not there."""
+"""The store of evidence: parts of tables, their ledger and their digests."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import json
+import logging
 import os
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from equipoise.core.errors import MissingExtraError, RunError
+from equipoise.core.files import read_table, table_bytes
+from equipoise.evidence.asking import COLUMNS, Asked
 from equipoise.evidence.pictures import Pictures
 
 _TROUBLE = {
@@ -34,6 +43,47 @@ _TROUBLE = {
 _LACKING = (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.ENOLCK)
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 _TEMPORARY = ".partial"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a worker is given: the images of a part, and the digest of the part that lies there."""
+
+    number: int
+    pictures: Pictures
+    have: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a piece.
+
+    Attributes
+    ----------
+    number : int
+    digest : str
+        Of the part.
+    rows : int
+        Images that have a row.
+    computed : int
+        Images the model ran on now; 0 where the part that lies there still holds.
+    failures : tuple of Failure
+    data : bytes or None
+        The file; None where it need not be written.
+    contents : bytes
+        What the bytes of every image are, see `twins.packed`.
+    trouble : str
+        Why the work has to stop; empty where all is well.
+    """
+
+    number: int
+    digest: str = ""
+    rows: int = 0
+    computed: int = 0
+    failures: tuple[Failure, ...] = ()
+    data: bytes | None = field(default=None, repr=False)
+    contents: bytes = field(default=b"", repr=False)
+    trouble: str = ""
 
 
 @contextmanager
@@ -206,3 +256,217 @@ def ids_digest(pictures: Pictures) -> str:
 def crops_digest(pictures: Pictures) -> str | None:
     """Return the SHA-256 of what is cut out of a set; None where nothing is."""
     return None if pictures.crops is None else hashlib.sha256(pictures.crops.tobytes()).hexdigest()
+
+
+_NAME = re.compile(r"part-(\d{5,})-([0-9a-f]{16})\.parquet")
+_FAILURES = b"equipoise.failures"
+
+FAILURES = pa.schema([("image_id", pa.string()), ("stage", pa.string()), ("reason", pa.string())])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An image that has no row.
+
+    Attributes
+    ----------
+    image_id : str
+    stage : str
+        ``read``, ``decode`` or ``model``.
+    reason : str
+    """
+
+    image_id: str
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part that lies in a folder.
+
+    Attributes
+    ----------
+    number : int
+    digest : str
+    path : Path
+    """
+
+    number: int
+    digest: str
+    path: Path
+
+
+def part_name(number: int, digest: str) -> str:
+    """Return the file name of a part."""
+    return f"part-{number:05d}-{digest}.parquet"
+
+
+def parts_in(folder: Path) -> list[Part]:
+    """Return the parts that lie in a folder, by number and digest."""
+    found = []
+    for path in folder.glob("part-*.parquet"):
+        match = _NAME.fullmatch(path.name)
+        if match:
+            found.append(Part(int(match[1]), match[2], path))
+    return sorted(found, key=lambda part: (part.number, part.digest))
+
+
+def digest_of(key: str, pictures: Pictures, contents: Sequence[str]) -> str:
+    """Return the digest of a part.
+
+    Parameters
+    ----------
+    key : str
+        Of the model, the question and the decoding.
+    pictures : Pictures
+        The images of the part.
+    contents : sequence of str
+        SHA-256 of the bytes of each; empty where they could not be read.
+    """
+    crops = [None] * len(pictures) if pictures.crops is None else pictures.crops.tolist()
+    rows = [*zip(pictures.ids.tolist(), crops, contents, strict=True)]
+    return hashlib.sha256(json.dumps([key, rows]).encode()).hexdigest()[:16]
+
+
+def part_bytes(
+    asked: Asked, ids: Sequence[str], values: np.ndarray[Any, Any], failures: Sequence[Failure]
+) -> bytes:
+    """Return the Parquet file of a part: the same bytes for the same rows."""
+    column = COLUMNS[asked.table]
+    table = pa.table({"image_id": pa.array(ids, pa.string()), column: asked.arrow(values)})
+    told = json.dumps([asdict(failure) for failure in failures])
+    return table_bytes(
+        table.replace_schema_metadata({_FAILURES: told.encode()}),
+        compression="zstd" if asked.table == "answers" else "none",
+        use_dictionary=False,
+    )
+
+
+def failures_of(path: Path) -> list[Failure]:
+    """Return the failures that a part tells.
+
+    Raises
+    ------
+    ValueError
+        When it is no part, or damaged.
+    """
+    metadata = pq.read_schema(path).metadata or {}
+    if _FAILURES not in metadata:
+        raise ValueError("no part of an extraction")
+    return [Failure(**failure) for failure in json.loads(metadata[_FAILURES])]
+
+
+def is_sound(path: Path, images: int) -> bool:
+    """Whether a part is whole: its checksums hold, and every image has a row or a failure."""
+    try:
+        whole = bool(read_table(path).num_rows + len(failures_of(path)) == images)
+    except (OSError, ValueError, TypeError, pa.ArrowException):
+        whole = False
+    if not whole:
+        warn_of_damage(path)
+    return whole
+
+
+def warn_of_damage(path: Path) -> None:
+    """Log that a part is damaged and is computed again."""
+    # Where logging is not set up, a warning reaches standard error.
+    logging.getLogger("equipoise").warning("%s: it is damaged and is computed again", path)
+
+
+def read_rows(paths: Sequence[Path]) -> pa.Table:
+    """Return the rows of parts, in order.
+
+    Raises
+    ------
+    RunError
+        When one is damaged.
+    """
+    tables = [_read(path) for path in paths]
+    held = [table for table in tables if table.num_rows] or tables[:1]
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in held])
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return read_table(path)
+    except (OSError, pa.ArrowException):
+        raise RunError(f"{path}: it is damaged. To do: delete it and run again") from None
+
+
+def failure_table(failures: Sequence[Failure]) -> pa.Table:
+    """Return failures as a table: image_id, stage, reason."""
+    return pa.Table.from_pylist([asdict(failure) for failure in failures], schema=FAILURES)
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The parts of one extraction.
+
+    Attributes
+    ----------
+    folder : Path
+    pictures : Pictures
+        All images.
+    part : int
+        Images in one part, the last aside.
+    """
+
+    folder: Path
+    pictures: Pictures
+    part: int
+
+    def size(self, number: int) -> int:
+        """Return how many images a part has; 0 where there is no such part."""
+        return max(min(self.part, len(self.pictures) - number * self.part), 0)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the work, part by part, each with the digest of the part that lies there."""
+        have = {
+            part.number: part.digest
+            for part in parts_in(self.folder)
+            if is_sound(part.path, self.size(part.number))
+        }
+        number = 0
+        while size := self.size(number):
+            first = number * self.part
+            pictures = self.pictures.take(range(first, first + size))
+            yield Piece(number, pictures, have.get(number, ""))
+            number += 1
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        """Write a part, or see that it lies there; return it without its bytes.
+
+        Raises
+        ------
+        RunError
+            When it cannot be written.
+        """
+        path = self.path(outcome)
+        if outcome.data is None:
+            failures = tuple(failures_of(path))
+            rows = self.size(outcome.number) - len(failures)
+            return replace(outcome, rows=rows, failures=failures)
+        write(path, outcome.data)
+        return replace(outcome, data=None)
+
+    def path(self, outcome: Outcome) -> Path:
+        """Return where a part lies."""
+        return self.folder / part_name(outcome.number, outcome.digest)
+
+    def forget(self, done: Sequence[Outcome]) -> None:
+        """Remove parts with images on which the model failed just now.
+
+        A run that stops because a model fails may have met a machine in trouble: the next run is
+        to ask the model again.
+        """
+        for outcome in done:
+            if outcome.computed and any(f.stage == "model" for f in outcome.failures):
+                self.path(outcome).unlink(missing_ok=True)
+
+    def drop_others(self, done: Sequence[Outcome]) -> None:
+        """Remove parts that were made from pictures as they were before."""
+        paths = {self.path(outcome) for outcome in done}
+        for part in parts_in(self.folder):
+            if part.path not in paths:
+                part.path.unlink(missing_ok=True)

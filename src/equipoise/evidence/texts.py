@@ -19,9 +19,8 @@ import pyarrow as pa
 from equipoise.core.errors import InputError, ModelError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.evidence.asking import RunOptions
-from equipoise.evidence.parts import warn_of_damage
-from equipoise.evidence.prompts import Prompts, class_vectors
-from equipoise.evidence.store import rename, translated
+from equipoise.evidence.store import rename, translated, warn_of_damage
+from equipoise.evidence.zero_shot import Prompts, class_vectors
 
 if TYPE_CHECKING:
     from equipoise.models import DualEncoder

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field
 from equipoise import __version__
 from equipoise.audits.config_fields import Name, Section, distinct
 from equipoise.core.errors import RunError
-from equipoise.evidence import leftovers
+from equipoise.evidence import rundir
 from equipoise.mitigate.sets import SubjectTexts, Training, content_of
 from equipoise.models.wrapped import SETTINGS, Wrapping, save_wrapped
 
@@ -212,8 +212,8 @@ def publish(out: Path, fill: Callable[[Path], None]) -> None:
     partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}.partial")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        leftovers.sweep(out)
-        with leftovers.made(partial):
+        rundir.sweep(out)
+        with rundir.made(partial):
             fill(partial)
             for path in sorted(partial.rglob("*")):
                 if path.is_file():

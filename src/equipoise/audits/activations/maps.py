@@ -23,8 +23,7 @@ from equipoise.core.groups import Groups
 from equipoise.data import Vectors, load_items, load_vectors
 from equipoise.data.labels import Items
 from equipoise.evidence.decoding import Decoding, ImageError, decode
-from equipoise.evidence.parts import digest_of, part_name, warn_of_damage
-from equipoise.evidence.store import ids_digest, locked, write
+from equipoise.evidence.store import digest_of, ids_digest, locked, part_name, warn_of_damage, write
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig

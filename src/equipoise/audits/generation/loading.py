@@ -34,7 +34,7 @@ from equipoise.counterfactuals.filters import (
 from equipoise.data import Items, ItemSource, load_items, load_matrix, load_vectors
 from equipoise.data.outputs import Outputs
 from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table
-from equipoise.evidence.prompts import prompts
+from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
     from equipoise.audits.config_fields import ArrayConfig, RunConfig

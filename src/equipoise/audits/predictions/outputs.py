@@ -16,8 +16,7 @@ from equipoise.core.errors import ConfigError
 from equipoise.data import Coded
 from equipoise.data.problems import nearest
 from equipoise.data.versions import MISSPELT
-from equipoise.evidence.prompts import Prompts, prompts
-from equipoise.evidence.zero_shot import activation_of, best, zero_shot
+from equipoise.evidence.zero_shot import Prompts, activation_of, best, prompts, zero_shot
 
 if TYPE_CHECKING:
     from equipoise.audits.predictions.config import ModelConfig

@@ -15,7 +15,7 @@ from equipoise.audits.config_fields import located
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, Outputs, Vectors, load_items, load_vectors, read_table
 from equipoise.evidence import class_vectors, pictures_of_table, zero_shot
-from equipoise.evidence.prompts import prompts
+from equipoise.evidence.zero_shot import prompts
 from equipoise.metrics.counts.shares import Confusion
 
 if TYPE_CHECKING:

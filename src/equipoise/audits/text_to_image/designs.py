@@ -463,5 +463,7 @@ def _tested(uncorrected: UncorrectedFinding) -> UncorrectedFinding:
     """Describe a number that no chance level was drawn for."""
     finding = uncorrected.finding
     if not math.isnan(finding.value) and math.isnan(finding.p_value):
-        return without_verdict(uncorrected, finding.reason or "without resampling there is no chance level")
+        return without_verdict(
+            uncorrected, finding.reason or "without resampling there is no chance level"
+        )
     return uncorrected

@@ -26,7 +26,7 @@ from equipoise.audits.text_to_image.classes import (
 from equipoise.core.errors import ConfigError, DataError
 from equipoise.data import Items, ItemSource, Outputs, Vectors, load_items, load_vectors
 from equipoise.evidence.pictures import NotMade, Pictures, pictures_of_table, sorted_by_id
-from equipoise.evidence.prompts import prompts
+from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 from equipoise.core.errors import RunError
 from equipoise.core.files import read_table, table_bytes
 from equipoise.counterfactuals.generating.requests import COLUMNS, Draws, Piece, Request, pieces
-from equipoise.evidence.parts import part_name, parts_in, warn_of_damage
-from equipoise.evidence.store import write
+from equipoise.evidence.store import part_name, parts_in, warn_of_damage, write
 from equipoise.models.generators import Sampling
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from equipoise.core.files import read_table
 from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.generating.parts import read_part
 from equipoise.evidence import new_run
-from equipoise.evidence.picture_tables import Rows, TableFile
-from equipoise.evidence.pictures import Pictures
+from equipoise.evidence.pictures import Pictures, Rows, TableFile
 from equipoise.evidence.store import read_manifest
 from equipoise.models.info import one_digest, sha256_of
 

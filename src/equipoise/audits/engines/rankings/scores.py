@@ -16,7 +16,7 @@ from equipoise.core.errors import DataError
 from equipoise.core.wording import percent
 from equipoise.data import load_items, load_matrix, load_vectors
 from equipoise.data.problems import listed
-from equipoise.evidence.prompts import Prompts
+from equipoise.evidence.zero_shot import Prompts
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 
 if TYPE_CHECKING:
