@@ -10,7 +10,7 @@ import pytest
 
 from equipoise.audits import compare, parse_config, run
 from equipoise.audits.audit import load
-from equipoise.audits.comparison.subjects import changes_table
+from equipoise.audits.comparison import changes_table
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.failures import FAILURES
 from equipoise.core.finding import _GROUP_VALUE, SCHEMA

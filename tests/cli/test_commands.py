@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from cli.project import data, result
 from equipoise import audits
 from equipoise.audits.audit import Plan
-from equipoise.audits.comparison import images
 from equipoise.audits.config import load_config, parse_config
 from equipoise.audits.config_yaml import parse_yaml
+from equipoise.audits.predictions import comparison as images
 from equipoise.audits.predictions.config import Config
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands.new import configuration

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equipoise.audits.audit import compare_runs, load, plan, prepare, run, save
-    from equipoise.audits.comparison.images import compare
-    from equipoise.audits.comparison.subjects import compare_results, together
+    from equipoise.audits.comparison import compare_results, together
     from equipoise.audits.config import AuditConfig, load_config, parse_config
     from equipoise.audits.demonstrating import demo, demo_scenes
+    from equipoise.audits.predictions.comparison import compare
 
 _HOMES = {
     "AuditConfig": "config",
-    "compare": "comparison.images",
-    "compare_results": "comparison.subjects",
+    "compare": "predictions.comparison",
+    "compare_results": "comparison",
     "compare_runs": "audit",
     "demo": "demonstrating",
     "demo_scenes": "demonstrating",
@@ -23,7 +23,7 @@ _HOMES = {
     "prepare": "audit",
     "run": "audit",
     "save": "audit",
-    "together": "comparison.subjects",
+    "together": "comparison",
 }
 
 __all__ = [

@@ -282,7 +282,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
             Where each run lies.
         progress : callable, optional
         """
-        from equipoise.audits.comparison.subjects import compare_results
+        from equipoise.audits.comparison import compare_results
 
         return compare_results(runs)
 

@@ -11,12 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from equipoise.audits.associations.config import Config as AssociationsConfig
 from equipoise.audits.audit import load, run
+from equipoise.audits.config import parse_config
 from equipoise.audits.kinds import Progress, with_progress
-from equipoise.audits.predictions.config import Config
-from equipoise.audits.retrieval.config import Config as RetrievalConfig
-from equipoise.audits.similarity.config import Config as SimilarityConfig
 from equipoise.core.finding import Finding
 from equipoise.planted.colours.models import SOURCE, VARIANTS, Variant, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
@@ -73,7 +70,7 @@ def _predict(progress: Progress | None) -> pa.Table:
     return pa.table(columns)
 
 
-def _config(table: pa.Table) -> Config:
+def _config(table: pa.Table) -> AuditConfig:
     labels = table.select(["image_id", "shape", "colour"])
     models = {
         variant.name: {
@@ -83,7 +80,7 @@ def _config(table: pa.Table) -> Config:
         for variant in VARIANTS
     }
     effects = {"min_expected": 0.0}
-    return Config.model_validate(
+    return parse_config(
         {
             "audit": "predictions",
             "data": {"table": labels, "id": "image_id", "target": "shape", "groups": ["colour"]},
@@ -249,7 +246,7 @@ def _retrieval(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig:
     images = pa.table(
         {name: table[name] for name in ("image_id", "set", "subject", "hue", "frame")}
     )
-    return RetrievalConfig.model_validate(
+    return parse_config(
         {
             "audit": "retrieval",
             "data": {
@@ -277,7 +274,7 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConf
     level, upright = ({"images": {"frame": one}} for one in ("level", "upright"))
     asked = {"targets": [*SUBJECTS], "attributes": ["level", "upright"], "modalities": ["ITP"]}
     declared = {"table": hypothesis, "subject": "subject", "value": "lean"}
-    return AssociationsConfig.model_validate(
+    return parse_config(
         {
             "audit": "associations",
             "data": {
@@ -318,7 +315,7 @@ def _similarity(scenes: Scenes, embedded: Mapping[str, Embedded]) -> AuditConfig
         }
         for attribute in ATTRIBUTES
     ]
-    return SimilarityConfig.model_validate(
+    return parse_config(
         {
             "audit": "similarity",
             "data": {

@@ -23,20 +23,18 @@ from equipoise.audits.engines.labels import (
 )
 from equipoise.audits.findings import UncorrectedFinding, whole
 from equipoise.audits.predictions import tables
-from equipoise.audits.predictions.config import Config, EffectSizeOptions
+from equipoise.audits.predictions.config import Config
+from equipoise.audits.predictions.measures import effect_sizes, measures_of
 from equipoise.audits.predictions.outputs import predict_labels
 from equipoise.core.finding import Family
 from equipoise.core.groups import Groups
 from equipoise.data import PredictionData, join_predictions, read_predictions
 from equipoise.data.labels import read_labels
 from equipoise.data.problems import listed
-from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import count
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
-from equipoise.metrics.counts.parity import DemographicParity, EqualizedOdds
-from equipoise.metrics.counts.rates import Rates
-from equipoise.metrics.measure import NULLS, Measure, measure
-from equipoise.metrics.table_metric import TABLE_METRICS
+from equipoise.metrics.counts.effect_sizes import SkewSize
+from equipoise.metrics.measure import Measure, measure
 from equipoise.stats.power import (
     minimum_difference,
     minimum_effect_size,
@@ -229,8 +227,8 @@ class Predictions(Audit[Config, PredictionData, Design]):
         progress: Progress | None = None,
     ) -> AuditResult:
         """Compare models image by image."""
-        from equipoise.audits.comparison.images import compare
         from equipoise.audits.config import parse_config
+        from equipoise.audits.predictions.comparison import compare
         from equipoise.evidence import read_predictions
 
         pairs = {}
@@ -241,33 +239,6 @@ class Predictions(Audit[Config, PredictionData, Design]):
             assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
             pairs[name] = config, read_predictions(folders[name])
         return compare(pairs, progress=progress)
-
-
-def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
-    """Yield every metric of labels by group that is switched on."""
-    metrics = config.metrics
-    conditional = not counts.determines_target
-    for kind in ("worst_group_accuracy", "accuracy_gap"):
-        if getattr(metrics, kind) is not None:
-            yield Accuracy(kind, "rows")
-            if conditional:
-                yield Accuracy(kind, "class")
-    if metrics.demographic_parity is not None:
-        yield DemographicParity()
-    if metrics.equalized_odds is not None:
-        yield EqualizedOdds(metrics.equalized_odds.aggregate)
-    if metrics.rates is not None:
-        yield from (Rates(null) for null in NULLS)
-    if metrics.effect_sizes is not None:
-        yield effect_sizes(metrics.effect_sizes)
-    if metrics.skewsize is not None:
-        yield SkewSize(**effect_sizes(metrics.skewsize).params)
-    yield from (one for one in TABLE_METRICS.values() if config.audit in one.spec.kinds)
-
-
-def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of effect sizes that options describe."""
-    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
 
 
 def _model(name: str, data: PredictionData) -> Row:

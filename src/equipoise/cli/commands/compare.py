@@ -51,7 +51,7 @@ def command(runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: 
 def _compared(runs: tuple[Path, ...], progress: Steps) -> AuditResult:
     """Compare runs of predictions image by image, those of other kinds subject by subject."""
     from equipoise import audits
-    from equipoise.audits.comparison.subjects import check_kinds
+    from equipoise.audits.comparison import check_kinds
 
     read = _read_all(runs)
     check_kinds(read)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import combinations
@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.columns import Row, table_of
-from equipoise.audits.comparison.images import AUDIT, one_model_only
 from equipoise.audits.config import parse_config
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core.errors import DataError
@@ -45,6 +44,18 @@ FEWEST = 6
 """Pairs from which on flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
 PAIRS = "iss_difference"
 """The metric whose findings are about two sets of images of one concept."""
+
+
+AUDIT = "comparison"
+
+
+def one_model_only(models: Iterable[str]) -> DataError:
+    """Return the error of a comparison without a second model."""
+    return DataError(
+        f"{', '.join(models)}: one model only",
+        expected="at least two models to compare",
+        fix="name several runs, or audit several models in one",
+    )
 
 
 def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row, table_of
+from equipoise.audits.comparison import AUDIT, one_model_only
 from equipoise.audits.engines.labels import groups_by, once, take, without_mirrors
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.audits.kinds import Progress, with_progress
-from equipoise.audits.predictions.audit import measures_of
+from equipoise.audits.predictions.measures import measures_of
 from equipoise.audits.provenance import manifest_of
 from equipoise.core.errors import DataError
 from equipoise.core.finding import Family, Finding, Verdict
@@ -49,7 +50,6 @@ Runs = Mapping[str, "tuple[Config, PredictionData]"]
 Numbers = dict[str, Floats]
 """A measure's numbers by subject, shape (tables,); "" is the whole."""
 
-AUDIT = "comparison"
 DESCRIBED = "skewsize"
 
 
@@ -209,15 +209,6 @@ def _common(runs: Runs) -> Common:
             fix="leave out the model whose answers are missing, or audit it on the same images",
         )
     return common
-
-
-def one_model_only(models: Iterable[str]) -> DataError:
-    """Return the error of a comparison without a second model."""
-    return DataError(
-        f"{', '.join(models)}: one model only",
-        expected="at least two models to compare",
-        fix="name several runs, or audit several models in one",
-    )
 
 
 def _labels(runs: Runs, rows: Mapping[str, npt.NDArray[np.int64]]) -> Iterator[tuple[str, Coded]]:

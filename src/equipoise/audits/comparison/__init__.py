@@ -1,1 +1,0 @@
-"""Comparison of models on the same images."""

@@ -1,0 +1,101 @@
+"""The structure of the package: one-way imports, private names, and rooms that know no names."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from equipoise import metrics
+from equipoise.audits.kinds import KINDS
+
+SOURCE = Path(__file__).resolve().parent.parent / "src"
+LIBRARIES = {"diffusers", "onnx", "onnxruntime", "open_clip", "openvino", "timm", "torch",
+             "transformers"}  # fmt: skip
+NAMELESS = [
+    *sorted((SOURCE / "equipoise" / "report").glob("*.py")),
+    SOURCE / "equipoise" / "audits" / "audit.py",
+]
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return every module of the package, parsed, by its dotted name."""
+    paths = {path.relative_to(SOURCE): path for path in SOURCE.rglob("*.py")}
+    return {
+        ".".join(name.with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())
+        for name, path in paths.items()
+    }
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a module except imports for type checkers alone."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        if not typing:
+            yield from _executed(child)
+
+
+def imports(module: str) -> Iterator[tuple[str, str]]:
+    """Yield (module, name) of every import from the package, inside functions too."""
+    for node in _executed(modules()[module]):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise"):
+            yield from ((str(node.module), alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found = (alias.name for alias in node.names)
+            yield from ((name, "") for name in found if name.startswith("equipoise"))
+
+
+def files(module: str) -> set[str]:
+    """Return the modules that a module imports."""
+    return {
+        f"{source}.{name}" if f"{source}.{name}" in modules() else source
+        for source, name in imports(module)
+    } - {module}
+
+
+def test_no_file_imports_another_in_a_circle() -> None:
+    # The root's lazy names import no room until they are used.
+    graph = {module: files(module) for module in modules() if module != "equipoise"}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail(" <- ".join(circle.args[1]))
+
+
+def test_no_file_imports_a_private_name_of_another() -> None:
+    private = [
+        f"{module}: {source}.{name}"
+        for module in modules()
+        for source, name in imports(module)
+        if name.startswith("_") and not name.startswith("__")
+    ]
+    assert private == []
+
+
+def test_no_kind_of_audit_is_imported_by_another_or_by_shared_code() -> None:
+    kinds = {f"equipoise.audits.{kind}": kind for kind in KINDS}
+    foreign = [
+        f"{module}: {source}"
+        for module in modules()
+        for source, _ in imports(module)
+        for kind in kinds
+        if module.startswith("equipoise.audits.")
+        and f"{source}.".startswith(f"{kind}.")
+        and not f"{module}.".startswith(f"{kind}.")
+    ]
+    assert foreign == []
+
+
+@pytest.mark.parametrize("path", NAMELESS, ids=lambda path: path.stem)
+def test_report_and_base_name_no_kind_metric_or_library(path: Path) -> None:
+    names = {*metrics.SPECS, *KINDS, *LIBRARIES}
+    named = [
+        f"line {node.lineno}: {node.value}"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+    assert named == []
