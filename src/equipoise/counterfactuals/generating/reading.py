@@ -1,7 +1,8 @@
-"""Generated images: read from a store or a table, and exported as files."""
+"""Generated images: those of a finished generation, and tables of images made elsewhere."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from equipoise.core import files
 from equipoise.core.errors import DataError
-from equipoise.core.files import read_table
 from equipoise.counterfactuals.captions import word_id
 from equipoise.counterfactuals.generating.parts import read_part
-from equipoise.evidence import new_run
-from equipoise.evidence.pictures import Pictures, Rows, TableFile
+from equipoise.counterfactuals.generating.requests import COLUMNS, columns_of
+from equipoise.data.tables import read_table
+from equipoise.evidence import new_run, pictures_of_table, pictures_on_disk
+from equipoise.evidence.pictures import Files, Pictures, Rows, TableFile
 from equipoise.evidence.store import read_manifest
 from equipoise.models.info import one_digest, sha256_of
 
@@ -86,8 +89,6 @@ def read_generated(
         When there is no such folder or table, it is not finished, a column is missing, or an
         image neither has a path nor a state that says why.
     """
-    from equipoise.counterfactuals.generating.elsewhere import external_images
-
     if isinstance(folder_or_table, pa.Table):
         return external_images(folder_or_table, root=root)
     folder = Path(folder_or_table)
@@ -107,7 +108,7 @@ def read_generated(
             f"{missing[0]} is missing", file=str(folder), fix="run the generation again"
         )
     try:
-        table = read_table(folder / TABLE)
+        table = files.read_table(folder / TABLE)
     except (OSError, pa.ArrowException):
         raise DataError(
             "it is damaged", file=str(folder / TABLE), fix="run the generation again"
@@ -215,3 +216,148 @@ def export_images(generated: Generated, folder: Path, *, overwrite: bool = False
             columns[name] = column
         pyarrow.csv.write_csv(pa.table(columns), partial / EXPORTED)
     return len(names)
+
+
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+"""Names of the table of a folder of images."""
+
+_PATHS = ("path", "file_name", "file", "image")
+_STATES = ("image", "refused", "failed")
+_NUMBERS = {"candidate": int, "seed": int, "shared": float, "shared_self": float}
+Cells = list[str | None]
+
+
+def external_images(given: Path | str | pa.Table, *, root: Path | None = None) -> Generated:
+    """Read a table of external images; see `read_generated`.
+
+    Raises
+    ------
+    DataError
+        When a column is missing, or an image neither has a path nor a state that says why.
+    """
+    source = given if isinstance(given, pa.Table) else _table_file(Path(given))
+    name = source if isinstance(source, str) else "the table of images"
+    columns, embedded = columns_of(source)
+    where = next((column for column in _PATHS if column in (*columns, embedded)), None)
+    if "prompt" not in columns or where is None:
+        raise DataError(
+            f"it has the columns {', '.join(columns)}",
+            file=name,
+            expected=f"prompt, and one of {', '.join(_PATHS)}",
+        )
+    read = read_table(source, texts=columns, role="images")
+    texts: dict[str, Cells] = {column: read.texts[column].to_list() for column in columns}
+    for column in {*COLUMNS.names, *_PATHS} & {*columns}:
+        texts[column] = [cell or None for cell in texts[column]]
+    paths = None if embedded is not None else texts.pop(where)
+    table = _images(texts, paths, name)
+    states = table["state"].to_pylist()
+    rows = [row for row, state in enumerate(states) if state == "image"]
+    ids = [table["image_id"][row].as_py() for row in rows]
+    folder = root or (Path(source).parent if isinstance(source, str) else Path())
+    if paths is None:
+        pictures = _embedded(Path(name), where, rows, ids)
+    elif not ids:
+        pictures = Pictures(name, np.empty(0, dtype=object), Files(()))
+    else:
+        files = [paths[row] or "" for row in rows]
+        pictures = pictures_of_table(ids, files, root=folder, name=name, column=where)
+    return Generated(folder, table, pictures, {}, {name: dict(read.digest)})
+
+
+def _table_file(path: Path) -> str:
+    if not path.is_dir():
+        return str(path)
+    for name in METADATA:
+        if (path / name).is_file():
+            return str(path / name)
+    raise DataError(
+        "it holds no images that were finished here, and no table of external images",
+        file=str(path),
+        expected=f"manifest.json of a whole generation, or {', '.join(METADATA)}",
+    )
+
+
+def _images(texts: dict[str, Cells], paths: Cells | None, name: str) -> pa.Table:
+    """Return the columns of each image, made up where the table lacks them, and all others."""
+    prompts = _complete(texts["prompt"], "prompt", name)
+    id = "caption_id" if "caption_id" in texts and "prompt_id" not in texts else "prompt_id"  # noqa: A001
+    places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
+    ids = [f"prompt-{places[prompt]:05d}" for prompt in prompts]
+    if id in texts:
+        ids = _complete(texts[id], id, name)
+    seen: Counter[str] = Counter()
+    numbers = []
+    for prompt in ids:
+        numbers.append(seen[prompt])
+        seen[prompt] += 1
+    made: dict[str, list[Any]] = {"prompt_id": ids, "candidate": numbers}
+    made |= {
+        column: _numbers(texts[column], column, name) for column in _NUMBERS if column in texts
+    }
+    if "image_id" in texts:
+        images = _complete(texts["image_id"], "image_id", name)
+    else:
+        pairs = zip(ids, made["candidate"], strict=True)
+        images = [f"{prompt}/{number:03d}" for prompt, number in pairs]
+    first: dict[str, int] = {}
+    for row, image in enumerate(images, start=1):
+        if first.setdefault(image, row) != row:
+            raise DataError(
+                f"the image {image!r} stands in rows {first[image]} and {row}",
+                file=name,
+                expected="each image once",
+                fix="give images ids of their own (image_id), or number them (candidate)",
+            )
+    made |= {"image_id": images, "state": _states(texts.get("state"), paths, len(ids), name)}
+    columns: dict[str, pa.Array] = {}
+    for column in COLUMNS:
+        cells = made.get(column.name) or texts.get(column.name, [None] * len(ids))
+        columns[id if column.name == "prompt_id" else column.name] = pa.array(cells, column.type)
+    more = {column: pa.array(cells, pa.string()) for column, cells in texts.items()}
+    return pa.table(more | columns).select([*columns, *(c for c in more if c not in columns)])
+
+
+def _complete(cells: Cells, column: str, name: str) -> list[str]:
+    if None in cells:
+        raise DataError("it is empty", file=name, column=column, row=cells.index(None) + 1)
+    return [cell or "" for cell in cells]
+
+
+def _numbers(cells: Cells, column: str, name: str) -> list[float | None]:
+    kind, numbers = _NUMBERS[column], []
+    for row, cell in enumerate(cells, start=1):
+        try:
+            numbers.append(kind(cell) if cell else None)
+        except ValueError:
+            raise DataError(
+                f"{cell!r} is no {'number' if kind is float else 'whole number'}",
+                file=name,
+                column=column,
+                row=row,
+            ) from None
+    return numbers
+
+
+def _states(given: Cells | None, paths: Cells | None, n: int, name: str) -> list[str]:
+    states = []
+    for row in range(n):
+        path = None if paths is None else paths[row]
+        state = (given[row] if given else None) or ("image" if path else "")
+        if state not in _STATES or (state == "image" and paths is not None and not path):
+            raise DataError(
+                f"the state is {state!r} and the path {path!r}",
+                file=name,
+                column="state",
+                row=row + 1,
+                expected="a path, or a state that says why there is none: refused or failed",
+            )
+        states.append(state)
+    return states
+
+
+def _embedded(path: Path, column: str, rows: Sequence[int], ids: Sequence[str]) -> Pictures:
+    """Return pictures that lie in the table itself, by the ids of the images."""
+    order = sorted(range(len(rows)), key=ids.__getitem__)
+    taken = pictures_on_disk(path, image=column).take([rows[place] for place in order])
+    return Pictures(str(path), np.array(sorted(ids), dtype=object), taken.source)
