@@ -62,7 +62,7 @@ def test_version(command: Command) -> None:
         (
             ["audti"],
             "no command 'audti'. There are: demo, new, plan, audit, report, compare, check, "
-            "counterfactuals, augment, mitigate, metrics, planted. Did you mean 'audit'? "
+            "counterfactuals, augment, mitigate, metrics. Did you mean 'audit'? "
             "See 'equipoise --help'",
         ),
         (["audit"], "missing argument 'CONFIG'. See 'equipoise audit --help'"),

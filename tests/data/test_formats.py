@@ -144,8 +144,8 @@ def test_a_format_is_one_registered_function(
     section = {"format": "toy", "files": "toy.txt", "options": {"upper": True}, "root": "."}
     found = known(PicturesConfig.model_validate(section), tmp_path, columns=("gender",))
     assert found.source(tmp_path).table.frame["gender"].to_list() == ["F", "M"]
-    assert found.located is not None
-    assert [*found.located.keys] == ["a.png", "b.png"]
+    assert found.pictures is not None
+    assert [*found.pictures.ids] == ["a.png", "b.png"]
     with pytest.raises(ValueError, match="upper"):
         PicturesConfig.model_validate(section | {"options": {"lower": True}})
 

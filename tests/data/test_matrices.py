@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix
+from equipoise.data import ArraySource, Items, ItemSource, load_items, load_matrix, matrices
 
 N = 30
 IDS = [f"im{place:02d}" for place in range(N)]
@@ -112,3 +112,12 @@ def test_any_order_of_rows_gives_the_same(random: Any, rows: int, known: int) ->
     for matrix in loaded:
         np.testing.assert_array_equal(matrix.take(["x", "y"]), loaded[0].take(["x", "y"]))
         assert {**matrix.counts, "columns_left_out": []} == loaded[0].counts
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 100])
+def test_blocks_of_any_width_read_the_same(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(70, dtype=np.float32).reshape(10, 7)
+    monkeypatch.setattr(matrices, "BLOCK_BYTES", width * 40)
+    read = matrices.Blocks(values, {f"{place}": place for place in range(7)})
+    for place in (6, 0, 3, 2, 6, 5):
+        np.testing.assert_array_equal(read(f"{place}"), values[:, place])

@@ -127,6 +127,14 @@ def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "notes.txt").write_text("mine")
+    with pytest.raises(RunError):
+        TextDistillation(steps=1).fit(base(), training(images=False), tmp_path / "made")
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["notes.txt"]
+
+
 def test_training_stops_where_the_validation_loss_no_longer_falls(tmp_path: Path) -> None:
     # So high that every step makes it worse.
     recipe = TextDistillation(steps=50, learning_rate=1.0, kept=8, look_every=1, patience=2)

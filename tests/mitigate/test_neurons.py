@@ -215,7 +215,7 @@ def test_files_of_edits_are_checked(found: Any, tmp_path: Path) -> None:
         ("{}", r"holds no edited units \('equipoise units 1'\)"),
         (text.replace('"balance"', '"shout"'), r"there is no mode 'shout'; expected clamp or bal"),
         (text.replace('"axis"', '"axes"'), r"lacks what edited units need"),
-        (text.replace('"one planted unit"', '"magic:unit"'), r"units of 'magic:unit', which names"),
+        (text.replace('"one planted unit"', '"magic:unit"'), r"'magic:unit' names no model"),
         (text.replace('"one planted unit"', '"python:a:b"'), r"is Python code\. To do: if you tru"),
     ):
         path.write_text(damaged)

@@ -293,10 +293,6 @@ def located(table: Any, base: Path) -> Any:
     return base / table if isinstance(table, str | Path) else table
 
 
-PREFIXES = ("hf", "open_clip", "timm", "onnx", "python", "equipoise", "edited")
-"""What the name of a model begins with: the library that loads it."""
-
-
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
         return value
@@ -331,12 +327,26 @@ def _model(value: object) -> object:
     """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
     if hasattr(value, "info"):
         return value
-    prefix, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if colon and rest and prefix in PREFIXES and "\0" not in rest:
+    return model_name(value, "hf:openai/clip-vit-base-patch32", makes_images=False)
+
+
+def model_name(value: object, example: str, *, makes_images: bool) -> str:
+    """Return the name of a model whose prefix is known.
+
+    Raises
+    ------
+    ValueError
+        When it has another prefix or none.
+    """
+    from equipoise.models.registry import adapters
+
+    known = [*adapters(makes_images=makes_images)]
+    prefix, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if isinstance(value, str) and rest and prefix in known and "\0" not in rest:
         return value
     raise ValueError(
-        f"expected a name such as 'hf:openai/clip-vit-base-patch32', with one of "
-        f"{', '.join(f'{one}:' for one in PREFIXES)}{nearest(prefix, PREFIXES) if prefix else ''}"
+        f"expected a name such as {example!r}, with one of "
+        f"{', '.join(f'{one}:' for one in known)}{nearest(prefix, known) if prefix else ''}"
     )
 
 

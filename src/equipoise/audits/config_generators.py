@@ -8,27 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WrapValidator
 
-from equipoise.audits.config_fields import Device, Dtype, ExtractionConfig, Name, Section
-from equipoise.audits.config_yaml import nearest
+from equipoise.audits.config_fields import (
+    Device,
+    Dtype,
+    ExtractionConfig,
+    Name,
+    Section,
+    model_name,
+)
 
 if TYPE_CHECKING:
     from equipoise.evidence.asking import RunOptions
-
-_PREFIXES = ("diffusers", "python")
 
 
 def _generator(value: object) -> object:
     """Take a name, `prefix:rest`, or a loaded model, which says what it is."""
     if hasattr(value, "info") and hasattr(value, "generate"):
         return value
-    prefix, colon, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if colon and rest and prefix in _PREFIXES and "\0" not in rest:
-        return value
-    raise ValueError(
-        "expected a name such as 'diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5', with one "
-        f"of {', '.join(f'{known}:' for known in _PREFIXES)}"
-        f"{nearest(prefix, _PREFIXES) if prefix else ''}"
-    )
+    example = "diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5"
+    return model_name(value, example, makes_images=True)
 
 
 def _as_text(value: Any) -> Any:

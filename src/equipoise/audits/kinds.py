@@ -53,6 +53,11 @@ def register(name: str, audit: Audit[Any, Any, Any]) -> None:
     _REGISTERED[name] = audit
 
 
+def unregister(name: str) -> None:
+    """Remove a kind of audit, to define it again."""
+    del _REGISTERED[name]
+
+
 def names() -> tuple[str, ...]:
     """Return the names of all kinds: those of the package, then those that were registered."""
     return tuple(dict.fromkeys((*KINDS, *_REGISTERED)))
@@ -67,7 +72,11 @@ def audit_of(name: str) -> Audit[Any, Any, Any]:
 
 def schema(audit: str) -> type[AuditConfig]:
     """Return the schema of the configuration of a kind of audit: `Config` beside it."""
-    kind = _REGISTERED.get(audit)
-    home = f"equipoise.audits.{audit}" if kind is None else kind.__module__.rpartition(".")[0]
-    found: type[AuditConfig] = import_module(f"{home}.config").Config
+    found: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
     return found
+
+
+def home(audit: str) -> str:
+    """Return the package of a kind of audit."""
+    kind = _REGISTERED.get(audit)
+    return f"equipoise.audits.{audit}" if kind is None else kind.__module__.rpartition(".")[0]

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
+from equipoise.audits.kinds import home
 from equipoise.report.comparison import compares
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.page import Page
@@ -26,7 +27,7 @@ def page_of(result: AuditResult) -> Page:
     if "mitigation_recipes" in result.tables:
         name = "equipoise.mitigate.page"
     else:
-        name = f"equipoise.audits.{result.manifest.resolved.get('audit')}.page"
+        name = f"{home(str(result.manifest.resolved.get('audit')))}.page"
         if compares(result) or not find_spec(name):
             return _demonstrated(result, COMPARISON if compares(result) else Page())
     return _demonstrated(result, cast("Page", import_module(name).PAGE))

@@ -1,0 +1,86 @@
+"""The examples of docs/contributing.md run as they stand, in files of their names."""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from equipoise import audits, metrics
+from equipoise.audits import kinds
+from equipoise.cli.app import app
+from equipoise.cli.pages import page_of
+from equipoise.metrics import table_metric
+from equipoise.metrics.spec import unregister
+from equipoise.models import Classifier, load_model
+from equipoise.models.registry import unregister as unregister_adapter
+from equipoise.report import render
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+FILES = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = {*sys.modules}
+    yield tmp_path
+    for name in {*sys.modules} - known:
+        if name.partition(".")[0] in ("ratings", "brightness", "wrong_gap"):
+            del sys.modules[name]
+
+
+def test_a_metric_is_one_file(folder: Path) -> None:
+    wrong_gap = import_module("wrong_gap").wrong_gap
+    try:
+        labels, groups = ["a", "b"] * 100, ["x"] * 100 + ["y"] * 100
+        predicted = ["a", "b"] * 80 + ["b", "a"] * 20
+        (estimate,) = metrics.measure(metrics.count(labels, predicted, groups), [wrong_gap])
+    finally:
+        table_metric.remove("wrong_gap")
+    assert estimate.value == pytest.approx(0.4)
+    assert estimate.p_value is not None
+
+
+def test_a_kind_is_one_folder(folder: Path) -> None:
+    rows = [(i, "yes" if i % 10 < (7 if i % 2 else 3) else "no", "ab"[i % 2]) for i in range(400)]
+    lines = "".join(f"{i},{rating},{group}\n" for i, rating, group in rows)
+    (folder / "ratings.csv").write_text(f"row,rating,group\n{lines}")
+    import_module("ratings.audit")
+    try:
+        config = audits.load_config(folder / "ratings.yaml")
+        plan = audits.plan(config, base=folder)
+        result = audits.run(config, base=folder)
+        done = CliRunner().invoke(app, ["audit", str(folder / "ratings.yaml"), "--out",
+                                        str(folder / "run")])  # fmt: skip
+        page = render(result, page_of(result))
+        checked = CliRunner().invoke(app, ["check", str(folder / "run")])
+    finally:
+        kinds.unregister("ratings")
+        unregister("rating_gap")
+    (finding,) = result.findings
+    assert (finding.metric, finding.verdict) == ("rating_gap", "disparity")
+    assert [row["rows"] for row in plan.groups] == [200, 200]
+    assert "Gap of ratings" in page
+    assert done.exit_code == 0, done.output
+    assert checked.exit_code == 1, checked.output
+
+
+def test_an_adapter_is_one_file(folder: Path) -> None:
+    import_module("brightness")
+    try:
+        model = load_model("brightness:v1")
+    finally:
+        unregister_adapter("brightness")
+    assert isinstance(model, Classifier)
+    white = np.full((2, 2, 3), 255, dtype=np.uint8)
+    np.testing.assert_array_equal(model.predict_proba([white]), [[0, 1]])
