@@ -145,7 +145,7 @@ def test_a_format_is_one_registered_function(
     found = known(PicturesConfig.model_validate(section), tmp_path, columns=("gender",))
     assert found.source(tmp_path).table.frame["gender"].to_list() == ["F", "M"]
     assert found.pictures is not None
-    assert [*found.pictures.ids] == ["a.png", "b.png"]
+    assert [*found.pictures.ids] == ["a", "b"]
     with pytest.raises(ValueError, match="upper"):
         PicturesConfig.model_validate(section | {"options": {"lower": True}})
 
