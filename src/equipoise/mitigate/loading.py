@@ -62,12 +62,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     RunError
         When something lies where a model is to be.
     """
-    refuse_occupied(base / config.output / REPORT)
-    for name in config.recipes:
-        # A recipe itself tells whether a model that is there is the one it would write.
-        folder = base / config.output / name
-        if not any((folder / file).is_file() for file in (RECORD, SETTINGS)):
-            refuse_occupied(folder)
+    _refuse_outputs(base / config.output, [*config.recipes])
     tables: list[TableImages] = []
     inputs: dict[str, Mapping[str, Any]] = {}
 
@@ -78,8 +73,8 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         return images, values
 
     about = config.images
-    columns = (about.subject, about.set, about.caption, *about.attributes)
-    pictures, values = read(about, "images", *columns)
+    columns = (about.subject, about.set, about.caption)
+    pictures, values = read(about, "images", *columns, *about.attributes)
     name = pictures.pictures.name
     try:
         attributes = dict(zip(about.attributes, values[3:], strict=True))
@@ -123,6 +118,14 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
     }
     test = Test(images, texts, tuple(zero_shot), tuple(retrieval))
     return Loaded(test, split, pairs, tuple(tables), inputs, counts)
+
+
+def _refuse_outputs(output: Path, names: Sequence[str]) -> None:
+    refuse_occupied(output / REPORT)
+    for name in names:
+        # A recipe itself tells whether a model that is there is the one it would write.
+        if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):
+            refuse_occupied(output / name)
 
 
 def _texts(

@@ -249,8 +249,7 @@ def augmentation(result: AuditResult) -> Section | None:
         )
         for row in rows(result, "augmentation_associations")
     ]  # fmt: skip
-    if associations:
-        blocks.append(Words((_ASSOCIATION,), "note"))
+    blocks += [Words((_ASSOCIATION,), "note")] if associations else []
     images = [
         (row["images"], row["class"], row["group"], count(row["count"]))
         for row in rows(result, "augmentation_images")

@@ -166,8 +166,14 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         said[name, arm] = np.stack(runs)
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
-    truth = np.array([classes.index(str(label)) for label in test.labels], dtype=np.int64)
-    return Experiment(tuple(networks), classes, groups, truth, said, associations, missing, counts)
+    return Experiment(
+        tuple(networks), classes, groups, _codes(test, classes), said, associations, missing, counts
+    )
+
+
+def _codes(faces: Faces, classes: Sequence[str]) -> NDArray[np.int64]:
+    """Return the class of each image."""
+    return np.array([classes.index(str(label)) for label in faces.labels], dtype=np.int64)
 
 
 def _arm(arm: str, sets: Mapping[str, Faces], seed: int) -> PlainFaces:
