@@ -271,6 +271,17 @@ def _interval(rows: Rejections, stratum: int | None) -> Ends:
     return ends
 
 
+def _interval_method(rows: Rejections) -> str:
+    if rows.resampling is None:
+        return NO_INTERVAL
+    if rows.boot is None:
+        return "none: use Bootstrap()"
+    return (
+        f"simultaneous over pairs of groups, bootstrap over clusters, {len(rows.boot)} "
+        "replicates; never inside the interval of as many independent images"
+    )
+
+
 def _why(value: float) -> str:
     return "fewer than two groups have images enough" if math.isnan(value) else ""
 
@@ -357,19 +368,13 @@ def rejection_gap(
     )
     whole = rows.draws(None)
     value, held = float(whole.observed[0]), against_chance(whole, 0, "higher")
-    method = NO_INTERVAL if resampling is None else "none: use Bootstrap()"
-    if rows.boot is not None:
-        method = (
-            f"simultaneous over pairs of groups, bootstrap over clusters, {len(rows.boot)} "
-            "replicates; never inside the interval of as many independent images"
-        )
     no_chance = "nothing to exchange" if resampling else "no resampling was asked for"
     strata_of = (None, *(range(len(labels)) if len(labels) > 1 else ()))
     return make_estimate(
         metric="rejection_gap",
         value=value,
         n=dict(zip(rows.groups.names, rows.sizes(None).tolist(), strict=True)),
-        method=method,
+        method=_interval_method(rows),
         params={"strata": list(labels), "sets": len(np.unique(rows.unit))},
         **held.fields("not estimable" if math.isnan(value) else no_chance),
         by=lambda: parts_to_table(one for some in strata_of for one in rows.parts(some)),

@@ -318,17 +318,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     """
     if not math.isfinite(offset):
         raise InputError(f"offset={offset}: expected a finite number")
-    if isinstance(c_images, Mapping) != isinstance(c_texts, Mapping):
-        raise InputError("c_images and c_texts: expected two mappings of groups, or two arrays")
-    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
-    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
-    if not images or {*images} != {*texts}:
-        raise InputError(
-            f"c_images has groups {sorted(images)}, c_texts {sorted(texts)}; expected the same"
-        )
-    if taken := sorted({"a", "b", "target"} & {*images}):
-        raise InputError(f"c_images: a group may not be called {taken[0]!r}; choose another name")
-    names = [*images]
+    further = _further_groups(c_images, c_texts)
+    names = [*further]
     targets = {"target_images": target_images, "target_texts": target_texts}
     attributes = {
         "a_images": a_images,
@@ -336,8 +327,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         "b_images": b_images,
         "b_texts": b_texts,
     }
-    for name in names:
-        attributes |= {f"{name}_images": images[name], f"{name}_texts": texts[name]}
+    for name, (images, texts) in further.items():
+        attributes |= {f"{name}_images": images, f"{name}_texts": texts}
     space = Space.of(targets, attributes, similarity, units, (), resampling, rng)
     space = _with_fixed_texts(space, resample_texts)
     boot = space.replicates(lambda weights: _geometry(space.means(weights), names, offset))
@@ -364,6 +355,21 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         params={"offset": offset, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
+
+
+def _further_groups(c_images: Any, c_texts: Any) -> dict[str, tuple[Any, Any]]:
+    """Return images and texts of each further group, "c" where it has no name."""
+    if isinstance(c_images, Mapping) != isinstance(c_texts, Mapping):
+        raise InputError("c_images and c_texts: expected two mappings of groups, or two arrays")
+    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
+    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
+    if not images or {*images} != {*texts}:
+        raise InputError(
+            f"c_images has groups {sorted(images)}, c_texts {sorted(texts)}; expected the same"
+        )
+    if taken := sorted({"a", "b", "target"} & {*images}):
+        raise InputError(f"c_images: a group may not be called {taken[0]!r}; choose another name")
+    return {name: (images[name], texts[name]) for name in images}
 
 
 def _geometry(means: Mapping[str, Floats], names: Sequence[str], offset: float) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from equipoise.core.errors import InputError
 from equipoise.core.estimate import Estimate, Harm
 from equipoise.core.groups import Groups
 from equipoise.core.labels import encode
-from equipoise.core.parts import parts_to_table
+from equipoise.core.parts import Part, parts_to_table
 from equipoise.metrics.building import (
     NOTHING,
     Against,
@@ -216,13 +216,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     """
     if alternative not in HARM:
         raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
-    given, dropped = len(embeddings), sum(sets["labels"].dropped.values())
-    if given != len(vocabulary) or dropped:
-        raise InputError(
-            f"embeddings: {given} rows, {dropped} of them zero or not finite; expected "
-            f"{len(vocabulary)}, as vocabulary"
-        )
+    associations = _associations(vocabulary, embeddings, a, b, similarity)
     counted = LabelCounts.of(labels, groups, units, vocabulary)
     names = counted.groups.names
     if len(names) != 2:
@@ -230,7 +224,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     if first not in (None, *names):
         raise InputError(f"first={first!r}: expected one of {[*names]}")
     swapped = first == names[1]
-    scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
+    scores = associations[counted.order]
     observed, boot, held = counted.measure(
         lambda tables: (-1.0 if swapped else 1.0) * _effects(tables, scores, ddof)[:, None],
         HARM[alternative],
@@ -239,26 +233,6 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     )
     x, y, both = (mask[0] for mask in _chosen(counted.table[None]))
     sides = {"x": y if swapped else x, "y": x if swapped else y}
-    nothing, counts = np.full(2, np.nan), counted.table
-    parts = [
-        number(
-            "association_score",
-            float(scores[index]),
-            subject=counted.labels[index],
-            n=int(counts[index].sum()),
-            by_group=group_rows(
-                counted.groups,
-                counted.table[index],
-                counted.table[index],
-                nothing,
-                nothing,
-                ["", ""],
-            ),
-            shows=f"images with the label, in {side}",
-        )
-        for side, mask in sides.items()
-        for index in np.flatnonzero(mask)
-    ]
     excluded = {**counted.excluded, "labels of both groups": int(both.sum())}
     missing = "one group has no labels of its own, or all scores are equal"
     return make_estimate(
@@ -273,7 +247,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         },
         **held.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts_to_table(parts),
+        by=parts_to_table(_score_parts(counted, scores, sides)),
         excluded={why: count for why, count in excluded.items() if count},
         unit=counted.unit,
         reason=missing if math.isnan(observed[0]) else "",
@@ -408,6 +382,38 @@ def _shapes(counts: Floats, k: int, *, zeros: bool) -> list[Floats]:
         second, third, fourth = ((apart**power).sum(axis=2) / n for power in (2, 3, 4))
         second = np.where(second <= 1e-20 * mean**2, np.nan, second)
         return [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
+
+
+def _associations(
+    vocabulary: Sequence[str], embeddings: Any, a: Any, b: Any, similarity: Similarity | None
+) -> Floats:
+    """Return the association of each label of the vocabulary: mean similarity to a minus to b."""
+    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
+    given, dropped = len(embeddings), sum(sets["labels"].dropped.values())
+    if given != len(vocabulary) or dropped:
+        raise InputError(
+            f"embeddings: {given} rows, {dropped} of them zero or not finite; expected "
+            f"{len(vocabulary)}, as vocabulary"
+        )
+    return sets["labels"].dots(sets["a"].mean - sets["b"].mean)
+
+
+def _score_parts(
+    counted: LabelCounts, scores: Floats, sides: Mapping[str, Masks]
+) -> Iterator[Part]:
+    """Yield the association score of each label of X and Y, with its images by group."""
+    nothing = np.full(2, np.nan)
+    for side, mask in sides.items():
+        for index in np.flatnonzero(mask):
+            counts = counted.table[index]
+            yield number(
+                "association_score",
+                float(scores[index]),
+                subject=counted.labels[index],
+                n=int(counts.sum()),
+                by_group=group_rows(counted.groups, counts, counts, nothing, nothing, ["", ""]),
+                shows=f"images with the label, in {side}",
+            )
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:

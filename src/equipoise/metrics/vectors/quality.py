@@ -404,21 +404,16 @@ def set_similarity(
     unit, own = rows[kept] / lengths[kept, None], members[kept]
     means, counts = _set_means(unit, own, len(names))
     used = np.flatnonzero(counts > 1)
-    value, ends, chance = math.nan, no_ends, None
+    value = float(means[used].mean()) if len(used) else math.nan
+    ends, chance = no_ends, None
     method = NO_INTERVAL if resampling is None else "none: fewer than two sets"
-    if len(used):
-        value = float(means[used].mean())
     if isinstance(resampling, Bootstrap) and len(used) > 1:
-        keys, many = unit_keys([names[one] for one in used]), resampling.replicates
-        times = unit_counts(rng, keys, range(many)).astype(np.float64)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ends = Percentile(np.einsum("rs,s->r", times, means[used]) / times.sum(axis=1))
+        many = resampling.replicates
+        ends = Percentile(_bootstrap_means(means[used], [names[one] for one in used], many, rng))
         method = f"percentile bootstrap over sets, {many} replicates"
     if resampling is not None and len(used):
-        affordable = max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1))
-        draws = min(resampling.permutations, affordable)
-        null = _mixed_means(unit, own, block[kept], len(names), draws, rng)
-        chance = band(null, method=f"images change places between sets; {draws} permutations")
+        null = _mixed_means(unit, own, block[kept], len(names), resampling.permutations, rng)
+        chance = band(null, method=f"images change places between sets; {len(null)} permutations")
     excluded = {
         "vectors without a direction": int((~directed).sum()),
         "images without a set": int((members < 0).sum()),
@@ -465,10 +460,18 @@ def _set_means(unit: Floats, members: Indices, many: int) -> tuple[Floats, Indic
         return np.where(counts > 1, (squares - counts) / pairs, np.nan), counts
 
 
+def _bootstrap_means(means: Floats, names: Sequence[str], replicates: int, seed: int) -> Floats:
+    """Return the mean over resampled sets, shape (replicates,)."""
+    times = unit_counts(seed, unit_keys(names), range(replicates)).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.einsum("rs,s->r", times, means) / times.sum(axis=1))
+
+
 def _mixed_means(
-    unit: Floats, members: Indices, block: Indices, many: int, draws: int, seed: int
+    unit: Floats, members: Indices, block: Indices, many: int, most: int, seed: int
 ) -> list[float]:
-    """Return means over sets with the images of each block exchanged between sets."""
+    """Return means over sets with images of each block exchanged, at most so many as asked for."""
+    draws = min(most, max(_FEWEST_EXCHANGES, _MOST_SUMMED // max(unit.size, 1)))
     generator = stream(seed, "set similarity")
     blocks = [np.flatnonzero(block == one) for one in np.unique(block)]
     found = []
