@@ -128,11 +128,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     check_networks(networks, np.asarray(test.images[0]).shape[0])
     plans = {name: schedule or Schedule() for name in networks} | dict(schedules or {})
     images = [np.asarray(image) for image in test.images]
-    boxes = map(test.regions.box, range(len(test)))
-    covered = [
-        image if box is None else cover_region(image, box)
-        for image, box in zip(images, boxes, strict=True)
-    ]
+    covered = _covered(test, images)
     said: dict[Pair, NDArray[np.int64]] = {}
     associations: dict[Pair, dict[Pair, Estimate]] = {}
     todo = [(name, arm) for name in networks for arm in ARMS]
@@ -169,6 +165,15 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     return Experiment(
         tuple(networks), classes, groups, _codes(test, classes), said, associations, missing, counts
     )
+
+
+def _covered(faces: Faces, images: Sequence[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
+    """Return each image with its region covered, as it is where it has none."""
+    boxes = map(faces.regions.box, range(len(faces)))
+    return [
+        image if box is None else cover_region(image, box)
+        for image, box in zip(images, boxes, strict=True)
+    ]
 
 
 def _codes(faces: Faces, classes: Sequence[str]) -> NDArray[np.int64]:
