@@ -23,11 +23,9 @@ def refusal(values: dict[str, Any]) -> str:
     ],
 )
 def test_a_name_without_a_known_prefix_is_refused(given: Any, said: str) -> None:
-    assert refusal(retrieval(model=given)) == (
-        f"c: models.m.model: given {given!r}; expected a name such as "
-        "'hf:openai/clip-vit-base-patch32', with one of hf:, open_clip:, timm:, onnx:, "
-        f"python:, equipoise:, edited:{said}"
-    )
+    text = refusal(retrieval(model=given))
+    assert text.startswith(f"c: models.m.model: given {given!r}")
+    assert text.endswith(said)
 
 
 @pytest.mark.parametrize(
