@@ -307,3 +307,19 @@ def test_versions_of_choices_have_rows_of_their_own() -> None:
     text = render(replace(faces(), findings=faces().findings + raw), PAGE)
     assert "<td>race (raw)</td>" in text
     assert "<td>race</td>" in text
+
+
+def test_columns_of_a_table_show_values_by_their_type_and_title() -> None:
+    columns = {"Name": "name", "%Share": "share", "#Ends": "low high", "%Ends": "low high",
+               "#q": "q", "#n": "n", "#Twice": lambda row: 2 * row["share"]}  # fmt: skip
+    row = {"name": "a", "share": 0.25, "low": 0.1, "high": 0.5, "q": 0.00001, "n": 1200}
+    table = Table.of("t", columns, [row, {**row, "share": float("nan"), "low": None}])
+    assert table.rows == (
+        ("a", "25.0\u00a0%", "[0.100, 0.500]", "[10.0, 50.0]", "<\u00a00.0001", "1\u202f200",
+         "0.500"),
+        ("a", "–", "–", "–", "<\u00a00.0001", "1\u202f200", "–"),
+    )  # fmt: skip
+    assert [(one.title, one.numeric) for one in table.columns][:2] == [
+        ("Name", False),
+        ("Share", True),
+    ]

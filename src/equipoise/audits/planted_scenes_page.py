@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.core import AuditResult
-from equipoise.report.blocks import Block, Chart, Section, Table, Words
+from equipoise.report.blocks import Chart, Section, Table
 from equipoise.report.plots import Axis, scatter
 from equipoise.report.tables import Row, distinct, panels, rows
-from equipoise.report.text import number, p_value
+from equipoise.report.text import number
 
 
-def planted_scenes(result: AuditResult) -> Section | None:
+def planted_scenes(result: AuditResult) -> Section:
     """Return what was planted for each subject beside the gaps and rankings found."""
     found = rows(result, "planted_scenes")
-    if not found:
-        return None
     intro = (
         "Captions tied each subject to a favourite hue and frame on purpose. The truth is known: "
         "the stronger the tie, the more the neutral prompt of a subject should prefer its "
@@ -26,15 +24,30 @@ def planted_scenes(result: AuditResult) -> Section | None:
         "the others, in sets that differ in hue and frame alone. Marks of the null model stand at "
         "their subject's strength in the biased model."
     )
-    charts = [
-        _chart(attribute, panel) for (attribute,), panel in panels(found, "attribute").items()
-    ]
-    blocks: list[Block] = [Words((intro,)), *charts, Words((gap,))]
-    over = rows(result, "planted_over_subjects")
-    if over:
-        blocks += [Words((_OVER,)), _over_subjects(over)]
-    blocks.append(_table(found))
-    return Section("scenes", "Ground truth by subject", tuple(blocks))
+    every = panels(found, "attribute").items()
+    charts = [_chart(attribute, panel) for (attribute,), panel in every]
+    models = Table.of(
+        "Over subjects: do preferences follow what was planted in the biased model?",
+        _MODELS,
+        rows(result, "planted_over_subjects"),
+        source="planted_over_subjects",
+    )
+    subjects = Table.of(
+        "Planted strength and results by subject", _SUBJECTS, found, source="planted_scenes"
+    )
+    title = "Ground truth by subject"
+    return Section.of("scenes", title, intro, charts, gap, _OVER, models, subjects)
+
+
+_SUBJECTS = {
+    "Subject": "subject", "Model": "model", "Attribute": "attribute", "Favourite": "favourite",
+    "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
+}  # fmt: skip
+_MODELS = {
+    "Model": "model", "Attribute": "attribute", "#Favourites": "favourite_gap", "#p": "p_value",
+    "#Rank of gap": "rank_gap", "#Rank of NDKL": "rank_ndkl", "#Mean gap": "mean_gap",
+    "#Largest gap": "largest_gap", "#Beyond chance": "largest_excess",
+}  # fmt: skip
 
 
 _OVER = (
@@ -43,23 +56,6 @@ _OVER = (
     "Beyond chance: how far a gap exceeds noise. A trained model has small preferences of its own; "
     "planted ones are larger and follow the favourites."
 )
-
-
-def _over_subjects(found: Sequence[Row]) -> Table:
-    columns = [
-        "Model", "Attribute", "#Favourites", "#p", "#Rank of gap", "#Rank of NDKL",
-        "#Mean gap", "#Largest gap", "#Beyond chance",
-    ]  # fmt: skip
-    cells = [
-        (
-            row["model"], row["attribute"], number(row["favourite_gap"]), p_value(row["p_value"]),
-            number(row["rank_gap"]), number(row["rank_ndkl"]), number(row["mean_gap"]),
-            number(row["largest_gap"]), number(row["largest_excess"]),
-        )
-        for row in found
-    ]  # fmt: skip
-    caption = "Over subjects: do preferences follow what was planted in the biased model?"
-    return Table.of(caption, columns, cells, source="planted_over_subjects")
 
 
 def _chart(attribute: str, found: Sequence[Row]) -> Chart:
@@ -85,16 +81,3 @@ def _chart(attribute: str, found: Sequence[Row]) -> Chart:
     axes = Axis("strength planted in the biased model"), Axis("similarity gap (logits)")
     title, models = f"Gap of the favourite {attribute}", distinct(found, "model")
     return scatter(points, label, *axes, title=title, series=models)
-
-
-def _table(found: Sequence[Row]) -> Table:
-    columns = ["Subject", "Model", "Attribute", "Favourite", "#Planted", "#Gap", "#NDKL"]
-    cells = [
-        (
-            row["subject"], row["model"], row["attribute"], row["favourite"],
-            number(row["strength"]), number(row["gap"]), number(row["ndkl"]),
-        )
-        for row in found
-    ]  # fmt: skip
-    caption = "Planted strength and results by subject"
-    return Table.of(caption, columns, cells, source="planted_scenes")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from equipoise.core import Verdict
 from equipoise.report.names import verdict_word
+from equipoise.report.text import count, interval, number, p_value, percent
 
 MAX_ROWS = 200
 SCROLLED = 25  # a table with more rows scrolls within the page
 
 Rows = Sequence[Mapping[str, Any]]
+Value = str | Callable[[Any], Any]  # of a row in a column
 
 
 @dataclass(frozen=True)
@@ -95,18 +98,35 @@ class Table:
     def of(
         cls,
         caption: str,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[Cell]],
+        columns: Sequence[str] | Mapping[str, Value],
+        rows: Iterable[Any],
         *,
         source: str = "",
         limit: int = MAX_ROWS,
     ) -> Table:
-        """Build a table from titles, numeric ones marked by "#", clipped ones by "~", and rows."""
-        titles = tuple(
-            Column(title.lstrip("#~"), title.startswith("#"), title.startswith("~"))
-            for title in columns
-        )
-        return cls(caption, titles, tuple(map(tuple, rows[:limit])), len(rows), source)
+        """Build a table from the titles of its columns and rows of values.
+
+        Parameters
+        ----------
+        caption : str
+        columns : sequence of str, or mapping of str to str or callable
+            Titles, whose first character says how a column is shown: "#" numbers, "%" shares as
+            percentages, "~" text clipped to a line. With a mapping, rows are mappings or objects:
+            a column holds the key or attribute of this name, an interval of two names with a space
+            between them ("ci_low ci_high"), or what the callable returns for the row.
+        rows : iterable
+            Floats are shown as numbers (as p-values under "#p" and "#q"), whole numbers as counts,
+            pairs as intervals, None and NaN as "–".
+        source : str
+        limit : int
+            Rows after it are left out.
+        """
+        titles = [*columns]
+        if isinstance(columns, Mapping):
+            rows = [[_value(row, key) for key in columns.values()] for row in rows]
+        every = [tuple(map(_cell, titles, row)) for row in rows]
+        heads = (Column(one.lstrip("#%~"), one[:1] in ("#", "%"), one[:1] == "~") for one in titles)
+        return cls(caption, tuple(heads), tuple(every[:limit]), len(every), source)
 
     @property
     def long(self) -> bool:
@@ -117,6 +137,29 @@ class Table:
     def cut(self) -> bool:
         """Whether rows are left out."""
         return self.total > len(self.rows)
+
+
+def _value(row: Any, key: Value) -> Any:
+    if callable(key):
+        return key(row)
+    values = [row[name] if isinstance(row, Mapping) else getattr(row, name) for name in key.split()]
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _cell(title: str, value: Any) -> Cell:
+    if isinstance(value, str | Badge):
+        return value
+    if isinstance(value, tuple):
+        low, high = (math.nan if end is None else end for end in value)
+        share = title.startswith("%")
+        return interval(100 * low, 100 * high, 1) if share else interval(low, high)
+    if value is None or math.isnan(value):
+        return "–"
+    if title.startswith("%"):
+        return percent(value)
+    if title in ("#p", "#q"):
+        return p_value(value)
+    return count(value) if isinstance(value, int) else number(value)
 
 
 @dataclass(frozen=True)
@@ -264,3 +307,14 @@ class Section:
     id: str
     title: str
     blocks: tuple[Block, ...] = field(default_factory=tuple)
+
+    @classmethod
+    def of(cls, slug: str, title: str, *parts: Block | str | Sequence[Chart] | None) -> Section:
+        """Build a section: texts become notes, charts a grid; what is empty is left out."""
+        return cls(slug, title, tuple(_block(part) for part in parts if part))
+
+
+def _block(part: Block | str | Sequence[Chart]) -> Block:
+    if isinstance(part, str):
+        return Words((part,), "note")
+    return part if isinstance(part, Block) else Grid(tuple(part))
